@@ -232,6 +232,7 @@ class AlertRuleSettings(_SettingsGroup):
     mode: AlertMode | None = None
     hour: Hour | None = None
     zone: TimeZone | None = None
+    most: Count | None = None
     appears: Phrases | None = None
     vanishes: Phrases | None = None
     above: Annotated[float, Number] | None = None
@@ -259,6 +260,7 @@ class Alerts(_SettingsGroup):
     mode: AlertMode
     hour: Hour
     zone: TimeZone
+    most: Count
     timeout_s: PositiveSeconds
     back_off_initial_s: PositiveSeconds
     back_off_factor: Factor

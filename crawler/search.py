@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from aiosqlite import Connection as Reader
 
+from freshet.crawler.audience import Audience, Listed, link_to, seed_of
 from freshet.crawler.clock import calendar, iso, moment_of
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage
@@ -31,6 +32,7 @@ from freshet.storage.queries import page
 from freshet.storage.queries import search as queries
 from freshet.storage.queries.search import MatchingPage
 from freshet.storage.tables import search as tables
+from freshet.storage.tables.openings import Showing
 from freshet.storage.tables.search import PendingPage
 from freshet.storage.words import index_lines, normalised, places
 
@@ -160,6 +162,8 @@ def _within(said: str, now: float, begin: float, end: float) -> tuple[float, flo
 
 # -- results -----------------------------------------------------------------
 
+#: Pages, the best by relevance, among which appeal decides.
+_ARRANGED: Final = 200
 #: Characters of a snippet, of which so many stand before the first word that was found.
 _SNIPPET: Final = 240
 _LEAD: Final = 60
@@ -180,7 +184,9 @@ class SearchResult:
     """A page that was found. ``changed_at`` is its last significant change, in UTC.
 
     ``is_partial``: some of the words are not on it. ``marks`` are where the words that were found
-    begin and end in ``snippet``, which is empty if the page's bytes are not kept.
+    begin and end in ``snippet``, which is empty if the page's bytes are not kept. ``is_new``: it
+    was promoted to its place, for nobody has looked at it yet. ``showing`` is its place in the list
+    as it is recorded, and what a link to it names.
     """
 
     url: str
@@ -190,57 +196,92 @@ class SearchResult:
     snippet: str
     marks: tuple[tuple[int, int], ...]
     is_partial: bool
+    is_new: bool
+    showing: Showing
 
-    def as_json(self) -> dict[str, object]:
-        """Return the result as verbs and ``/v1`` print it."""
-        return asdict(self) | {"changed_at": iso(self.changed_at.timestamp())}
+    def as_json(self, *, linked: bool = False) -> dict[str, object]:
+        """Return the result as verbs and ``/v1`` print it; ``linked``: with its link."""
+        told = asdict(self) | {"changed_at": iso(self.changed_at.timestamp())}
+        del told["showing"]
+        return told | ({"open": link_to(self.showing)} if linked else {})
 
 
 async def search(
-    db: Reader, parser: Parser, query: Query, limit: int, *, by_importance: bool = False
+    db: Reader,
+    parser: Parser,
+    query: Query,
+    limit: int,
+    *,
+    offset: int = 0,
+    by_importance: bool = False,
+    audience: Audience | None = None,
+    now: float = 0.0,
 ) -> list[SearchResult]:
-    """Return the pages that match a query best, at most ``limit``, the best one first.
+    """Return the pages that match a query best, the best one first.
 
-    Where fewer hold all terms, pages with some of them come after these. ``by_importance``
-    multiplies scores by the importances that a daemon gives pages.
+    They are at most ``limit``, after the first ``offset`` ones. Where fewer hold all terms, pages
+    with some of them come after these. ``by_importance`` multiplies scores by the importances that
+    a daemon gives pages; of the 200 best, the ``audience`` decides which come first, ``now``.
 
     Raises:
         StoreError: the store has no index.
-        UsageError: the limit is none.
+        UsageError: the limit or the offset is none.
     """
-    if limit < 1:
-        raise UsageError(f"limit={limit}: at least 1")
+    if limit < 1 or offset < 0:
+        raise UsageError(f"limit={limit}: at least 1; offset={offset}: at least 0")
     if not await tables.is_there(db):
         raise StoreError("the store has no search index; `freshet search --index on` makes one")
+    count = offset + limit
+    arranges = audience is not None and audience.appeal is not None
+    best = await _matching(
+        db, query, max(count, _ARRANGED) if arranges else count, by_importance=by_importance
+    )
+    found = {each.page_id: each for each in await queries.pages(db, list(best))}
+    listed = [
+        Listed(page_id, found[page_id].url, score, tier=int(is_partial))
+        for page_id, (score, is_partial) in best.items()
+    ]
+    if audience is not None and arranges:
+        seed = await seed_of(db, repr((query.terms, query.excluded, query.sites)), now)
+        listed = audience.arranged(listed, count, seed)
+    listed = listed[offset:count]
+    return [
+        SearchResult(
+            url=each.url,
+            title=found[each.page_id].title or "",
+            changed_at=calendar(found[each.page_id].changed_at),
+            score=round(each.worth, 4),
+            snippet=cut.text,
+            marks=cut.marks,
+            is_partial=bool(each.tier),
+            is_new=each.promoted,
+            showing=each.shown_at(place),
+        )
+        for place, each in enumerate(listed, offset + 1)
+        for cut in [await _snippet(db, parser, found[each.page_id], query.terms)]
+    ]
+
+
+async def _matching(
+    db: Reader, query: Query, count: int, *, by_importance: bool
+) -> dict[int, tuple[float, bool]]:
+    """Return the best pages by BM25: their scores, and whether they hold some terms only."""
     among, without = await _admitted(db, query)
     best: dict[int, tuple[float, bool]] = {}
     for every in (True, False) if len(query.terms) > 1 else (True,):
         terms, excluded = list(map(str, query.terms)), list(map(str, query.excluded))
-        enough = limit if query.admits_all and not by_importance else None
+        enough = count if query.admits_all and not by_importance else None
         steps = queries.scoring(terms, excluded, every=every, wanted=enough)
         scored, _ = await queries.later(db, steps)
         if by_importance:
             for page_id, importance in (await queries.importances(db, list(scored))).items():
                 scored[page_id] *= importance
-        more = await asyncio.to_thread(_best, scored, among, without, limit - len(best))
+        more = await asyncio.to_thread(_best, scored, among, without, count - len(best))
         best |= {page_id: (score, not every) for page_id, score in more}
         without |= best.keys()
-        if len(best) == limit:
+        if len(best) == count:
             break
-    found = [(each, *best[each.page_id]) for each in await queries.pages(db, list(best))]
-    return [
-        SearchResult(
-            url=each.url,
-            title=each.title or "",
-            changed_at=calendar(each.changed_at),
-            score=round(score, 4),
-            snippet=cut.text,
-            marks=cut.marks,
-            is_partial=is_partial,
-        )
-        for each, score, is_partial in found
-        for cut in [await _snippet(db, parser, each, query.terms)]
-    ]
+    return best
 
 
 async def remember(path: Path, query: Query) -> None:
@@ -255,11 +296,15 @@ async def remember(path: Path, query: Query) -> None:
 
 
 def as_json(
-    typed: str, found: Sequence[SearchResult], counted: tuple[int, int] | None
+    typed: str,
+    found: Sequence[SearchResult],
+    counted: tuple[int, int] | None,
+    *,
+    linked: bool = False,
 ) -> dict[str, object]:
     """Return what was found as verbs and ``/v1`` print it; ``counted`` as :func:`tables.counts`."""
     indexed, told = counted or (0, 0)
-    results = [each.as_json() for each in found]
+    results = [each.as_json(linked=linked) for each in found]
     return {"query": typed, "indexed": indexed, "lacking": told - indexed, "results": results}
 
 

@@ -16,6 +16,7 @@ from aiosqlite import Connection as Reader
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
+from freshet.crawler.audience import Audience
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.documents import (
     Documents,
@@ -55,7 +56,7 @@ class Store:
     def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
         self.path = Path(path)
         settings, _ = load(None if config is None else Path(config), {})
-        self._remembers = settings.search.remember
+        self._remembers, self._presentation = settings.search.remember, settings.presentation
         self._worker = _Worker(self.path, settings)
         #: Closes the store; this happens by itself if it is forgotten, or the program ends.
         self.close = weakref.finalize(self, self._worker.close)
@@ -115,6 +116,7 @@ class Store:
         site: str | None = None,
         since: str | datetime | None = None,
         limit: int = 10,
+        offset: int = 0,
         by_importance: bool = False,
     ) -> list[SearchResult]:
         """Return the pages that match a query best, the best one first, at most ``limit``.
@@ -122,10 +124,14 @@ class Store:
         The query is as on the command line; ``since`` is 2d, 1w or a date. Raises a StoreError
         also where the store has no index, and ValueError for a wrong query.
         """
-        wanted = Query.parse(query, time(), site=site, since=_words(since))
+        now = time()
+        wanted = Query.parse(query, now, site=site, since=_words(since))
 
         async def read(db: Reader, _made: Documents, parser: Parser) -> list[SearchResult]:
-            found = await search(db, parser, wanted, limit, by_importance=by_importance)
+            found = await search(
+                db, parser, wanted, limit, offset=offset, by_importance=by_importance, now=now,
+                audience=await Audience.of(db, self._presentation, now),
+            )  # fmt: skip
             if self._remembers:
                 await remember(self.path, wanted)
             return found

@@ -4,16 +4,18 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from sqlite3 import Connection
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from freshet.config.settings import Settings
+from freshet.config.settings import PresentationSettings, Settings
 from freshet.config.sites import Sites
 from freshet.crawler.alerts.rules import Channel, Condition, in_words
+from freshet.crawler.audience import Audience, Listed, link_to, seed_of
 from freshet.crawler.clock import Clock, iso
 from freshet.crawler.documents import UnknownPage, change_summary, in_counts, read_text
 from freshet.crawler.importance import Weighing, terms, weigh
@@ -24,6 +26,7 @@ from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
+from freshet.storage.tables.openings import Showing
 
 # -- payload -----------------------------------------------------------------
 # docs/guide/alerts.md gives the JSON schema.
@@ -59,10 +62,16 @@ def single(alert: Mapping[str, Any]) -> str:
     return _message(f"page.{alert['kind']}", alert["seen"], alert)
 
 
-def digest(rule: str, period: tuple[float, float], alerts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the message of all alerts of an hour or a day."""
+def digest(
+    rule: str,
+    period: tuple[float, float],
+    alerts: Sequence[Mapping[str, Any]],
+    left_out: int | None = None,
+) -> str:
+    """Return the message of the alerts of an hour or a day; those ``left_out`` are counted."""
     begin, end = map(iso, period)
-    return _message("digest", end, {"rule": rule, "from": begin, "to": end, "changes": alerts})
+    told = {"rule": rule, "from": begin, "to": end, "changes": alerts}
+    return _message("digest", end, told if left_out is None else told | {"left_out": left_out})
 
 
 def trial(rule: str, now: float) -> str:
@@ -81,11 +90,14 @@ log = logging.getLogger(__name__)
 Importances = Callable[[Sequence[PendingAlert]], Awaitable[Sequence[float]]]
 #: What holds of a rule's condition, as :meth:`Condition.fired` returns it; None: it has none.
 _Because: TypeAlias = list[dict[str, Any]] | None
+_Judged: TypeAlias = tuple[PendingAlert, _Because]
 
 _SUMMARY_WIDTH: Final = 200
 _TITLE_WIDTH: Final = 300
 #: Alerts in one message; a kilobyte each at most. The others follow in another one.
 _AT_MOST: Final = 1_000
+#: Alerts of which a digest with a limit has the best.
+_CHOSEN_AMONG: Final = 20_000
 
 
 def stored_importances(database: Database, settings: Settings) -> Importances:
@@ -125,6 +137,16 @@ def _states(
     return before, after
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The alerts of a message, the importance of each, and their pages' places, if recorded."""
+
+    judged: Sequence[_Judged]
+    weights: Sequence[float]
+    showings: Mapping[int, Showing] = field(default_factory=dict)
+    recording: Callable[[Connection], object] | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Composing:
     """Composer of the messages of rules, each just before it is first sent.
@@ -138,6 +160,7 @@ class Composing:
     parser: Parser
     importances: Importances
     clock: Clock
+    presentation: PresentationSettings
 
     async def due_at(self, channel: Channel) -> float:
         """Return the time at which a rule's next message is due, ``inf`` if it has no alert."""
@@ -152,7 +175,8 @@ class Composing:
             return
         at_once = channel.mode == "immediate"
         period = channel.period(oldest)
-        before, limit = (inf, 1) if at_once else (period[1], _AT_MOST)
+        limit = 1 if at_once else _CHOSEN_AMONG if channel.most else _AT_MOST
+        before = inf if at_once else period[1]
         found = await self.database.at_once(
             partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
         )
@@ -162,13 +186,52 @@ class Composing:
         judged = [(each, because) for each, because in judged if because != []]
         if not judged:
             return
-        found, alerts = [each for each, _ in judged], await self._alerts(channel.name, judged)
+        found = [each for each, _ in judged]
         keys = [each.key for each in found]
         key = keys[0] if at_once else key_of("digest", channel.name, period[1], keys)
-        body = single(alerts[0]) if at_once else digest(channel.name, period, alerts)
+        chosen = await self._chosen(channel, judged, key)
+        alerts = await self._alerts(channel.name, chosen)
+        left_out = len(judged) - len(chosen.judged) if channel.most else None
+        body = single(alerts[0]) if at_once else digest(channel.name, period, alerts, left_out)
         since = min(each.at for each in found)
         message = Message(0, key, channel.name, body, since=since, tries=0, next_at=now)
-        await self.database.write(partial(alerts_tables.compose, message=message, alerts=found))
+
+        def write(db: Connection) -> None:
+            if alerts_tables.compose(db, message, found) and chosen.recording is not None:
+                chosen.recording(db)
+
+        await self.database.write(write)
+
+    async def _chosen(self, channel: Channel, judged: list[_Judged], key: str) -> _Chosen:
+        """Return the alerts of a message: all, or of the pages that are worth most."""
+        weights = await self.importances([each for each, _ in judged])
+        if not channel.most:
+            return _Chosen(judged, weights)
+        now = self.clock.now()
+        audience = await Audience.of(self.database.reader, self.presentation, now)
+        known = audience or Audience.nobody()
+        pages = {
+            each.page_id: Listed(each.page_id, each.url, weight)
+            for (each, _), weight in zip(judged, weights, strict=True)
+            if each.kind != WITHDRAWN
+        }
+        ranked = sorted(pages.values(), key=lambda it: -it.worth)
+        seed = await seed_of(self.database.reader, key, now)
+        listed = known.arranged(ranked, channel.most, seed)
+        showings = [each.shown_at(place) for place, each in enumerate(listed, 1)]
+        place = {each.page_id: n for n, each in enumerate(listed)}
+        rows = [
+            (place.get(each.page_id, len(place)), (each, because), weight)
+            for (each, because), weight in zip(judged, weights, strict=True)
+            if each.page_id in place or each.kind == WITHDRAWN
+        ]
+        rows.sort(key=lambda row: row[0])
+        return _Chosen(
+            [each for _, each, _ in rows],
+            [weight for _, _, weight in rows],
+            {each.page_id: each for each in showings} if audience is not None else {},
+            None if audience is None else audience.recording("digest", now, showings),
+        )
 
     async def _oldest(self, channel: Channel) -> float | None:
         # Not by the reader, which may show the store of before for as long as somebody reads.
@@ -195,16 +258,20 @@ class Composing:
         # Long texts take a while.
         return await asyncio.to_thread(condition.fired, old, new)
 
-    async def _alerts(
-        self, rule: str, judged: Sequence[tuple[PendingAlert, _Because]]
-    ) -> list[dict[str, Any]]:
-        weights = await self.importances([each for each, _ in judged])
+    async def _alerts(self, rule: str, chosen: _Chosen) -> list[dict[str, Any]]:
         return [
             of_alert(each, rule, plain((each.title or "")[:_TITLE_WIDTH]) or None,
                      "; ".join([*map(in_words, because or ()), await self._summary(each)]), weight)
-            | {"because": because}
-            for (each, because), weight in zip(judged, weights, strict=True)
+            | {"because": because} | self._shown(chosen.showings.get(each.page_id))
+            for (each, because), weight in zip(chosen.judged, chosen.weights, strict=True)
         ]  # fmt: skip
+
+    def _shown(self, showing: Showing | None) -> dict[str, Any]:
+        """Return what the payload says of a page's place in a digest with a limit."""
+        if showing is None:
+            return {}
+        link = {"open": link_to(showing)} if self.presentation.links else {}
+        return {"is_new": showing.promoted} | link
 
     async def _summary(self, pending: PendingAlert) -> str:
         """Summarise the event in a line."""

@@ -240,8 +240,8 @@ def in_words(message: Mapping[str, Any]) -> tuple[str, str]:
     if message["type"] == "digest":
         changes: Sequence[Mapping[str, Any]] = data["changes"]
         lines = [_line(change) for change in changes[:_SHOWN]]
-        if len(changes) > _SHOWN:
-            lines.append(f"… and {len(changes) - _SHOWN:,} more")
+        if more := len(changes) - len(lines) + data.get("left_out", 0):
+            lines.append(f"… and {more:,} more")
         pages = counted(len(changes), "page")
         return f"{data['rule']}: {pages}, {data['from']} to {data['to']}", "\n".join(lines)
     if message["type"] == "test":

@@ -200,7 +200,8 @@ def condition_of(rule: RuleSettings) -> Condition | None:
 class Channel:
     """A rule with its secrets: destination, the key that signs its messages, and their periods.
 
-    A day ends at ``hour`` in ``zone``, whatever its clocks do.
+    A day ends at ``hour`` in ``zone``, whatever its clocks do. A digest has the ``most`` valuable
+    pages, so many; 0: all.
     """
 
     name: str
@@ -210,6 +211,7 @@ class Channel:
     hour: int = 0
     zone: str = "UTC"
     condition: Condition | None = None
+    most: int = 0
 
     @property
     def target(self) -> str:
@@ -285,9 +287,12 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     url = f"{scheme.lower()}://{rest}"
     if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
         raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
+    mode = rule.mode or alerts.mode
+    if rule.most and mode == "immediate":
+        raise CrawlError(f"alerts.rules: {rule.name}: most is of digests; set mode to daily")
     channel = Channel(
-        rule.name, url, None, rule.mode or alerts.mode, hour=hour, zone=rule.zone or alerts.zone,
-        condition=condition_of(rule),
+        rule.name, url, None, mode, hour=hour, zone=rule.zone or alerts.zone,
+        condition=condition_of(rule), most=alerts.most if rule.most is None else rule.most,
     )  # fmt: skip
     if rule.secret is None:
         return channel

@@ -132,7 +132,8 @@ async def _send(db: Path, settings: Settings) -> None:
         stack.push_async_callback(database.close)
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
-        composing = Composing(database, parser, stored_importances(database, settings), clock)
+        importances = stored_importances(database, settings)
+        composing = Composing(database, parser, importances, clock, settings.presentation)
         outbox = Outbox(
             database=database, composing=composing,
             receiver_of=lambda each: receiver(each, settings, network.resolver),

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
+from freshet.crawler.audience import Audience, record
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.upkeep import require_readable
@@ -51,6 +52,9 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=1_000, help="Show at most N pages.")
     ] = 10,
+    offset: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Leave out the first N pages.")
+    ] = 0,
     by_importance: Annotated[
         bool, typer.Option("--by-importance", help="Multiply scores by the pages' importances.")
     ] = False,
@@ -77,7 +81,9 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     typed, now = " ".join(words), time.time()
     with told_in_one_line():
         query = Query.parse(typed, now, site=site, since=since)
-    found, counts = terminal.run(_search(db, settings, query, limit, by_importance=by_importance))
+    found, counts = terminal.run(
+        _search(db, settings, query, now, limit=limit, offset=offset, by_importance=by_importance)
+    )
     if json:
         print_json(as_json(typed, found, counts))
         return
@@ -88,13 +94,16 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 async def _search(
-    db: Path, settings: Settings, query: Query, limit: int, *, by_importance: bool
+    db: Path, settings: Settings, query: Query, now: float, **wanted: Any
 ) -> tuple[list[SearchResult], tuple[int, int] | None]:
     parser = parser_of(settings)
     try:
         async with page.snapshot(db) as connection:
-            found = await search(connection, parser, query, limit, by_importance=by_importance)
+            audience = await Audience.of(connection, settings.presentation, now)
+            found = await search(connection, parser, query, now=now, audience=audience, **wanted)
             counts = await tables.counts(connection)
+        if audience is not None:
+            await record(db, audience, "terminal", now, [each.showing for each in found])
         if settings.search.remember:
             await remember(db, query)
         return found, counts
@@ -132,8 +141,11 @@ def _print(found: Sequence[SearchResult], typed: str, now: float) -> None:
     if not found:
         show_line(f"No page holds: {typed}")
     for each in found:
-        title = Text(plain(each.title) or each.url, "bold")
+        title = Text(f"{each.showing.place:>2}  ", "dim")
+        title.append(plain(each.title) or each.url, "bold not dim")
         title.append(f"  {moment(each.changed_at.timestamp(), now)}", "dim")
+        if each.is_new:
+            title.append("  new", "green")
         if each.is_partial:
             title.append("  some of the words", "yellow")
         shown = Text(each.snippet)

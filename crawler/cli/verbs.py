@@ -27,6 +27,8 @@ VERBS: Final[Mapping[str, str]] = {
     "serve": "Answer over HTTP what the store holds: the changefeed, documents, pages, an Atom "
     "feed.",
     "search": "Find the pages that hold these words, the best first, each with a part of its text.",
+    "open": "Open a page of the last list that `freshet search` showed, and note that.",
+    "opened": "Note what other programs showed and what was opened there, a list a line in JSON.",
     "explain": "Show the stored facts on a URL, its next visit, and the reasons.",
     "signals": "Show the sources of change signals, and how far the daemon believes them.",
     "check": "Fetch a page now and show the result of each step, and why. Nothing is stored.",
@@ -55,7 +57,13 @@ VERBS: Final[Mapping[str, str]] = {
 }
 
 #: Verbs that stand in the module of another one.
-_WITH = {"reload": "daemon", "text": "history", "import": "import_sites", "restore": "backup"}
+_WITH = {
+    "reload": "daemon",
+    "opened": "open",
+    "text": "history",
+    "import": "import_sites",
+    "restore": "backup",
+}
 
 
 def _untyped(parameters: list[Any]) -> list[Any]:

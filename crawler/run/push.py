@@ -140,7 +140,9 @@ def sender(context: RunContext, resolver: CachingResolver, importances: Importan
     settings = context.settings
     outbox = Outbox(
         database=context.database,
-        composing=Composing(context.database, context.parser, importances, context.clock),
+        composing=Composing(
+            context.database, context.parser, importances, context.clock, settings.presentation
+        ),
         receiver_of=partial(receiver, settings=settings, resolver=resolver),
         limits=settings.alerts,
         clock=context.clock,

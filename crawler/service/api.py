@@ -1,5 +1,7 @@
 """The routes of ``/v1``: changefeed, documents, pages, search of a store; openapi.toml tells all.
 
+Beside them ``/o/ID`` notes that a page of a list was opened.
+
 *Invariant.* A step of the event loop makes of a store a few documents or some hundred rows, and
 holds one such part in memory, however much is asked for and however slowly it is read.
 """
@@ -8,6 +10,7 @@ import re
 import time
 import tomllib
 from collections.abc import AsyncGenerator
+from http import HTTPStatus
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -17,11 +20,13 @@ from uuid import NAMESPACE_URL, uuid5
 from xml.etree import ElementTree as ET
 
 from aiohttp import hdrs, web
+from aiosqlite import Connection as Reader
 
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.audience import Audience, note_opening, record
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
 from freshet.crawler.documents import Documents, UnknownPage, document_version
@@ -32,7 +37,7 @@ from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, wh
 from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
 from freshet.storage.queries import page
-from freshet.storage.tables import changefeed
+from freshet.storage.tables import changefeed, openings
 from freshet.storage.tables import search as tables
 from freshet.storage.tables.changefeed import LastChange, Position
 
@@ -40,12 +45,17 @@ _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
 _PAGES: Final = "/v1/pages"
 _SEARCH: Final = "/v1/search"
+_OPEN: Final = "/o/"
 #: With documents or without: changes without a limit, at most, and those of one step.
 _USUAL: Final = {False: 1_000, True: 100}
 _MOST: Final = {False: 10_000, True: 1_000}
 _STEP: Final = {False: 500, True: 10}
 _TYPES: Final = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
 _NEWS: Final = 50
+#: Seconds for which the order of lists stays as it is, whatever is opened.
+_AUDIENCE_S: Final = 60.0
+#: Headers of a request for a page that nobody has asked for yet.
+_AHEAD: Final = ("Sec-Purpose", "Purpose", "X-Moz")
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -67,13 +77,15 @@ class StoreApi:
     def __init__(self, path: Path, settings: Settings) -> None:
         """Answer from the store at ``path``, which need not exist yet."""
         self._path, self._parser = path, parser_of(settings)
-        self._remembers = settings.search.remember
+        self._remembers, self._presentation = settings.search.remember, settings.presentation
+        self._known_audience: Audience | None = None
+        self._audience_until = 0.0
         self._documents = Documents(path, self._parser)
         self._description = description()
         self.routes: dict[str, Route] = {
             "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
             _PAGES: self._pages, f"{_PAGES}/": self._page,
-            _SEARCH: self._search,
+            _SEARCH: self._search, _OPEN: self._open,
         }  # fmt: skip
 
     async def close(self) -> None:
@@ -173,15 +185,45 @@ class StoreApi:
     async def _search(self, request: web.BaseRequest) -> Answer:
         asked = self._asked(_SEARCH, request)
         query = Query.parse(asked["q"], time.time(), site=asked["site"], since=asked["since"])
-        by_importance = asked["by_importance"]
+        now = time.time()
         async with page.snapshot(self._path) as db:
+            audience = await self._audience(db, now)
             found = await search(
-                db, self._parser, query, asked["limit"], by_importance=by_importance
-            )
+                db, self._parser, query, asked["limit"], offset=asked["offset"], now=now,
+                by_importance=asked["by_importance"], audience=audience,
+            )  # fmt: skip
             counts = await tables.counts(db)
         if self._remembers:
             await remember(self._path, query)
-        return whole(as_json(asked["q"], found, counts), etag="")
+        linked = audience is not None and self._presentation.links
+        if audience is not None and linked:
+            await record(self._path, audience, "http", now, [each.showing for each in found])
+        told = as_json(asked["q"], found, counts, linked=linked)
+        # Each list has links of its own.
+        return whole(told, etag=None if linked else "")
+
+    async def _audience(self, db: Reader, now: float) -> Audience | None:
+        """Return what people opened, as of a minute ago at most."""
+        if now >= self._audience_until:
+            self._known_audience = await Audience.of(db, self._presentation, now)
+            self._audience_until = now + _AUDIENCE_S
+        return self._known_audience
+
+    async def _open(self, request: web.BaseRequest) -> Answer:
+        """Note an opening, and lead on to the page."""
+        name = request.path.removeprefix(_OPEN)
+        if not self._presentation.links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
+            raise UnknownPage("there is no such link")
+        async with page.snapshot(self._path) as db:
+            found = await openings.found(db, int(name, 16))
+        if found is None:
+            raise UnknownPage("this link is too old, or was never made; search again")
+        url, is_opened = found
+        ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
+        if request.method == hdrs.METH_GET and not is_opened and not ahead:
+            await note_opening(self._path, int(name, 16), time.time())
+        headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
+        return whole(b"", status=HTTPStatus.FOUND, headers=headers)
 
     # -- parameters ------------------------------------------------------------------
 

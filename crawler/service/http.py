@@ -3,7 +3,7 @@
 Without a token everything is open to this machine, and to nobody who was led here under another
 name: a page in a browser must not read through a name that it lets point to this machine (DNS
 rebinding), so a request for a foreign name is refused; an address is no name and needs no list.
-With a token every route but ``/healthz`` wants it.
+With a token every route wants it but ``/healthz``, and links that nobody can guess.
 """
 
 import asyncio
@@ -55,6 +55,8 @@ _PIECE_BYTES: Final = 2**16
 #: Longer bodies are sent while they are made, without their length.
 _WHOLE_BYTES: Final = 2**20
 _STALLED_S: Final = 20.0
+#: Paths that need no token.
+_FREE: Final = ("/healthz", "/o/")
 #: RFC 6750; 16 characters cannot be guessed over a network.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
@@ -183,7 +185,7 @@ class HttpServer:
         if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
             why = "the Host header is not allowed; add its name to operation.host_names"
             raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
-        if self._token and path != "/healthz" and not self._is_authentic(request):
+        if self._token and not path.startswith(_FREE) and not self._is_authentic(request):
             why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
             raise HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
         route = self._routes.get(path) or next(

@@ -8,7 +8,7 @@ while when or together with what.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from secrets import randbits
 from sqlite3 import Connection
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import load_columns
+from freshet.storage.database import as_json, load_columns
 from freshet.storage.entries import Columns
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class Openings(Columns):
 
 @dataclass(frozen=True, slots=True)
 class PromotedPlaces(Columns):
-    """How often promoted pages were ``shown`` at each ``place``, and ``opened``; (k,) each."""
+    """Numbers of promoted pages ``shown`` at each ``place``, and ``opened`` there; (k,) each."""
 
-    place: NDArray[np.float64]
+    place: NDArray[np.int64]
     shown: NDArray[np.float64]
     opened: NDArray[np.float64]
 
@@ -124,14 +124,26 @@ def _fold(db: Connection, looks_at: LooksAt) -> None:
     db.execute(f"DELETE {old}")
 
 
-def note_opening(db: Connection, showing_id: int, at: float) -> str | None:
-    """Note that somebody opened a page of a list, once; return its URL, None: no such row."""
-    db.execute(
-        "UPDATE showing SET opened_at = ? WHERE id = ? AND opened_at IS NULL", (at, showing_id)
+def page_ids(db: Connection, urls: Iterable[str]) -> dict[str, int]:
+    """Return the pages at those of these canonical URLs that the store knows, also if moved."""
+    rows = db.execute(
+        "SELECT p.url, ifnull(p.alias_of, p.id) FROM json_each(?) JOIN page AS p ON p.url = value",
+        (as_json(list(urls)),),
     )
-    sql = "SELECT p.url FROM showing AS s JOIN page AS p ON p.id = s.page_id WHERE s.id = ?"
-    row = db.execute(sql, (showing_id,)).fetchone()
-    return None if row is None else row[0]
+    return dict(rows.fetchall())
+
+
+def note_opening(db: Connection, showing_id: int, at: float) -> None:
+    """Note that somebody opened a page of a list; only the first time counts."""
+    sql = "UPDATE showing SET opened_at = ? WHERE id = ? AND opened_at IS NULL"
+    db.execute(sql, (at, showing_id))
+
+
+async def found(db: Reader, showing_id: int) -> tuple[str, bool] | None:
+    """Return the URL of a page of a list, and whether it was opened; None: no such row."""
+    sql = "SELECT url, opened_at IS NOT NULL FROM showing JOIN page ON page.id = page_id "
+    rows = await db.execute_fetchall(f"{sql} WHERE showing.id = ?", (showing_id,))
+    return next(((row[0], bool(row[1])) for row in rows), None)
 
 
 async def last_list(db: Reader, made_for: MadeFor) -> dict[int, int]:
@@ -148,6 +160,20 @@ async def lists(db: Reader) -> int:
     """Return the number of lists that were ever shown."""
     ((count,),) = await db.execute_fetchall("SELECT ifnull(max(list_id), 0) FROM showing")
     return int(count)
+
+
+async def recent(db: Reader, since: float) -> tuple[int, int]:
+    """Return how many pages were found since a time, and how many lists were shown.
+
+    Pages of a store's first week do not count: they are not new to the web.
+    """
+    sql = (
+        "SELECT (SELECT count(*) FROM page WHERE role = 'page' AND version_id IS NOT NULL "
+        "AND found_at >= max(?1, (SELECT min(found_at) FROM page) + 604800)), "
+        "(SELECT count(DISTINCT list_id) FROM showing WHERE at >= ?1)"
+    )
+    ((pages, shown),) = await db.execute_fetchall(sql, (since,))
+    return pages, shown
 
 
 async def promoted_places(db: Reader) -> PromotedPlaces:

@@ -18,6 +18,7 @@ from freshet.crawler.alerts.messages import Composing, stored_importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.receivers import Delivery
 from freshet.crawler.alerts.rules import Channel
+from freshet.crawler.audience import note_opening
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.network import parser_of
 from freshet.storage.entries import Kind
@@ -94,9 +95,8 @@ async def desk(path: Path, *channels: Channel, **changes: object) -> AsyncIterat
     async with crawl_store(path) as store:
         store.tables.alert_rules = rules(channels)
         parser = parser_of(settings)
-        composing = Composing(
-            store.database, parser, stored_importances(store.database, settings), clock
-        )
+        importances = stored_importances(store.database, settings)
+        composing = Composing(store.database, parser, importances, clock, settings.presentation)
         outbox = Outbox(store.database, composing, receiver_of, settings.alerts, clock, Random(1))
         outbox.obey(settings.alerts, channels)
         by_name = {each.name: receivers[each.url] for each in channels}
@@ -282,6 +282,29 @@ async def test_a_digest_tells_of_an_hour_when_that_is_over(tmp_path: Path) -> No
         )  # fmt: skip
         urls = [each["url"][-2:] for each in message["data"]["changes"]]
         assert urls == ["/1", "/2", "/3"]
+
+
+async def test_a_digest_with_a_limit_has_the_pages_that_were_opened_most(tmp_path: Path) -> None:
+    async with desk(tmp_path / "db", replace(channel("a", "hourly"), most=2)) as it:
+        it.outbox.composing.presentation = quick(
+            presentation__record=True, presentation__links=True
+        ).presentation
+        await it.see("/a/0", "/b/1", "/a/1")
+        await it.send(HOUR_S)
+        told = it.receivers["a"].said[0]["data"]
+        assert [each["url"][-4:] for each in told["changes"]] == ["/a/0", "/b/1"]
+        assert told["left_out"] == 1
+        assert [each["is_new"] for each in told["changes"]] == [False, False]
+        shown = await it.store.rows("SELECT made_for, place FROM showing ORDER BY place")
+        assert [tuple(each) for each in shown] == [("digest", 1), ("digest", 2)]
+        name = int(told["changes"][1]["open"].removeprefix("/o/"), 16)
+        await note_opening(it.store.database.path, name, it.clock.now())
+        # What is new in the section in which somebody opened a page goes first.
+        await it.see("/a/2", "/b/2")
+        await it.send(HOUR_S)
+        assert [each["url"][-4:] for each in it.receivers["a"].said[1]["data"]["changes"]] == [
+            "/b/2", "/a/2",
+        ]  # fmt: skip
 
 
 async def test_digests_that_fell_due_while_nobody_sent_go_out_once_each(tmp_path: Path) -> None:

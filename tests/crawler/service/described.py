@@ -55,7 +55,7 @@ def faults(value: object, schema: dict[str, Any], place: str = "$") -> list[str]
 
 def route_of(path: str) -> str:
     """Return the described path that a path is of."""
-    return re.sub(r"^/v1/pages/.+", "/v1/pages/{url}", path)
+    return re.sub(r"^/o/.+", "/o/{id}", re.sub(r"^/v1/pages/.+", "/v1/pages/{url}", path))
 
 
 def undescribed(path: str, status: int, content_type: str, body: str) -> list[str]:

@@ -36,11 +36,13 @@ from freshet.storage.tables import search
 from tests.crawler.service.described import DESCRIPTION, route_of, undescribed
 from tests.integration.quick import quick
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, url_of, visit
+from tests.storage.small_store import rows
 from tests.storage.versioned_store import html
 
 TOKEN = "0123456789abcdef"
 FEED = "/v1/changefeed"
 SEARCH = "/v1/search"
+LINKED = {"presentation__record": True, "presentation__links": True}
 Told: TypeAlias = tuple[int, Mapping[str, str], str]
 Ask: TypeAlias = Callable[..., Awaitable[Told]]
 
@@ -59,7 +61,9 @@ class Site:
 
     async def ask(self, path: str, method: str = "GET", **headers: str) -> Told:
         target = URL(self.url + path, encoded=True)
-        async with self.client.request(method, target, headers=headers) as response:
+        async with self.client.request(
+            method, target, headers=headers, allow_redirects=False
+        ) as response:
             body = await response.text()
             if method == "GET":
                 told = response.status, response.content_type, body
@@ -88,6 +92,10 @@ class Site:
             body=zstandard.compress(body), content_type="text/html", **what,
         )  # fmt: skip
         await self.store.apply(replace(seen, capture=capture))
+
+    async def link(self) -> str:
+        """Search, and return the link to the first page."""
+        return str((await self.json(f"{SEARCH}?q=page"))["results"][0]["open"])
 
     async def indexes(self) -> None:
         """Make the search index."""
@@ -140,7 +148,7 @@ async def test_every_described_route_parameter_and_status_is_as_described(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cursor = await site.seq()
-    a = page_path("/a")
+    a, open_address = page_path("/a"), site.url
     assert "`freshet search --index on`" in (await site.ask(f"{SEARCH}?q=page"))[2]
     await site.indexes()
     for path in (
@@ -149,7 +157,8 @@ async def test_every_described_route_parameter_and_status_is_as_described(
         f"{FEED}?since=0&limit=3&include_docs=true&feed=continuous",
         f"{FEED}?feed=longpoll", "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
         f"{a}?format=markdown&version=1", f"{a}?format=text&as_of=2099-01-01", f"{a}?format=html",
-        f"{SEARCH}?q=page+sentence&site=a.example&since=2027-01-01&limit=9&by_importance=true",
+        f"{SEARCH}?q=page+sentence&site=a.example&since=2027-01-01&limit=9&offset=0",
+        f"{SEARCH}?q=page&by_importance=true",
     ):  # fmt: skip
         status, headers, _ = await site.ask(path)
         assert status == 200, path
@@ -157,17 +166,21 @@ async def test_every_described_route_parameter_and_status_is_as_described(
             assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 304
     for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf", SEARCH):
         assert (await site.ask(path))[0] == 400
-    assert (await site.ask(page_path("/unknown")))[0] == 404
+    for path in (page_path("/unknown"), f"/o/{7:016x}"):
+        assert (await site.ask(path))[0] == 404
+    async with serving(site.store.database.path, **LINKED) as site.url:
+        assert (await site.ask(await site.link()))[0] == 302
+    site.url = open_address
     assert (await site.ask(f"{FEED}?since=0123456789abcdef-1"))[0] == 410
     await site.ask("/metrics", Accept="application/openmetrics-text")
-    open_address = site.url
     async with serving(site.store.database.path, operation__token=TOKEN) as site.url:
         for path in ("/metrics", "/v1/openapi.json", FEED, f"{FEED}.atom", "/v1/pages", a, SEARCH):
             status, headers, _ = await site.ask(path)
             assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="freshet"')
         assert (await site.ask("/healthz"))[0] == 200
-    async with serving(Path("/nowhere/crawl.db")) as site.url:
-        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a, f"{SEARCH}?q=page"):
+    async with serving(Path("/nowhere/crawl.db"), **LINKED) as site.url:
+        link = f"/o/{7:016x}"
+        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a, f"{SEARCH}?q=page", link):
             assert (await site.ask(path))[0] == 503
     site.url = open_address
     paths = DESCRIPTION["paths"].items()
@@ -284,6 +297,29 @@ async def test_a_search_answers_with_pages_snippets_and_what_the_index_lacks(sit
     ):
         status, _, body = await site.ask(f"{SEARCH}?{query}")
         assert (status, reason in body) == (400, True), body
+
+
+async def test_a_link_notes_the_opening_once_leads_on_and_needs_no_token(site: Site) -> None:
+    await site.indexes()
+    path = site.store.database.path
+    assert "open" not in (await site.json(f"{SEARCH}?q=page"))["results"][0]
+    async with serving(path, operation__token=TOKEN, **LINKED) as site.url:
+        told = await site.json(f"{SEARCH}?q=page", Authorization=f"Bearer {TOKEN}")
+        first, second = told["results"]
+        for method, headers, opened in (
+            ("HEAD", {}, 0), ("GET", {"Sec-Purpose": "prefetch;prerender"}, 0),
+            ("GET", {"Purpose": "prefetch"}, 0), ("GET", {}, 1), ("GET", {}, 1),
+        ):  # fmt: skip
+            status, answered, body = await site.ask(second["open"], method, **headers)
+            assert (status, body, answered["Location"]) == (302, "", second["url"])
+            assert (answered["Cache-Control"], answered["Referrer-Policy"]) == (
+                "no-store", "no-referrer",
+            )  # fmt: skip
+            noted = "SELECT place, promoted, opened_at IS NOT NULL FROM showing ORDER BY place"
+            assert rows(path, noted) == [(1, 0, 0), (2, 0, opened)]
+        for wrong in ("/o/1", f"/o/{'f' * 17}", f"/o/{'0' * 15}G", f"/o/{'f' * 16}"):
+            assert (await site.ask(wrong))[0] == 404
+        assert first["open"] != second["open"]
 
 
 # -- pages -------------------------------------------------------------------

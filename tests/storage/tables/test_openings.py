@@ -26,8 +26,14 @@ def shown(store: SmallStore, *pages: int, made_for: MadeFor = "http", at: float 
     return [each.showing_id for each in listed]
 
 
-def opened(store: SmallStore, showing_id: int, at: float = 6.0) -> str | None:
-    return write_beside(store.path, lambda db: openings.note_opening(db, showing_id, at))
+def opened(store: SmallStore, showing_id: int, at: float = 6.0) -> tuple[str, bool] | None:
+    write_beside(store.path, lambda db: openings.note_opening(db, showing_id, at))
+
+    async def found() -> tuple[str, bool] | None:
+        async with reading(store.path) as db:
+            return await openings.found(db, showing_id)
+
+    return asyncio.run(found())
 
 
 async def _read(path: Path) -> tuple[Openings, PromotedPlaces, Opening, int]:
@@ -62,7 +68,7 @@ def test_a_store_in_which_nothing_was_shown_has_no_openings(store: SmallStore) -
 def test_looks_are_those_expected_at_the_places(store: SmallStore) -> None:
     first = shown(store, 3, 1, 2)
     shown(store, 1, 3)
-    assert opened(store, first[2]) == "http://one.example/1"
+    assert opened(store, first[2]) == ("http://one.example/1", True)
     found, promoted, kept, lists = read(store)
     assert found.page_id.tolist() == [1, 2, 3]
     assert found.url[0] == "http://one.example/0"

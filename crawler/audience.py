@@ -1,0 +1,222 @@
+"""The lists that people see: their order by what was opened before, and the record of that.
+
+A page of a list is worth its relevance times the index of its appeal (:mod:`scheduler.appeal`).
+Where nothing was ever opened, a list stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Final
+
+import numpy as np
+from aiosqlite import Connection as Reader
+
+from freshet.config.settings import PresentationSettings
+from freshet.crawler.urls import site_key
+from freshet.scheduler.appeal import Appeal, Attention
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.promotion import critical_degree, first_places
+from freshet.storage.database import StoreError, write_beside
+from freshet.storage.tables import changefeed
+from freshet.storage.tables import openings as tables
+from freshet.storage.tables.openings import MadeFor, Showing
+
+log = logging.getLogger(__name__)
+
+#: The first place is not promoted to: what most people look for stays there.
+_PROMOTED_FROM: Final = 2
+#: Of "auto": so much more than just empties the pool, and at most.
+_ABOVE_CRITICAL: Final = 1.1
+_MOST_PROMOTED: Final = 0.2
+_DAY_S: Final = 86_400
+_DIGITS: Final = re.compile(r"\d+")
+_DAYS: Final = 30
+#: Places that count for the looks that a list gives.
+_PLACES: Final = np.arange(1, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a list; those of a lower ``tier`` stand before all others.
+
+    ``worth`` is its relevance, ``promoted`` whether it came to its place by chance.
+    """
+
+    page_id: int
+    url: str
+    worth: float
+    tier: int = 0
+    promoted: bool = False
+
+    def shown_at(self, place: int) -> Showing:
+        """Return it at a place, from 1 on, of a list that is shown, with an id of its own."""
+        return Showing.of(self.page_id, place, promoted=self.promoted)
+
+
+class _Sections:
+    """Codes of the sites and sections of pages that were shown."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._sites, self._sections = dict[str, int](), dict[str, int]()
+        for url in urls:
+            self._sites.setdefault(site_key(url), len(self._sites))
+            self._sections.setdefault(section(url), len(self._sections))
+
+    def of(self, urls: Sequence[str]) -> tuple[Ints, Ints]:
+        """Return (n,) each: the codes of the pages' sections and sites; −1: none was shown."""
+        sections = [self._sections.get(section(url), -1) for url in urls]
+        sites = [self._sites.get(site_key(url), -1) for url in urls]
+        return np.array(sections, np.int64), np.array(sites, np.int64)
+
+
+def section(url: str) -> str:
+    """Return the section of a page: its site, and the first two directories without numbers.
+
+    >>> section("https://www.example.org/2026/news/11/a.html")
+    'example.org/#/news'
+    """
+    directories = url.partition("?")[0].split("/")[3:-1][:2]
+    return "/".join([site_key(url), *(_DIGITS.sub("#", each) for each in directories)])
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """The openings of a store's lists so far, from :meth:`of`.
+
+    Attributes:
+        attention: the probability that a place is looked at.
+        appeal: of the pages that were shown; None if nothing was ever opened.
+        degree: r, the probability that a place is given by chance.
+        rows: of these pages, by id.
+        seen: the pages that somebody will have looked at.
+        sections: their sections and sites.
+    """
+
+    attention: Attention
+    appeal: Appeal | None
+    degree: float
+    rows: Mapping[int, int]
+    seen: frozenset[int]
+    sections: _Sections
+
+    @classmethod
+    async def of(cls, db: Reader, settings: PresentationSettings, now: float) -> Audience | None:
+        """Read what was shown and opened; None if that is not recorded."""
+        if not settings.record:
+            return None
+        promoted = await tables.promoted_places(db)
+        attention = Attention.fitted(promoted.place, promoted.shown, promoted.opened)
+        known = await tables.openings(db, partial(looks_at, attention))
+        sections, appeal = _Sections(known.url), None
+        if known.opens.any():
+            section, site = sections.of(known.url)
+            lists = await tables.lists(db)
+            appeal = Appeal.learned(known.looks, known.opens, section, site, lists=lists)
+        seen = known.page_id[(known.opens > 0) | (known.looks >= 1)]
+        rows = {page_id: row for row, page_id in enumerate(known.page_id.tolist())}
+        degree = await _degree(db, settings.promotion, attention, now) if appeal else 0.0
+        return cls(
+            attention, appeal, degree, rows=rows, seen=frozenset(seen.tolist()), sections=sections
+        )
+
+    @classmethod
+    def nobody(cls) -> Audience:
+        """Return the audience that has not opened anything."""
+        return cls(Attention(), None, 0.0, rows={}, seen=frozenset(), sections=_Sections(()))
+
+    def appeals(self, page_ids: Sequence[int], urls: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return (n,) each: expected appeal and its index; 1 where nothing was ever opened."""
+        if self.appeal is None:
+            return np.ones(len(urls)), np.ones(len(urls))
+        row = np.array([self.rows.get(page_id, -1) for page_id in page_ids], np.intp)
+        mean, index = self.appeal.prior_of(*self.sections.of(urls))
+        was_shown = row >= 0
+        return (
+            np.where(was_shown, self.appeal.mean[row], mean),
+            np.where(was_shown, self.appeal.index[row], index),
+        )
+
+    def recording(
+        self, made_for: MadeFor, at: float, listed: Sequence[Showing]
+    ) -> Callable[[Connection], bool]:
+        """Return what notes a list that was shown, in a transaction of the store."""
+        look = partial(looks_at, self.attention)
+        return partial(tables.record, made_for=made_for, at=at, shown=listed, looks_at=look)
+
+    def arranged(self, found: Sequence[Listed], count: int, seed: int) -> list[Listed]:
+        """Return the first ``count`` pages of a list, in the order in which they are shown.
+
+        Pages of the first tier that nobody has looked at yet are promoted; the same ``seed`` gives
+        the same ones, so that a longer list begins as a shorter one.
+        """
+        if self.appeal is None:
+            return list(found[:count])
+        _, index = self.appeals([it.page_id for it in found], [it.url for it in found])
+        worth = {each.page_id: each.worth * i for each, i in zip(found, index, strict=True)}
+        ranked = sorted(found, key=lambda each: (each.tier, -worth[each.page_id], each.page_id))
+        if not self.degree:
+            return ranked[:count]
+        pool = [it.page_id for it in ranked if it.tier == 0 and it.page_id not in self.seen]
+        order = [each.page_id for each in ranked]
+        by_id = {each.page_id: each for each in found}
+        placed = first_places(order, pool, count, k=_PROMOTED_FROM, r=self.degree, seed=seed)
+        return [replace(by_id[page_id], promoted=promoted) for page_id, promoted in placed]
+
+
+def looks_at(attention: Attention, place: int) -> float:
+    """Return the probability that a place, from 1 on, is looked at."""
+    return float(attention.of(np.array([place]))[0])
+
+
+async def _degree(db: Reader, promotion: str, attention: Attention, now: float) -> float:
+    """Return r, as the settings say; "auto" needs what came and what was looked at lately."""
+    if promotion == "off":
+        return 0.0
+    if promotion != "auto":
+        return float(promotion)
+    births, lists = await tables.recent(db, now - _DAYS * _DAY_S)
+    attended = attention.of(_PLACES)
+    looks = lists / _DAYS * float(attended.sum())
+    critical = critical_degree(births / _DAYS, looks, attended, k=_PROMOTED_FROM)
+    return min(_ABOVE_CRITICAL * critical, _MOST_PROMOTED)
+
+
+async def seed_of(db: Reader, words: str, now: float) -> int:
+    """Return the seed of a list: the same for the same words in this store today."""
+    epoch = (await changefeed.position(db, "0")).epoch
+    text = f"{epoch} {now // _DAY_S:.0f} {words}"
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
+
+
+def link_to(showing: Showing) -> str:
+    """Return the path on the server that notes the opening of a page, and leads on to it."""
+    return f"/o/{showing.showing_id:016x}"
+
+
+async def record(
+    path: Path, audience: Audience, made_for: MadeFor, at: float, listed: Sequence[Showing]
+) -> None:
+    """Note a list that was shown, beside whoever writes the store."""
+    await _note(path, audience.recording(made_for, at, listed))
+
+
+async def note_opening(path: Path, showing_id: int, at: float) -> None:
+    """Note that a page of a list was opened, beside whoever writes the store."""
+    await _note(path, partial(tables.note_opening, showing_id=showing_id, at=at))
+
+
+async def _note(path: Path, work: Callable[[Connection], object]) -> None:
+    try:
+        await asyncio.to_thread(write_beside, path, work)
+    except StoreError as error:
+        # The list, and the page, are shown all the same.
+        log.warning("what is shown and opened is not noted: %s", error)

@@ -1,0 +1,206 @@
+"""``freshet open`` and ``freshet opened``: what people open of the lists that they see."""
+
+import hashlib
+import json
+import sys
+import time
+import webbrowser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from sqlite3 import Connection
+from typing import IO, Annotated, Any, Final
+
+import typer
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.audience import Audience, note_opening
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.clock import moment_of
+from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.terminal import counted, fail, print_json, show_line
+from freshet.crawler.urls import canonical
+from freshet.storage.database import write_beside
+from freshet.storage.queries import page
+from freshet.storage.tables import openings
+from freshet.storage.tables.openings import Showing
+
+#: Lists of one transaction, and bytes of one line.
+_BATCH: Final = 500
+_LONGEST: Final = 1_000_000
+_KEYS: Final = frozenset({"shown", "opened", "promoted", "at", "id"})
+
+
+def open_command(
+    place: Annotated[
+        int, typer.Argument(metavar="N", min=1, help="The number of the page.", show_default=False)
+    ],
+    db: Db = DEFAULT_DB,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the URL; start no browser.")
+    ] = False,
+    config: ConfigFile = None,
+) -> None:
+    """Open a page of the last list that `freshet search` showed, and note that.
+
+    The store keeps lists where `presentation.record` is on. The page is opened in the browser that
+    this machine has, or that the environment variable BROWSER names.
+    """
+    settings, _ = read_settings(config, {})
+    if not settings.presentation.record:
+        fail("no list is kept: set `record = true` in [presentation], and search again", 2)
+    url = terminal.run(_open(db, place))
+    show_line(url)
+    if not print_only and not webbrowser.open(url):
+        show_line("no browser was found here; the environment variable BROWSER names one", "yellow")
+
+
+async def _open(db: Path, place: int) -> str:
+    async with page.snapshot(db) as connection:
+        listed = await openings.last_list(connection, "terminal")
+        if not listed:
+            raise CrawlError(f"{db}: no list is kept; `freshet search` shows one")
+        if place not in listed:
+            raise CrawlError(f"{place}: the last list has {min(listed)} to {max(listed)}")
+        found = await openings.found(connection, listed[place])
+    if found is None:
+        raise CrawlError(f"{place}: this page was forgotten just now")
+    await note_opening(db, listed[place], time.time())
+    return found[0]
+
+
+# -- what others report ------------------------------------------------------
+
+
+def opened_command(
+    source: Annotated[
+        Path, typer.Option("--from", metavar="FILE", help="The file, - for standard input.")
+    ],
+    db: Db = DEFAULT_DB,
+    config: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Note what other programs showed and what was opened there, a list a line in JSON.
+
+    Each line has `shown`, the URLs in their order, and `opened`, those of them that were opened.
+    It may have `promoted`, those that came there by chance, `at`, a time (else now), and `id`, by
+    which a list that is given again is known (else by the whole line).
+    """
+    settings, _ = read_settings(config, {})
+    if not settings.presentation.record:
+        fail("nothing is noted: set `record = true` in [presentation]", 2)
+    now = time.time()
+    audience = terminal.run(_audience(db, settings, now)) or Audience.nobody()
+    told = dict.fromkeys(("lists", "known_before", "opened", "unknown_urls"), 0)
+    with terminal.told_in_one_line(), _reading(source) as lines:
+        numbered = _numbered(lines)
+        while batch := list(islice(numbered, _BATCH)):
+            read = [_ReportedList.read(f"{source}, line {n}", line, now) for n, line in batch]
+            work = partial(_note, reported=read, audience=audience, told=told)
+            write_beside(db, work)
+    if as_json:
+        print_json(told)
+        return
+    show_line(
+        f"{counted(told['lists'], 'list')} noted, {told['opened']:,} openings in them; "
+        f"{told['known_before']:,} noted before; "
+        f"{told['unknown_urls']:,} URLs are not in the store"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ReportedList:
+    """A list that another program showed: canonical URLs; ``key`` is that of the list."""
+
+    key: str
+    at: float
+    shown: Sequence[str]
+    opened: frozenset[str]
+    promoted: frozenset[str]
+
+    @classmethod
+    def read(cls, where: str, line: bytes, now: float) -> "_ReportedList":
+        """Read a line; raises UsageError, which says ``where`` it stands."""
+        try:
+            told = _object(line)
+            shown, opened, promoted = (_urls(told, key) for key in ("shown", "opened", "promoted"))
+            _require_among(shown, [*opened, *promoted])
+            at = moment_of(told["at"], now) if "at" in told else now
+            key = told.get("id", line.decode().strip())
+            return cls(key, at, shown, frozenset(opened), frozenset(promoted))
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{where}: {error}") from error
+
+    def showing(self, place: int, page_id: int) -> Showing:
+        """Return a page of the list, with the same id whenever it is read."""
+        digest = hashlib.blake2b(f"{place} {self.key}".encode(), digest_size=8).digest()
+        promoted = self.shown[place - 1] in self.promoted
+        return Showing(int.from_bytes(digest) >> 1, page_id, place, promoted)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    told = json.loads(line)
+    if not isinstance(told, dict) or not told.keys() <= _KEYS or "shown" not in told:
+        raise ValueError(f"not an object that has shown, of {', '.join(sorted(_KEYS))}")
+    if strange := [key for key in ("at", "id") if not isinstance(told.get(key, ""), str)]:
+        raise ValueError(f"{strange[0]} is not a string")
+    return told
+
+
+def _urls(told: dict[str, Any], key: str) -> list[str]:
+    urls = told.get(key, [])
+    if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
+        raise ValueError(f"{key} is not a list of URLs")
+    return [canonical(url) for url in urls]
+
+
+def _require_among(shown: Sequence[str], others: Sequence[str]) -> None:
+    if strange := set(others).difference(shown):
+        raise ValueError(f"{min(strange)[:200]} is not among those shown")
+
+
+def _numbered(lines: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not empty, with their numbers from 1 on."""
+    number = 0
+    while line := lines.readline(_LONGEST + 1):
+        number += 1
+        if len(line) > _LONGEST:
+            raise UsageError(f"line {number} has more than {_LONGEST:,} bytes")
+        if line.strip():
+            yield number, line
+
+
+def _reading(source: Path) -> IO[bytes]:
+    if str(source) == "-":
+        return sys.stdin.buffer
+    try:
+        return source.open("rb")
+    except OSError as error:
+        raise CrawlError(f"{source}: {error.strerror}") from error
+
+
+async def _audience(db: Path, settings: Settings, now: float) -> Audience | None:
+    async with page.snapshot(db) as connection:
+        return await Audience.of(connection, settings.presentation, now)
+
+
+def _note(
+    db: Connection, reported: Sequence[_ReportedList], audience: Audience, told: dict[str, int]
+) -> None:
+    """Note these lists, and add to what is told of all."""
+    page_ids = openings.page_ids(db, {url for each in reported for url in each.shown})
+    for each in reported:
+        places = enumerate(each.shown, 1)
+        listed = [each.showing(n, page_ids[url]) for n, url in places if url in page_ids]
+        told["unknown_urls"] += len(each.shown) - len(listed)
+        if not audience.recording("file", each.at, listed)(db):
+            told["known_before"] += bool(listed)
+            continue
+        told["lists"] += 1
+        for it in listed:
+            if each.shown[it.place - 1] in each.opened:
+                openings.note_opening(db, it.showing_id, each.at)
+                told["opened"] += 1

@@ -1,0 +1,157 @@
+"""Lists are ordered by what was opened, and stay as they are where nothing was."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from freshet.config.settings import PresentationSettings
+from freshet.crawler.audience import Audience, Listed, seed_of
+from freshet.storage.database import reading, write_beside
+from freshet.storage.tables import openings
+from freshet.storage.tables.openings import Showing
+from tests.storage.small_store import SmallStore, small_store
+
+DAY_S = 86_400.0
+NOW = 100 * DAY_S
+PAGES = 40
+
+
+def settings(promotion: str = "off", *, record: bool = True) -> PresentationSettings:
+    return PresentationSettings(record=record, links=False, promotion=promotion)
+
+
+def audience(store: SmallStore, promotion: str = "off") -> Audience:
+    async def read() -> Audience | None:
+        async with reading(store.path) as db:
+            return await Audience.of(db, settings(promotion), NOW)
+
+    found = asyncio.run(read())
+    assert found is not None
+    return found
+
+
+def show(store: SmallStore, page_ids: Sequence[int], opened: Sequence[int] = ()) -> None:
+    """Show a list, in which these pages are opened."""
+
+    def write(db: object) -> None:
+        listed = [Showing.of(page_id, place) for place, page_id in enumerate(page_ids, 1)]
+        openings.record(db, "http", NOW, listed, lambda place: 1 / place)  # type: ignore[arg-type]
+        for each in listed:
+            if each.page_id in opened:
+                openings.note_opening(db, each.showing_id, NOW)  # type: ignore[arg-type]
+
+    write_beside(store.path, write)
+
+
+def listed(*page_ids: int, tier: int = 0, worth: float = 1.0) -> list[Listed]:
+    """Return pages of which each is worth a little less than the one before."""
+    return [
+        Listed(i, f"http://one.example/{'a' if i % 2 else 'b'}/{i}", worth - 0.001 * n, tier)
+        for n, i in enumerate(page_ids)
+    ]
+
+
+def order(who: Audience, pages: Sequence[Listed], count: int = 99, seed: int = 1) -> list[int]:
+    return [each.page_id for each in who.arranged(pages, count, seed)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SmallStore:
+    made = asyncio.run(small_store(tmp_path / "s.db"))
+    made.host()
+    made.run(0.0)
+    for i in range(1, PAGES + 1):
+        path = f"/{'a' if i % 2 else 'b'}/{i}"
+        made.page(path, version_id=i, found_at=NOW - DAY_S if i > 30 else 0.0)
+    return made
+
+
+def test_a_list_stays_as_it_is_where_nothing_was_ever_opened(store: SmallStore) -> None:
+    show(store, [3, 1, 2])
+    who = audience(store, "0.5")
+    assert (who.appeal, who.degree) == (None, 0.0)
+    assert order(who, listed(3, 1, 2, 4)) == [3, 1, 2, 4]
+    assert who.appeals([1], ["http://one.example/1"])[1].tolist() == [1]
+    assert asyncio.run(_unrecorded(store)) is None
+
+
+async def _unrecorded(store: SmallStore) -> Audience | None:
+    async with reading(store.path) as db:
+        return await Audience.of(db, settings(record=False), NOW)
+
+
+def test_a_page_that_is_opened_rises_and_one_that_is_passed_over_falls(store: SmallStore) -> None:
+    for _ in range(5):
+        show(store, [1, 2, 3], opened=[2])
+    who = audience(store)
+    assert order(who, listed(1, 2, 3)) == [2, 3, 1]
+    mean, index = who.appeals([1, 2, 3], [each.url for each in listed(1, 2, 3)])
+    assert mean[0] < mean[2] < mean[1]
+    assert (index > mean).all()
+
+
+def test_an_unseen_page_has_the_appeal_of_its_section_an_unknown_site_that_of_all(
+    store: SmallStore,
+) -> None:
+    for i in range(1, 31, 2):
+        show(store, [i + 1, i], opened=[i])
+    who = audience(store)
+    urls = ["http://one.example/a/77", "http://one.example/b/78", "http://other.example/a/1"]
+    mean, index = who.appeals([77, 78, 79], urls)
+    assert mean[1] < mean[2] < mean[0]
+    assert (index > mean).all()
+
+
+def test_pages_of_a_later_tier_stay_behind(store: SmallStore) -> None:
+    show(store, [9, 2], opened=[9])
+    pages = listed(1, 2) + listed(9, tier=1)
+    assert order(audience(store), pages) == [1, 2, 9]
+
+
+def test_promotion_puts_unseen_pages_first_by_chance_and_a_longer_list_begins_alike(
+    store: SmallStore,
+) -> None:
+    for _ in range(4):
+        show(store, range(1, 11), opened=[1, 2])
+    who = audience(store, "0.3")
+    assert who.degree == 0.3
+    pages = listed(*range(1, PAGES + 1)) + listed(99, tier=1)
+    found = [who.arranged(pages, 10, seed) for seed in range(300)]
+    promoted = Counter(place for each in found for place, it in enumerate(each, 1) if it.promoted)
+    assert promoted[1] == 0
+    # Of the places from the second on three in ten; the rest goes by worth.
+    assert np.array([promoted[i] for i in range(2, 11)]) == pytest.approx(90, abs=30)
+    new = {it.page_id for each in found for it in each if it.promoted}
+    assert new <= {4, *range(5, PAGES + 1)}
+    for seed, short in enumerate(found[:20]):
+        assert who.arranged(pages, 25, seed)[:10] == short
+
+
+def test_automatic_promotion_is_a_little_above_the_critical_degree(store: SmallStore) -> None:
+    for _ in range(300):
+        show(store, [1, 2, 3], opened=[1])
+    who = audience(store, "auto")
+    # Ten pages in thirty days; 300 lists give as many looks as places from the second on have.
+    share = sum(who.attention.of(np.arange(2, 11)))
+    assert who.degree == pytest.approx(1.1 * 10 / (300 * share))
+    for _ in range(20):
+        store.page(f"/more/{_}", version_id=1, found_at=NOW - 5.0)
+    assert audience(store, "auto").degree > who.degree
+    assert audience(store, "off").degree == 0
+
+
+def test_a_seed_is_of_the_words_the_store_and_the_day(store: SmallStore) -> None:
+    async def seeds() -> list[int]:
+        async with reading(store.path) as db:
+            return [
+                await seed_of(db, words, at)
+                for words, at in (("a", NOW), ("a", NOW + 9), ("b", NOW), ("a", NOW + DAY_S))
+            ]
+
+    found = asyncio.run(seeds())
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
