@@ -28,7 +28,7 @@ from freshet.scheduler.promotion import critical_degree, first_places
 from freshet.storage.database import StoreError, write_beside
 from freshet.storage.tables import changefeed
 from freshet.storage.tables import openings as tables
-from freshet.storage.tables.openings import MadeFor, Showing
+from freshet.storage.tables.openings import MadeFor, Openings, Showing
 
 log = logging.getLogger(__name__)
 
@@ -116,14 +116,15 @@ class Audience:
         promoted = await tables.promoted_places(db)
         attention = Attention.fitted(promoted.place, promoted.shown, promoted.opened)
         known = await tables.openings(db, partial(looks_at, attention))
-        sections, appeal = _Sections(known.url), None
+        # Of many pages it takes a while.
+        sections = await asyncio.to_thread(_Sections, known.url)
+        appeal, degree = None, 0.0
         if known.opens.any():
-            section, site = sections.of(known.url)
             lists = await tables.lists(db)
-            appeal = Appeal.learned(known.looks, known.opens, section, site, lists=lists)
+            appeal = await asyncio.to_thread(_learned, known, sections, lists)
+            degree = await _degree(db, settings.promotion, attention, now)
         seen = known.page_id[(known.opens > 0) | (known.looks >= 1)]
         rows = {page_id: row for row, page_id in enumerate(known.page_id.tolist())}
-        degree = await _degree(db, settings.promotion, attention, now) if appeal else 0.0
         return cls(
             attention, appeal, degree, rows=rows, seen=frozenset(seen.tolist()), sections=sections
         )
@@ -170,6 +171,11 @@ class Audience:
         by_id = {each.page_id: each for each in found}
         placed = first_places(order, pool, count, k=_PROMOTED_FROM, r=self.degree, seed=seed)
         return [replace(by_id[page_id], promoted=promoted) for page_id, promoted in placed]
+
+
+def _learned(known: Openings, sections: _Sections, lists: int) -> Appeal:
+    section, site = sections.of(known.url)
+    return Appeal.learned(known.looks, known.opens, section, site, lists=lists)
 
 
 def looks_at(attention: Attention, place: int) -> float:
