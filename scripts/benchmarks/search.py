@@ -57,11 +57,12 @@ _RESULTS = 10
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A page that is made or read: its title, and its blocks with their kinds."""
+    """A page that is made or read: its title, its blocks with their kinds, and its directory."""
 
     title: str
     texts: tuple[str, ...]
     kinds: tuple[str, ...]
+    directory: str = ""
 
     def lines(self) -> str:
         """What the index has of it."""
@@ -115,7 +116,7 @@ def filled(store: Path, pages: Iterable[Written]) -> dict[str, float]:
         )
         db.execute("INSERT INTO host (origin) VALUES (?)", (_ORIGIN,))
         for n, it in enumerate(pages, 1):
-            body, digest, url = it.body(), n.to_bytes(16, "big"), f"{_ORIGIN}/{n}"
+            body, digest, url = it.body(), n.to_bytes(16, "big"), f"{_ORIGIN}/{it.directory}{n}"
             texts += len(f"{it.title} {' '.join(it.texts)}".encode())
             packed = pack(body)
             bodies += len(packed)
