@@ -120,7 +120,8 @@ class Audience:
         sections = await asyncio.to_thread(_Sections, known.url)
         appeal, degree = None, 0.0
         if known.opens.any():
-            lists = await tables.lists(db)
+            counts = await tables.counts(db)
+            lists = 0 if counts is None else counts.lists
             appeal = await asyncio.to_thread(_learned, known, sections, lists)
             degree = await _degree(db, settings.promotion, attention, now)
         seen = known.page_id[(known.opens > 0) | (known.looks >= 1)]

@@ -32,9 +32,10 @@ from freshet.storage.entries import Outlook, RobotsRecord
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
-from freshet.storage.tables import hosts, near_duplicates, runs, search, url_patterns
+from freshet.storage.tables import hosts, near_duplicates, openings, runs, search, url_patterns
 from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.near_duplicates import IndexState
+from freshet.storage.tables.openings import ListCounts
 from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
 
@@ -168,8 +169,8 @@ class Status:
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
     them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``search`` are
     the pages that the index holds, and those that it should; ``search_quality`` is its share as the
-    store believes, None where it is not measured; ``daemon`` is its status if that run
-    is a daemon's.
+    store believes, None where it is not measured; ``openings`` is what lists showed and people
+    opened, None if no list is recorded; ``daemon`` is its status if that run is a daemon's.
     """
 
     db: str
@@ -191,6 +192,7 @@ class Status:
     duplicates: IndexState
     search: tuple[int, int] | None
     search_quality: float | None
+    openings: ListCounts | None
     alerts: list[RuleCounts]
     daemon: DaemonStatus | None
 
@@ -270,6 +272,7 @@ async def _read(db: Path, now: float) -> Status:
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
             search_quality=await _quality(connection, now),
+            openings=await openings.counts(connection),
             alerts=await alerts_tables.counts(connection),
             daemon=daemon,
         )
@@ -336,7 +339,7 @@ def _state(state: RunState, daemon: DaemonStatus | None) -> str:
 
 
 def _print_holdings(status: Status) -> None:
-    held, frontier = status.holdings, status.frontier
+    held, frontier, it = status.holdings, status.frontier, status.openings
     show_facts(
         "Store",
         {
@@ -350,6 +353,9 @@ def _print_holdings(status: Status) -> None:
             "search quality": None
             if status.search_quality is None
             else f"{percent(status.search_quality)} of that of fresh copies, as the store believes",
+            "lists": None
+            if it is None
+            else f"{it.lists:,} recorded, {counted(it.opened, 'page')} of {it.shown:,} opened",
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )

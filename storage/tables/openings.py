@@ -68,6 +68,15 @@ class Openings(Columns):
 
 
 @dataclass(frozen=True, slots=True)
+class ListCounts:
+    """Numbers: ``lists`` ever recorded; of those that are kept, pages ``shown`` and ``opened``."""
+
+    lists: int
+    shown: int
+    opened: int
+
+
+@dataclass(frozen=True, slots=True)
 class PromotedPlaces(Columns):
     """Numbers of promoted pages ``shown`` at each ``place``, and ``opened`` there; (k,) each."""
 
@@ -156,10 +165,11 @@ async def last_list(db: Reader, made_for: MadeFor) -> dict[int, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def lists(db: Reader) -> int:
-    """Return the number of lists that were ever shown."""
-    ((count,),) = await db.execute_fetchall("SELECT ifnull(max(list_id), 0) FROM showing")
-    return int(count)
+async def counts(db: Reader) -> ListCounts | None:
+    """Return how many lists there are; None if none was ever recorded."""
+    sql = "SELECT max(list_id), count(*), count(opened_at) FROM showing"
+    ((lists, shown, opened),) = await db.execute_fetchall(sql)
+    return None if lists is None else ListCounts(lists, shown, opened)
 
 
 async def recent(db: Reader, since: float) -> tuple[int, int]:

@@ -9,7 +9,14 @@ import pytest
 from freshet.storage.database import reading, write_beside
 from freshet.storage.queries import page as page_queries
 from freshet.storage.tables import openings
-from freshet.storage.tables.openings import MadeFor, Opening, Openings, PromotedPlaces, Showing
+from freshet.storage.tables.openings import (
+    ListCounts,
+    MadeFor,
+    Opening,
+    Openings,
+    PromotedPlaces,
+    Showing,
+)
 from tests.storage.small_store import SmallStore, rows, small_store
 
 
@@ -36,17 +43,17 @@ def opened(store: SmallStore, showing_id: int, at: float = 6.0) -> tuple[str, bo
     return asyncio.run(found())
 
 
-async def _read(path: Path) -> tuple[Openings, PromotedPlaces, Opening, int]:
+async def _read(path: Path) -> tuple[Openings, PromotedPlaces, Opening, ListCounts | None]:
     async with reading(path) as db:
         return (
             await openings.openings(db, looks_at),
             await openings.promoted_places(db),
             await openings.kept_openings(db),
-            await openings.lists(db),
+            await openings.counts(db),
         )
 
 
-def read(store: SmallStore) -> tuple[Openings, PromotedPlaces, Opening, int]:
+def read(store: SmallStore) -> tuple[Openings, PromotedPlaces, Opening, ListCounts | None]:
     return asyncio.run(_read(store.path))
 
 
@@ -62,7 +69,7 @@ def store(tmp_path: Path) -> SmallStore:
 
 def test_a_store_in_which_nothing_was_shown_has_no_openings(store: SmallStore) -> None:
     found, promoted, kept, lists = read(store)
-    assert (len(found), len(promoted), len(kept), lists) == (0, 0, 0, 0)
+    assert (len(found), len(promoted), len(kept), lists) == (0, 0, 0, None)
 
 
 def test_looks_are_those_expected_at_the_places(store: SmallStore) -> None:
@@ -76,7 +83,7 @@ def test_looks_are_those_expected_at_the_places(store: SmallStore) -> None:
     assert found.opens.tolist() == [0, 1, 0]
     assert (promoted.place.tolist(), promoted.opened.tolist()) == ([3], [1])
     assert (kept.page_id.tolist(), kept.at.tolist()) == ([2], [6.0])
-    assert lists == 2
+    assert lists == ListCounts(2, 5, 1)
 
 
 def test_a_row_is_opened_once_and_an_unknown_one_is_none(store: SmallStore) -> None:
@@ -93,7 +100,7 @@ def test_a_list_that_is_there_is_not_noted_again(store: SmallStore) -> None:
             store.path, lambda db: openings.record(db, "file", 1.0, listed, looks_at)
         )
         assert new == expected
-    assert read(store)[3] == 1
+    assert read(store)[3] == ListCounts(1, 1, 0)
 
 
 def test_old_lists_become_sums_of_the_same_content(
@@ -115,7 +122,8 @@ def test_old_lists_become_sums_of_the_same_content(
     assert after[0].opens.tolist() == before[0].opens.tolist()
     assert after[1].shown.tolist() == before[1].shown.tolist()
     assert after[1].opened.tolist() == before[1].opened.tolist()
-    assert after[3] == 41
+    assert after[3] is not None
+    assert after[3].lists == 41
 
 
 def test_the_last_list_is_that_of_its_kind(store: SmallStore) -> None:
