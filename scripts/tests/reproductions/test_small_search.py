@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.arrays import Floats
 from freshet.scheduler.promotion import selective_law
 from scripts.reproductions import small_search
 from scripts.reproductions import small_search_audience as audience
@@ -91,9 +90,8 @@ def test_opens_tell_which_pages_are_good_and_showings_at_low_places_do_not() -> 
 
 def test_the_attention_is_learnt_from_what_was_promoted() -> None:
     state = seen(np.ones(200), np.zeros(200))
-    shown: Floats = np.full((1, 10), 4000.0)
-    state.promoted = shown
-    state.promoted_opens = np.round(shown * 0.3 * np.arange(1, 11) ** -1.5)
+    state.promoted = np.full((1, 10), 4000.0)
+    state.promoted_opens = np.round(1200.0 * np.arange(1.0, 11.0)[None] ** -1.5)
     small_search.fit(state, learns_attention=True)
     assert state.attention[0, 1] == pytest.approx(2**-1.5, abs=0.02)
 
