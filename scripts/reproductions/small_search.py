@@ -147,13 +147,13 @@ ORDERS = (
     Order("that + sel 1 0.3, pool: never opened", by_opens, (), (1, 0.3), lambda s: s.opens == 0),
     Order("opens per look, prior of all", of_all, (0.59, 0.84, 0.92)),
     Order("opens per look, prior of the section", of_section, (0.71, 0.72, 0.89)),
-    Order("KL-UCB of that", index, (0.69, 0.87, 0.95)),
+    Order("KL-UCB, prior of the section", index, (0.69, 0.87, 0.95)),
     Order("BMIX-E on showings", lambda seen: bmix(seen, tuned=True), (0.24, 0.46, 0.72)),
     Order("BMIX on showings", bmix, (0.20, 0.25, 0.45)),
     Order("Freshet's mean", freshet_mean, fits=True),
     Order("Freshet's index", freshet, fits=True),
     Order("Freshet's index + sel 2 0.1", freshet, promotion=(2, 0.1), fits=True),
-    Order("that, attention learnt", freshet, (), (2, 0.1), fits=True, learns_attention=True),
+    Order("Freshet, attention learnt", freshet, (), (2, 0.1), fits=True, learns_attention=True),
 )
 
 
@@ -245,7 +245,7 @@ TRUTHS = ((0.5, 0.0), (1.0, 0.0), (1.5, 0.0), (1.0, 0.3))
 _DRAWN = {
     "number of opens": GREY,
     "opens per look, prior of all": BLUE,
-    "KL-UCB of that": GREEN,
+    "KL-UCB, prior of the section": GREEN,
     "BMIX-E on showings": ORANGE,
     "Freshet's index": VERMILION,
 }
@@ -319,14 +319,20 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
         figure = Figure(figsize=(9, 4), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, tables in ((left, searches), (right, truths)):
-            for name, colour in {**_DRAWN, "that, attention learnt": "black"}.items():
+            for name, colour in {**_DRAWN, "Freshet, attention learnt": "black"}.items():
                 found = {table: (mean, error) for table, row, mean, error, _ in rows if row == name}
                 places = [i for i, table in enumerate(tables) if table in found]
                 values = np.array([found[tables[i]] for i in places]).reshape(-1, 2).T
                 axes.errorbar(places, values[0], values[1], color=colour, marker="o", label=name)
             axes.set_xticks(range(3), tables)
-        left.set(xlabel="searches", ylabel="share of an oracle's opens", ylim=(0, 1), title="1/i")
-        right.set(xlabel="true attention, 10 searches a day", title="1/i assumed")
+            axes.margins(x=0.15)
+        left.set(
+            xlabel="searches",
+            ylabel="share of an oracle's opens",
+            ylim=(0, 1),
+            title="Place i is looked at with 1/i",
+        )
+        right.set(xlabel="true attention, 10 searches a day", title="1/i is assumed")
         left.legend(loc="lower right", fontsize=8)
         figure.savefig(path, dpi=160)
 
