@@ -1,6 +1,6 @@
 """The pages and the links between them, as columns. Read-only."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from freshet.storage.entries import Columns, Role
 _PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
 _LINK = np.dtype([("source", np.int32), ("target", np.int32)])
+_OWN = "role = 'page' AND alias_kind IS NULL AND held_back IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ async def pages(db: Reader) -> LinkedPages:
     own = await table_of(
         db,
         "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow FROM page "
-        "WHERE role = 'page' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
+        f"WHERE {_OWN} ORDER BY id",
         _PAGE,
     )
     aliases = await table_of(
@@ -61,6 +62,11 @@ async def pages(db: Reader) -> LinkedPages:
     moved = aliases[aliases["moved"] & (row_of[aliases["of"]] >= 0)]
     np.minimum.at(depth, row_of[moved["of"]], moved["depth"])
     return LinkedPages(own["id"].copy(), own["host"].copy(), depth, row_of, own["links"].copy())
+
+
+def urls(db: Reader) -> AsyncIterator[list[tuple[Any, ...]]]:
+    """Yield (id, URL) of the same pages, ascending, some thousand at a time."""
+    return pieces(db, f"SELECT id, url FROM page WHERE {_OWN} ORDER BY id")
 
 
 async def links(db: Reader, among: LinkedPages) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
