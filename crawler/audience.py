@@ -126,17 +126,15 @@ class Audience:
     @classmethod
     async def learnt(cls, db: Reader) -> Audience:
         """Read what was shown and opened so far; nothing is promoted."""
-        promoted = await tables.promoted_places(db)
-        attention = Attention.fitted(promoted.place, promoted.shown, promoted.opened)
+        attention = await attention_of(db)
         known = await tables.openings(db, partial(looks_at, attention))
         # Of many pages it takes a while.
         sections = await asyncio.to_thread(_Sections, known.url)
-        appeal, degree = None, 0.0
+        appeal = None
         if known.opens.any():
             counts = await tables.counts(db)
             lists = 0 if counts is None else counts.lists
             appeal = await asyncio.to_thread(_learned, known, sections, lists)
-            degree = await _degree(db, settings.promotion, attention, now)
         seen = known.page_id[(known.opens > 0) | (known.looks >= 1)]
         rows = {page_id: row for row, page_id in enumerate(known.page_id.tolist())}
         return cls(
@@ -190,6 +188,12 @@ class Audience:
 def _learned(known: Openings, sections: _Sections, lists: int) -> Appeal:
     section, site = sections.of(known.url)
     return Appeal.learned(known.looks, known.opens, section, site, lists=lists)
+
+
+async def attention_of(db: Reader) -> Attention:
+    """Return the attention that places get, as learnt in the store."""
+    promoted = await tables.promoted_places(db)
+    return Attention.fitted(promoted.place, promoted.shown, promoted.opened)
 
 
 def looks_at(attention: Attention, place: int) -> float:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import Ephemeral, SiteSettings
 from freshet.config.sites import Sites
-from freshet.crawler.audience import Audience, section
+from freshet.crawler.audience import Audience, attention_of, section
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Floats, Ints, rows_among
@@ -317,7 +317,7 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     sites: dict[str, int] = {}
     site = [sites.setdefault(site_key(origin_of[each]), len(sites)) for each in host_ids.tolist()]
     of_site = np.array(site, np.intp)[host]
-    return await asyncio.to_thread(_divided, pages, weights, (sections, codes), (of_site, sites))
+    return await asyncio.to_thread(divided, pages, weights, (sections, codes), (of_site, sites))
 
 
 def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
@@ -329,7 +329,7 @@ def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
 _Coded: TypeAlias = tuple[Rows, Mapping[str, int]]
 
 
-def _divided(pages: LinkedPages, weights: Floats, sections: _Coded, sites: _Coded) -> Shares:
+def divided(pages: LinkedPages, weights: Floats, sections: _Coded, sites: _Coded) -> Shares:
     """Return the shares by these weights of the pages.
 
     A page that is newer than these counts as the median of its section, or of its site where that
@@ -370,7 +370,7 @@ async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> Lea
     shown = await openings.shown_items(connection)
     if not shown.opened.any():
         return NOTHING
-    look = (await Audience.learnt(connection)).attention.of(shown.place)
+    look = (await attention_of(connection)).of(shown.place)
     age, opened = np.maximum(shown.age_s, 0.0) / _DAY_S, shown.opened > 0
     work = partial(learned, half_life=said.half_life_hours / _DAY_HOURS)
     return await asyncio.to_thread(work, shown.source_id, age, look, opened)
