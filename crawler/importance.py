@@ -2,9 +2,10 @@
 
 The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``,
 ``depth`` and ``opened`` divide that among the pages of the site, so that it is their mean; a page
-that was found since counts as the median of its section. Near-duplicates share the importance of
-one page, and so do all copies of a pattern of URLs that was closed, for it gives only copies. The
-value of a table of sites (``[[sites]]``) holds unchanged.
+that was found since counts as the median of its section, and by links and depth as no less for its
+first month, for few lead to it yet. Near-duplicates share the importance of one page, and so do all
+copies of a pattern of URLs that was closed, for it gives only copies. The value of a table of sites
+(``[[sites]]``) holds unchanged.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import isnan
 from typing import Final, TypeAlias
 
 import aiosqlite
@@ -26,7 +28,7 @@ from freshet.config.sites import Sites
 from freshet.crawler.audience import Audience, attention_of, section
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.agenda.terms import Terms
-from freshet.scheduler.arrays import Floats, Ints, rows_among
+from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems, learned
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import link_columns
@@ -206,6 +208,9 @@ _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
 #: Pages of a section whose median counts.
 _FEWEST: Final = 3
+#: For which links do not count against a page, and in which a site is found at first.
+_YOUNG_DAYS: Final = 30.0
+_FIRST_DAYS: Final = 7.0
 _DAY_HOURS: Final = 24.0
 _DAY_S: Final = 86_400.0
 
@@ -317,7 +322,16 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     sites: dict[str, int] = {}
     site = [sites.setdefault(site_key(origin_of[each]), len(sites)) for each in host_ids.tolist()]
     of_site = np.array(site, np.intp)[host]
-    return await asyncio.to_thread(divided, pages, weights, (sections, codes), (of_site, sites))
+    young = np.zeros(len(pages), np.bool_)
+    if by != "opened":
+        # What was there when a site was first crawled is not new to the web.
+        first = np.full(len(sites), np.inf)
+        np.minimum.at(first, of_site, pages.found_at)
+        young = pages.found_at > np.maximum(
+            pages.last_visit_at - _YOUNG_DAYS * _DAY_S, first[of_site] + _FIRST_DAYS * _DAY_S
+        )
+    coded = (sections, codes), (of_site, sites)
+    return await asyncio.to_thread(divided, pages, weights, *coded, young)
 
 
 def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
@@ -329,40 +343,44 @@ def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
 _Coded: TypeAlias = tuple[Rows, Mapping[str, int]]
 
 
-def divided(pages: LinkedPages, weights: Floats, sections: _Coded, sites: _Coded) -> Shares:
+def divided(
+    pages: LinkedPages, weights: Floats, sections: _Coded, sites: _Coded, young: Bools
+) -> Shares:
     """Return the shares by these weights of the pages.
 
     A page that is newer than these counts as the median of its section, or of its site where that
-    has fewer than three pages, so that it is not visited late for being new; sitemaps and feeds
-    count as the mean.
+    has fewer than three pages, and a ``young`` one (n,) as no less than the others' median, so that
+    neither is visited late for being new; sitemaps and feeds count as the mean.
     """
-    share = weights / (np.bincount(sites[0], weights) / np.bincount(sites[0]))[sites[0]]
-    in_section, in_site = _medians(*sections, share, _FEWEST), _medians(*sites, share, 1)
+    (section_of, names), (site_of, site_names) = sections, sites
+    grown = _medians(section_of[~young], weights[~young], len(names), _FEWEST)
+    weights = np.where(young, np.fmax(weights, grown[section_of]), weights)
+    share = weights / (np.bincount(site_of, weights) / np.bincount(site_of))[site_of]
+    in_section = _medians(section_of, share, len(names), _FEWEST).tolist()
+    median_of = {name: in_section[k] for name, k in names.items() if not isnan(in_section[k])}
+    in_site = _medians(site_of, share, len(site_names), 1).tolist()
     known, newest = pages.page_id, len(pages.row_of) - 1
 
     def shares(page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]) -> Floats:
         found = np.ones(len(page_id))
         row, is_known = rows_among(known, page_id)
         found[is_known] = share[row]
-        of_host = [in_site.get(site_key(origin), 1.0) for origin in origins]
+        codes = [site_names.get(site_key(origin)) for origin in origins]
+        of_host = [1.0 if code is None else in_site[code] for code in codes]
         for k in np.flatnonzero(page_id > newest).tolist():
-            found[k] = in_section.get(section(urls[k]), of_host[host[k]])
+            found[k] = median_of.get(section(urls[k]), of_host[host[k]])
         return found
 
     return shares
 
 
-def _medians(
-    group: Rows, names: Mapping[str, int], values: Floats, fewest: int
-) -> dict[str, float]:
-    """Return the median of the values of each group that has at least the ``fewest``."""
-    ordered, size = values[np.lexsort((values, group))], np.bincount(group, minlength=len(names))
-    first = np.cumsum(size) - size
-    return {
-        name: float(ordered[first[k] + (size[k] - 1) // 2] + ordered[first[k] + size[k] // 2]) / 2
-        for name, k in names.items()
-        if size[k] >= fewest
-    }
+def _medians(group: Rows, values: Floats, groups: int, fewest: int) -> Floats:
+    """Return (groups,), the median of the values of each group; nan: it has fewer than these."""
+    ordered, size = values[np.lexsort((values, group))], np.bincount(group, minlength=groups)
+    found, enough, first = np.full(groups, np.nan), size >= fewest, np.cumsum(size) - size
+    low, high = (first + (size - 1) // 2)[enough], (first + size // 2)[enough]
+    found[enough] = (ordered[low] + ordered[high]) / 2
+    return found
 
 
 async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> LearntItems:

@@ -14,7 +14,8 @@ importances of ``freshet.crawler.importance``, weighed daily. A new page enters 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,12 +38,12 @@ LINKS_A_DAY, LINK_LIFE = 6.0, 120.0
 CHANGES = BUDGET_A_PAGE = 0.2
 STALE_APPEAL = 0.5
 #: Days: before anything is measured, until a page has peers, and for which one is followed.
-WARM_UP, GROWN, FOLLOWED, MONTH = 100, 60, 60, 30
+WARM_UP, GROWN, FOLLOWED, MONTH, WEEK = 60, 60, 60, 30, 7
 PEERS, AS_OFTEN = 10, 0.8
 GOOD = 0.75
-
-
-_HOST: Final = "https://site.example"
+STALE: Final = ("stale", "stale_grown")
+#: The first page of each section.
+URLS: Final = [f"https://site.example/{name}/x" for name in "abcdef"]
 _COLUMNS: Final = np.dtype(
     [("page_id", np.int64), ("section", np.int64)]
     + [(name, np.float64) for name in
@@ -73,11 +74,10 @@ class Site:
             a, b = 4 * self.means[section], 4 * (1 - self.means[section])
             page["page_id"], page["section"], page["born"] = self.next_id, section, day
             page["appeal"], page["depth"], page["fresh"] = self.rng.beta(a, b), 1.0, 0.5
-            own = np.flatnonzero(pages["section"] == section)
-            if len(own):
+            if (own := pages[pages["section"] == section]).size:
                 parent = self.rng.choice(own)
-                page["depth"] = pages["depth"][parent] + 1
-                self.links = np.vstack([self.links, [pages["page_id"][parent], self.next_id]])
+                page["depth"] = parent["depth"] + 1
+                self.links = np.vstack([self.links, [parent["page_id"], self.next_id]])
             self.pages = np.append(pages, page)
             self.next_id += 1
 
@@ -97,7 +97,7 @@ class Site:
         np.minimum.at(pages["depth"], target, pages["depth"][source] + 1)
         self.links = np.vstack([self.links, pages["page_id"][np.stack([source, target], axis=1)]])
         self.pages = pages[self.rng.random(n) > 1 / LIFE]
-        self.links = _among(self.links, self.pages["page_id"])
+        self.links = self.links[np.isin(self.links, self.pages["page_id"]).min(axis=1)]
         self.links = self.links[rng.random(len(self.links)) > 1 / LINK_LIFE]
         self.bear(self.rng.poisson(PAGES / LIFE), day)
 
@@ -105,28 +105,22 @@ class Site:
 def shares(site: Site, by: str, rule: str, day: float) -> Floats:
     """Return the share of each page in the importance of its site; those born today are new."""
     pages, known = site.pages, site.pages[site.pages["born"] < day]
-    weight, young = _weights(known, site.links, by), day - known["born"] < MONTH
-    for code in range(SECTIONS) if rule == "month" else ():
-        own = known["section"] == code
-        if (own & ~young).any():
-            weight[own & young] = np.maximum(weight[own & young], np.median(weight[own & ~young]))
-    ids, names = known["page_id"], {section(_url(code)): code for code in range(SECTIONS)}
+    young = (day - known["born"] < MONTH) & (rule == "month")
+    ids, none = known["page_id"], np.zeros(len(known), np.int32)
     rows = np.full(ids.max() + 1, -1, np.int32)
-    columns = (np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int32), rows)
-    linked = LinkedPages(ids, *columns, np.ones(len(ids), np.bool_))
-    of_site = np.zeros(len(ids), np.intp), {"site.example": 0}
-    found = divided(linked, weight, (known["section"], names), of_site)(
-        pages["page_id"], [_url(code) for code in pages["section"].tolist()],
-        np.zeros(len(pages), np.intp), [_HOST],
+    linked = LinkedPages(
+        page_id=ids, host_id=none.astype(np.int64), depth=none, row_of=rows, links=none == 0,
+        found_at=known["born"], last_visit_at=day,
     )  # fmt: skip
-    is_new = pages["born"] >= day
+    sections = known["section"], {section(url): code for code, url in enumerate(URLS)}
+    of_site, weights = (none.astype(np.intp), {"site.example": 0}), _weights(known, site.links, by)
+    of_page = divided(linked, weights, sections, of_site, young)
+    urls = [URLS[code] for code in pages["section"].tolist()]
+    host, is_new = np.zeros(len(pages), np.intp), pages["born"] >= day
+    found = of_page(pages["page_id"], urls, host, ["https://site.example"])
     if rule == "least":
         found[is_new] = found[~is_new].min()
     return found
-
-
-def _url(code: int) -> str:
-    return f"{_HOST}/{'abcdef'[code]}/x"
 
 
 def _weights(known: NDArray[np.void], links: Ints, by: str) -> Floats:
@@ -135,51 +129,38 @@ def _weights(known: NDArray[np.void], links: Ints, by: str) -> Floats:
     if by == "opened":
         of_site, lists = np.zeros(len(known), np.int64), known["looks"].sum() / (1 / PLACES).sum()
         looks, opens = known["looks"].copy(), known["opens"].copy()
-        return Appeal.learned(looks, opens, known["section"], of_site, lists=lists).mean.copy()
-    row = np.searchsorted(known["page_id"], _among(links, known["page_id"]))
+        return Appeal.learned(looks, opens, known["section"], of_site, lists=lists).mean
+    links = links[np.isin(links, known["page_id"]).min(axis=1)]
+    row = np.searchsorted(known["page_id"], links)
     return pagerank(len(known), row[:, 0], row[:, 1])
 
 
-def _among(links: Ints, ids: Ints) -> Ints:
-    """Return the links from and to these pages."""
-    is_there = np.isin(links, ids)
-    return links[is_there[:, 0] & is_there[:, 1]]
+def beside_peers(
+    pages: NDArray[np.void], rate: Floats, good: float, day: float
+) -> dict[int, float]:
+    """Return the visits of each good young page, by id, as a share of those of its peers."""
+    age, appeal = day - pages["born"], pages["appeal"]
+    grown, found = np.flatnonzero(age >= GROWN), {}
+    young = (appeal >= good) & (age < FOLLOWED) & (pages["born"] >= 0)
+    for row in np.flatnonzero(young).tolist():
+        peers = grown[np.argsort(np.abs(appeal[grown] - appeal[row]))[:PEERS]]
+        found[int(pages["page_id"][row])] = float(rate[row] / np.median(rate[peers]))
+    return found
 
 
-@dataclass(slots=True)
-class Followed:
-    """The ratio of the visits of each good new page to those of its peers, day by day."""
+def measured(ratios: Mapping[int, list[float]]) -> dict[str, float]:
+    """Return the means over the pages that lived on.
 
-    ratios: dict[int, list[float]] = field(default_factory=dict)
-    stale: list[float] = field(default_factory=list)
-    stale_grown: list[float] = field(default_factory=list)
-
-    def note(self, pages: NDArray[np.void], rate: Floats, good: float, day: float) -> None:
-        """Note a day's rates of visits."""
-        age, appeal = day - pages["born"], pages["appeal"]
-        grown = np.flatnonzero(age >= GROWN)
-        stale = CHANGES / (rate + CHANGES)
-        self.stale.append(float(np.average(stale, weights=appeal)))
-        self.stale_grown.append(float(np.average(stale[grown], weights=appeal[grown])))
-        young = (appeal >= good) & (age < FOLLOWED) & (pages["born"] >= 0)
-        for row in np.flatnonzero(young).tolist():
-            peers = grown[np.argsort(np.abs(appeal[grown] - appeal[row]))[:PEERS]]
-            ratio = float(rate[row] / np.median(rate[peers]))
-            self.ratios.setdefault(int(pages["page_id"][row]), []).append(ratio)
-
-    def measured(self) -> dict[str, float]:
-        """Return the means of a run, over the pages that lived on; never counts as 60 days."""
-        seen = [np.array(each) for each in self.ratios.values() if len(each) == FOLLOWED]
-        reached = [np.append(np.flatnonzero(each >= AS_OFTEN), FOLLOWED)[0] for each in seen]
-        return {
-            "pages": len(seen),
-            "days": float(np.mean(reached)),
-            "never": float(np.mean(np.array(reached) == FOLLOWED)),
-            "first_day": float(np.mean([each[0] for each in seen])),
-            "month": float(np.mean([each[:MONTH].mean() for each in seen])),
-            "stale": float(np.mean(self.stale)),
-            "stale_grown": float(np.mean(self.stale_grown)),
-        }
+    ``days`` pass until a page has in a week eight tenths of the visits of its peers; ``never``
+    counts as 60. ``first_day`` and ``month`` are shares of the visits of its peers.
+    """
+    seen = np.array([each for each in ratios.values() if len(each) == FOLLOWED])
+    weeks = np.lib.stride_tricks.sliding_window_view(seen, WEEK, axis=1).mean(axis=2)
+    reached = np.argmax(np.c_[weeks >= AS_OFTEN, np.ones(len(seen))], axis=1)
+    never = reached == weeks.shape[1]
+    days, first, month = np.where(never, FOLLOWED, reached), seen[:, 0], seen[:, :MONTH]
+    found = {"days": days, "never": never, "first_day": first, "month": month}
+    return {"pages": len(seen)} | {name: float(np.mean(each)) for name, each in found.items()}
 
 
 def run(by: str, rule: str, seed: int, days: int) -> dict[str, float]:
@@ -188,35 +169,40 @@ def run(by: str, rule: str, seed: int, days: int) -> dict[str, float]:
     means = np.clip(rng.beta(0.8, 4, SECTIONS), 0.02, 0.9)
     draws = rng.beta(4 * means, 4 * (1 - means), (2_000, SECTIONS))
     good = float(np.quantile(draws, GOOD))
-    site, followed = Site(rng, np.random.default_rng([seed, 1]), means), Followed()
+    site = Site(rng, np.random.default_rng([seed, 1]), means)
     site.bear(PAGES, -1e3)
+    ratios, stale = defaultdict[int, list[float]](list), []
     for day in range(-WARM_UP, days):
         site.live(day)
-        n = len(site.pages)
-        share, changes = shares(site, by, rule, day), np.full(n, CHANGES)
-        rate = lambda_crawl.solve(share, changes, BUDGET_A_PAGE * n).crawl_rate
+        share, n = shares(site, by, rule, day), len(site.pages)
+        rate = lambda_crawl.solve(share, np.full(n, CHANGES), BUDGET_A_PAGE * n).crawl_rate
         site.pages["fresh"] = rate / (rate + CHANGES)
         if day >= 0:
-            followed.note(site.pages, rate, good, day)
-    return followed.measured()
+            weight = np.where(day - site.pages["born"] >= GROWN, [[1], [1]], [[1], [0]])
+            weight = weight * site.pages["appeal"]
+            stale.append(weight @ (1 - site.pages["fresh"]) / weight.sum(axis=1))
+            for page, ratio in beside_peers(site.pages, rate, good, day).items():
+                ratios[page].append(ratio)
+    return measured(ratios) | dict(zip(STALE, np.mean(stale, axis=0).tolist(), strict=True))
 
 
 def table(seeds: Sequence[int], days: int) -> list[dict[str, object]]:
     """Return a row for each importance and rule: means over seeds, and half of their intervals.
 
-    ``costs`` compares the staleness, weighed by the true appeal, with that of ``least``.
+    ``stale`` is the share of copies that are out of date, weighed by their true appeal,
+    ``stale_grown`` that of pages older than 60 days; both also beside those of ``least``.
     """
     rows: list[dict[str, object]] = []
     for by in BY:
+        say(by)
         runs = {rule: [run(by, rule, seed, days) for seed in seeds] for rule in RULES}
         for rule in RULES:
-            row: dict[str, object] = {"importance": by, "rule": rule}
-            for name in runs[rule][0]:
-                row[name] = _interval([each[name] for each in runs[rule]])
-            for name in ("stale", "stale_grown"):
-                pairs = zip(runs[rule], runs["least"], strict=True)
-                row[f"{name}_beside_least"] = _interval([a[name] / b[name] for a, b in pairs])
-            rows.append(row)
+            beside = [
+                each | {f"{name}_beside_least": each[name] / least[name] for name in STALE}
+                for each, least in zip(runs[rule], runs["least"], strict=True)
+            ]
+            found = {name: _interval([each[name] for each in beside]) for name in beside[0]}
+            rows.append({"importance": by, "rule": rule, **found})
     return rows
 
 
@@ -229,9 +215,8 @@ def main() -> None:
     """Print the table."""
     parser = arguments(__doc__)
     parser.add_argument("--seeds", type=int, default=8, help="Sites for each row.")
-    parser.add_argument("--days", type=int, default=240, help="Days that are measured.")
+    parser.add_argument("--first-seed", type=int, default=100, help="The seed of the first one.")
+    parser.add_argument("--days", type=int, default=180, help="Days that are measured.")
     given = parser.parse_args()
-    rows = table(range(given.seeds), given.days)
-    for row in rows:
-        say(" ".join(str(row[name]) for name in ("importance", "rule", "days", "never", "stale")))
-    finish({"rows": rows}, given.output)
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    finish({"rows": table(seeds, given.days)}, given.output)

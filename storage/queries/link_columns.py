@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from freshet.storage.database import as_json, columns_of, load_columns, pieces, table_of
 from freshet.storage.entries import Columns, Role
 
-_PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
+_PAGE = np.dtype(
+    [("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)]
+    + [(name, np.float64) for name in ("found_at", "checked_at")]
+)  # fmt: skip
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
 _LINK = np.dtype([("source", np.int32), ("target", np.int32)])
 _OWN = "role = 'page' AND alias_kind IS NULL AND held_back IS NULL"
@@ -29,6 +32,8 @@ class LinkedPages:
             -1.
         links: (n,), whether the page's links count: it was not gone at the last visit, and is not
             marked nofollow.
+        found_at: (n,), Unix seconds.
+        last_visit_at: the newest visit to any of them, Unix seconds.
     """
 
     page_id: NDArray[np.int64]
@@ -36,6 +41,8 @@ class LinkedPages:
     depth: NDArray[np.int32]
     row_of: NDArray[np.int32]
     links: NDArray[np.bool_]
+    found_at: NDArray[np.float64]
+    last_visit_at: float
 
     def __len__(self) -> int:
         return len(self.page_id)
@@ -45,7 +52,8 @@ async def pages(db: Reader) -> LinkedPages:
     """Return all pages in their own right."""
     own = await table_of(
         db,
-        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow FROM page "
+        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow, "
+        "found_at, ifnull(checked_at, found_at) FROM page "
         f"WHERE {_OWN} ORDER BY id",
         _PAGE,
     )
@@ -61,7 +69,11 @@ async def pages(db: Reader) -> LinkedPages:
     depth = own["depth"].copy()
     moved = aliases[aliases["moved"] & (row_of[aliases["of"]] >= 0)]
     np.minimum.at(depth, row_of[moved["of"]], moved["depth"])
-    return LinkedPages(own["id"].copy(), own["host"].copy(), depth, row_of, own["links"].copy())
+    return LinkedPages(
+        page_id=own["id"].copy(), host_id=own["host"].copy(), depth=depth, row_of=row_of,
+        links=own["links"].copy(), found_at=own["found_at"].copy(),
+        last_visit_at=float(own["checked_at"].max(initial=0.0)),
+    )  # fmt: skip
 
 
 def urls(db: Reader) -> AsyncIterator[list[tuple[Any, ...]]]:

@@ -103,6 +103,46 @@ def test_a_page_found_since_counts_as_the_median_of_its_section(store: SmallStor
     assert len(set(found[:3].round(9))) == 3
 
 
+DAY_S = 86_400.0
+
+
+def month(store: SmallStore, found_at: float, by: str, visited: float = 60.0) -> list[float]:
+    """Return the weights of three pages with a link, and of one without that was found then."""
+    for n in range(3):
+        store.link(1, store.page(f"/docs/{n}", depth=1, checked_at=visited * DAY_S), 1.0)
+    deep = store.page("/docs/deep", depth=9, found_at=found_at * DAY_S)
+    urls, ids = [f"{HOST}/docs/{name}" for name in (0, 1, 2, "deep")], np.arange(deep - 3, deep + 1)
+    found = weighing(store, by).importances(ids, urls, np.zeros(4, np.intp), [HOST])
+    everything = np.append(found, weights(weighing(store, by))[:4])
+    assert everything.mean() == pytest.approx(3.0)
+    return [float(each) for each in found]
+
+
+@pytest.mark.parametrize("by", ["depth", "pagerank"])
+def test_links_do_not_count_against_a_page_in_its_first_month(store: SmallStore, by: str) -> None:
+    *others, deep = month(store, 40.0, by)
+    assert deep == pytest.approx(np.median(others))
+
+
+@pytest.mark.parametrize("by", ["depth", "pagerank"])
+@pytest.mark.parametrize(("found_at", "visited"), [(25.0, 60.0), (5.0, 20.0)])
+def test_afterwards_they_do_and_so_they_do_of_what_was_there_at_first(
+    store: SmallStore, by: str, found_at: float, visited: float
+) -> None:
+    *others, deep = month(store, found_at, by, visited)
+    assert deep < min(others)
+
+
+def test_a_young_page_that_many_link_to_keeps_that(store: SmallStore) -> None:
+    *others, deep = month(store, 40.0, "pagerank")
+    for page in range(1, 5):
+        store.link(page, 9, 1.0)
+    found = weighing(store, "pagerank").importances(
+        np.array([9]), [f"{HOST}/docs/deep"], np.zeros(1, np.intp), [HOST]
+    )
+    assert found[0] > max(*others, deep)
+
+
 def test_by_opens_what_is_opened_more_often_of_as_many_looks_weighs_more(store: SmallStore) -> None:
     for page, opens in ((1, 9), (2, 3), (4, 0)):
         show(store, page, looks=20.0, opens=opens)
