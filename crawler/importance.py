@@ -32,7 +32,6 @@ from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems, learned
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import link_columns
-from freshet.storage.queries.link_columns import LinkedPages
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import hosts, openings, runs, url_patterns
 from freshet.storage.tables import near_duplicates as near_duplicates_tables
@@ -330,8 +329,8 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
         young = pages.found_at > np.maximum(
             pages.last_visit_at - _YOUNG_DAYS * _DAY_S, first[of_site] + _FIRST_DAYS * _DAY_S
         )
-    coded = (sections, codes), (of_site, sites)
-    return await asyncio.to_thread(divided, pages, weights, *coded, young)
+    work = partial(divided, known=pages.page_id, newest=len(pages.row_of) - 1)
+    return await asyncio.to_thread(work, weights, (sections, codes), (of_site, sites), young)
 
 
 def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
@@ -344,13 +343,13 @@ _Coded: TypeAlias = tuple[Rows, Mapping[str, int]]
 
 
 def divided(
-    pages: LinkedPages, weights: Floats, sections: _Coded, sites: _Coded, young: Bools
+    weights: Floats, sections: _Coded, sites: _Coded, young: Bools, *, known: Ints, newest: int
 ) -> Shares:
-    """Return the shares by these weights of the pages.
+    """Return the shares by these weights (n,) of the ``known`` pages, whose ids ascend.
 
-    A page that is newer than these counts as the median of its section, or of its site where that
-    has fewer than three pages, and a ``young`` one (n,) as no less than the others' median, so that
-    neither is visited late for being new; sitemaps and feeds count as the mean.
+    A page with an id above ``newest`` counts as the median of its section, or of its site where
+    that has fewer than three pages, and a ``young`` one (n,) as no less than the others' median, so
+    that neither is visited late for being new; sitemaps and feeds count as the mean.
     """
     (section_of, names), (site_of, site_names) = sections, sites
     grown = _medians(section_of[~young], weights[~young], len(names), _FEWEST)
@@ -359,7 +358,6 @@ def divided(
     in_section = _medians(section_of, share, len(names), _FEWEST).tolist()
     median_of = {name: in_section[k] for name, k in names.items() if not isnan(in_section[k])}
     in_site = _medians(site_of, share, len(site_names), 1).tolist()
-    known, newest = pages.page_id, len(pages.row_of) - 1
 
     def shares(page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]) -> Floats:
         found = np.ones(len(page_id))

@@ -27,7 +27,6 @@ from freshet.crawler.importance import divided, pagerank
 from freshet.scheduler.appeal import Appeal
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies import lambda_crawl
-from freshet.storage.queries.link_columns import LinkedPages
 from scripts.benchmarks.command import arguments, finish, say
 
 BY: Final = ("pagerank", "depth", "opened")
@@ -44,11 +43,9 @@ GOOD = 0.75
 STALE: Final = ("stale", "stale_grown")
 #: The first page of each section.
 URLS: Final = [f"https://site.example/{name}/x" for name in "abcdef"]
-_COLUMNS: Final = np.dtype(
-    [("page_id", np.int64), ("section", np.int64)]
-    + [(name, np.float64) for name in
-       ("born", "appeal", "depth", "looks", "opens", "popular", "fresh")]
-)  # fmt: skip
+_FLOATS: Final = ("born", "appeal", "depth", "looks", "opens", "popular", "fresh")
+_IDS: Final = [("page_id", np.int64), ("section", np.int64)]
+_COLUMNS: Final = np.dtype(_IDS + [(name, np.float64) for name in _FLOATS])
 
 
 @dataclass(slots=True)
@@ -106,15 +103,10 @@ def shares(site: Site, by: str, rule: str, day: float) -> Floats:
     """Return the share of each page in the importance of its site; those born today are new."""
     pages, known = site.pages, site.pages[site.pages["born"] < day]
     young = (day - known["born"] < MONTH) & (rule == "month")
-    ids, none = known["page_id"], np.zeros(len(known), np.int32)
-    rows = np.full(ids.max() + 1, -1, np.int32)
-    linked = LinkedPages(
-        page_id=ids, host_id=none.astype(np.int64), depth=none, row_of=rows, links=none == 0,
-        found_at=known["born"], last_visit_at=day,
-    )  # fmt: skip
+    ids, sites = known["page_id"].copy(), (np.zeros(len(known), np.intp), {"site.example": 0})
     sections = known["section"], {section(url): code for code, url in enumerate(URLS)}
-    of_site, weights = (none.astype(np.intp), {"site.example": 0}), _weights(known, site.links, by)
-    of_page = divided(linked, weights, sections, of_site, young)
+    weights = _weights(known, site.links, by)
+    of_page = divided(weights, sections, sites, young, known=ids, newest=int(ids.max()))
     urls = [URLS[code] for code in pages["section"].tolist()]
     host, is_new = np.zeros(len(pages), np.intp), pages["born"] >= day
     found = of_page(pages["page_id"], urls, host, ["https://site.example"])
@@ -127,9 +119,8 @@ def _weights(known: NDArray[np.void], links: Ints, by: str) -> Floats:
     if by == "depth":
         return np.asarray(0.5 ** known["depth"])
     if by == "opened":
-        of_site, lists = np.zeros(len(known), np.int64), known["looks"].sum() / (1 / PLACES).sum()
-        looks, opens = known["looks"].copy(), known["opens"].copy()
-        return Appeal.learned(looks, opens, known["section"], of_site, lists=lists).mean
+        counts, of_site = (known["looks"].copy(), known["opens"].copy()), np.zeros(len(known), int)
+        return Appeal.learned(*counts, known["section"], of_site, lists=LISTS * LIFE).mean
     links = links[np.isin(links, known["page_id"]).min(axis=1)]
     row = np.searchsorted(known["page_id"], links)
     return pagerank(len(known), row[:, 0], row[:, 1])
@@ -178,8 +169,8 @@ def run(by: str, rule: str, seed: int, days: int) -> dict[str, float]:
         rate = lambda_crawl.solve(share, np.full(n, CHANGES), BUDGET_A_PAGE * n).crawl_rate
         site.pages["fresh"] = rate / (rate + CHANGES)
         if day >= 0:
-            weight = np.where(day - site.pages["born"] >= GROWN, [[1], [1]], [[1], [0]])
-            weight = weight * site.pages["appeal"]
+            appeal, born = site.pages["appeal"], site.pages["born"]
+            weight = np.stack([appeal, appeal * (day - born >= GROWN)])
             stale.append(weight @ (1 - site.pages["fresh"]) / weight.sum(axis=1))
             for page, ratio in beside_peers(site.pages, rate, good, day).items():
                 ratios[page].append(ratio)
