@@ -1,7 +1,7 @@
 """How long a good new page waits until it is visited as often as its peers, by rules for new pages.
 
 A site of some 240 pages in six sections; pages come and go, after 150 days on the mean. People look
-at fifty lists of ten pages of the copy a day, at place i with the probability 1/i, and open a page
+at lists of ten pages of the copy each day, at place i with the probability 1/i, and open a page
 with the probability of its appeal, half of that where the copy is out of date. Each day some links
 are set to pages in proportion to how often they were opened lately. All pages change once in five
 days; a budget of a visit for each page in five days is divided by LambdaCrawl's optimum for the
@@ -32,7 +32,7 @@ from scripts.benchmarks.command import arguments, finish, say
 BY: Final = ("pagerank", "depth", "opened")
 RULES: Final = ("least", "median", "month")
 SECTIONS, PAGES, LIFE = 6, 240, 150.0
-LISTS, PLACES = 50, np.arange(1, 11)
+PLACES: Final = np.arange(1, 11)
 LINKS_A_DAY, LINK_LIFE = 6.0, 120.0
 CHANGES = BUDGET_A_PAGE = 0.2
 STALE_APPEAL = 0.5
@@ -59,6 +59,7 @@ class Site:
     rng: np.random.Generator
     crowd: np.random.Generator
     means: Floats
+    lists: int
     pages: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, _COLUMNS))
     links: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     next_id: int = 1
@@ -81,11 +82,11 @@ class Site:
     def live(self, day: float) -> None:
         """Let a day pass: openings, links, deaths and births."""
         rng, pages, n = self.crowd, self.pages, len(self.pages)
-        chosen = np.argsort(rng.random((LISTS, n)), axis=1)[:, : len(PLACES)]
+        chosen = np.argsort(rng.random((self.lists, n)), axis=1)[:, : len(PLACES)]
         appeal = pages["appeal"] * (pages["fresh"] + (1 - pages["fresh"]) * STALE_APPEAL)
         opened = rng.random(chosen.shape) < appeal[chosen] / PLACES
         opens = np.bincount(chosen[opened], minlength=n)
-        pages["looks"] += np.bincount(chosen.ravel(), np.tile(1 / PLACES, LISTS), n)
+        pages["looks"] += np.bincount(chosen.ravel(), np.tile(1 / PLACES, self.lists), n)
         pages["opens"] += opens
         pages["popular"] = pages["popular"] * (1 - 1 / 30) + opens
         draw = pages["popular"] + 0.1
@@ -120,7 +121,7 @@ def _weights(known: NDArray[np.void], links: Ints, by: str) -> Floats:
         return np.asarray(0.5 ** known["depth"])
     if by == "opened":
         counts, of_site = (known["looks"].copy(), known["opens"].copy()), np.zeros(len(known), int)
-        return Appeal.learned(*counts, known["section"], of_site, lists=LISTS * LIFE).mean
+        return Appeal.learned(*counts, known["section"], of_site, lists=LIFE).mean
     links = links[np.isin(links, known["page_id"]).min(axis=1)]
     row = np.searchsorted(known["page_id"], links)
     return pagerank(len(known), row[:, 0], row[:, 1])
@@ -154,13 +155,13 @@ def measured(ratios: Mapping[int, list[float]]) -> dict[str, float]:
     return {"pages": len(seen)} | {name: float(np.mean(each)) for name, each in found.items()}
 
 
-def run(by: str, rule: str, seed: int, days: int) -> dict[str, float]:
+def run(by: str, rule: str, seed: int, days: int, lists: int = 50) -> dict[str, float]:
     """Return the measures of a site that is visited by one rule, with this seed."""
     rng = np.random.default_rng(seed)
     means = np.clip(rng.beta(0.8, 4, SECTIONS), 0.02, 0.9)
     draws = rng.beta(4 * means, 4 * (1 - means), (2_000, SECTIONS))
     good = float(np.quantile(draws, GOOD))
-    site = Site(rng, np.random.default_rng([seed, 1]), means)
+    site = Site(rng, np.random.default_rng([seed, 1]), means, lists)
     site.bear(PAGES, -1e3)
     ratios, stale = defaultdict[int, list[float]](list), []
     for day in range(-WARM_UP, days):
@@ -177,7 +178,7 @@ def run(by: str, rule: str, seed: int, days: int) -> dict[str, float]:
     return measured(ratios) | dict(zip(STALE, np.mean(stale, axis=0).tolist(), strict=True))
 
 
-def table(seeds: Sequence[int], days: int) -> list[dict[str, object]]:
+def table(seeds: Sequence[int], days: int, lists: int) -> list[dict[str, object]]:
     """Return a row for each importance and rule: means over seeds, and half of their intervals.
 
     ``stale`` is the share of copies that are out of date, weighed by their true appeal,
@@ -186,7 +187,7 @@ def table(seeds: Sequence[int], days: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for by in BY:
         say(by)
-        runs = {rule: [run(by, rule, seed, days) for seed in seeds] for rule in RULES}
+        runs = {rule: [run(by, rule, seed, days, lists) for seed in seeds] for rule in RULES}
         for rule in RULES:
             beside = [
                 each | {f"{name}_beside_least": each[name] / least[name] for name in STALE}
@@ -208,6 +209,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8, help="Sites for each row.")
     parser.add_argument("--first-seed", type=int, default=100, help="The seed of the first one.")
     parser.add_argument("--days", type=int, default=180, help="Days that are measured.")
+    parser.add_argument("--lists", type=int, default=50, help="Lists that people see a day.")
     given = parser.parse_args()
     seeds = range(given.first_seed, given.first_seed + given.seeds)
-    finish({"rows": table(seeds, given.days)}, given.output)
+    finish({"rows": table(seeds, given.days, given.lists)}, given.output)

@@ -8,7 +8,7 @@ from scripts.benchmarks.new_pages import BY, GROWN, RULES, Site, run, shares
 
 
 def site(days: int = 40) -> Site:
-    made = Site(np.random.default_rng(3), np.random.default_rng(4), np.full(6, 0.2))
+    made = Site(np.random.default_rng(3), np.random.default_rng(4), np.full(6, 0.2), 50)
     made.bear(120, -1e3)
     for day in range(days):
         made.live(float(day))
@@ -44,7 +44,7 @@ def test_births_and_deaths_are_those_of_the_seed_whatever_the_rule() -> None:
 def test_a_table_has_a_row_for_each_importance_and_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     fixed = {"pages": 1.0, "days": 2.0, "stale": 0.5, "stale_grown": 0.4}
     monkeypatch.setattr(new_pages, "run", lambda *_: dict(fixed))
-    rows = new_pages.table([0, 1], 1)
+    rows = new_pages.table([0, 1], 1, 50)
     assert [(row["importance"], row["rule"]) for row in rows] == [(b, r) for b in BY for r in RULES]
     assert rows[0]["days"] == [2.0, 0.0]
     assert rows[0]["stale_beside_least"] == [1.0, 0.0]
