@@ -25,7 +25,7 @@ Reference: ours. ξ and μ are those of Avrachenkov and Borkar 2018, who take th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -43,19 +43,12 @@ _ROUNDS: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearntItems:
-    """What was learnt of the items of k sources.
+    """Half-lives in days, worths ξ and openings of items of k sources, by ascending ids; (k,)."""
 
-    Attributes:
-        page_id: (k,), ascending.
-        half_life: (k,), days.
-        worth: (k,), ξ.
-        opens: (k,), openings of their items.
-    """
-
-    page_id: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    half_life: Floats = field(default_factory=lambda: np.zeros(0))
-    worth: Floats = field(default_factory=lambda: np.zeros(0))
-    opens: Floats = field(default_factory=lambda: np.zeros(0))
+    page_id: Ints
+    half_life: Floats
+    worth: Floats
+    opens: Floats
 
     def of(self, page_id: Ints) -> tuple[Floats, Floats, Floats]:
         """Return half-life, worth and openings of these pages, (m,) each; nan, 1, nan: unknown."""
@@ -68,7 +61,7 @@ class LearntItems:
 
 
 #: Where nothing was opened.
-NOTHING: Final = LearntItems()
+NOTHING: Final = LearntItems(np.zeros(0, np.int64), *[np.zeros(0)] * 3)
 
 
 def learned(

@@ -222,11 +222,7 @@ async def kept_openings(db: Reader) -> Opening:
 class ShownItems(Columns):
     """The j showings that are kept of items of a source, the page that first led to them.
 
-    Attributes:
-        source_id: (j,).
-        place: (j,).
-        age_s: (j,), seconds from when the item was found to when it was shown.
-        opened: (j,), 1 or 0.
+    ``age_s`` are seconds from when the item was found to when it was shown, ``opened`` is 1 or 0.
     """
 
     source_id: NDArray[np.int64]
