@@ -170,6 +170,7 @@ async def test_a_page_whose_importance_a_table_sets(store: SmallStore) -> None:
         ("list", "1.5 (site list “one”)."),
         ("constant", "1.5 (constant)."),
         ("pagerank", "1.5 (site list “one”: 1, by PageRank 1.5 times that)."),
+        ("opened", "1.5 (site list “one”: 1, by opens 1.5 times that)."),
     ],
 )
 async def test_an_importance_comes_with_its_origin(store: SmallStore, by: str, words: str) -> None:
