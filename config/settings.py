@@ -414,7 +414,7 @@ class DaemonSettings(_SettingsGroup):
 
     budget: str
     policy: str
-    importance: Literal["list", "constant", "depth", "pagerank"]
+    importance: Literal["list", "constant", "depth", "pagerank", "opened"]
     audit_share: Share
     new_page_worth: Weight
     least_discovery: Share

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from sqlite3 import Connection
@@ -84,8 +84,13 @@ def section(url: str) -> str:
     >>> section("https://www.example.org/2026/news/11/a.html")
     'example.org/#/news'
     """
-    directories = url.partition("?")[0].split("/")[3:-1][:2]
-    return "/".join([site_key(url), *(_DIGITS.sub("#", each) for each in directories)])
+    return _section_of(url.partition("?")[0].rpartition("/")[0])
+
+
+@lru_cache(maxsize=1 << 14)
+def _section_of(directory: str) -> str:
+    parts = directory.split("/")[3:][:2]
+    return "/".join([site_key(f"{directory}/"), *(_DIGITS.sub("#", each) for each in parts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +118,27 @@ class Audience:
         """Read what was shown and opened; None if that is not recorded."""
         if not settings.record:
             return None
-        promoted = await tables.promoted_places(db)
-        attention = Attention.fitted(promoted.place, promoted.shown, promoted.opened)
+        found = await cls.learnt(db)
+        if found.appeal is None:
+            return found
+        return replace(found, degree=await _degree(db, settings.promotion, found.attention, now))
+
+    @classmethod
+    async def learnt(cls, db: Reader) -> Audience:
+        """Read what was shown and opened so far; nothing is promoted."""
+        attention = await attention_of(db)
         known = await tables.openings(db, partial(looks_at, attention))
         # Of many pages it takes a while.
         sections = await asyncio.to_thread(_Sections, known.url)
-        appeal, degree = None, 0.0
+        appeal = None
         if known.opens.any():
             counts = await tables.counts(db)
             lists = 0 if counts is None else counts.lists
             appeal = await asyncio.to_thread(_learned, known, sections, lists)
-            degree = await _degree(db, settings.promotion, attention, now)
         seen = known.page_id[(known.opens > 0) | (known.looks >= 1)]
         rows = {page_id: row for row, page_id in enumerate(known.page_id.tolist())}
         return cls(
-            attention, appeal, degree, rows=rows, seen=frozenset(seen.tolist()), sections=sections
+            attention, appeal, 0.0, rows=rows, seen=frozenset(seen.tolist()), sections=sections
         )
 
     @classmethod
@@ -177,6 +188,12 @@ class Audience:
 def _learned(known: Openings, sections: _Sections, lists: int) -> Appeal:
     section, site = sections.of(known.url)
     return Appeal.learned(known.looks, known.opens, section, site, lists=lists)
+
+
+async def attention_of(db: Reader) -> Attention:
+    """Return the attention that places get, as learnt in the store."""
+    promoted = await tables.promoted_places(db)
+    return Attention.fitted(promoted.place, promoted.shown, promoted.opened)
 
 
 def looks_at(attention: Attention, place: int) -> float:

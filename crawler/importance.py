@@ -1,10 +1,11 @@
 """The importance of a page: by table of sites, by site list, by links or depth.
 
-The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``
-and ``depth`` divide that among the pages of the site, so that it is their mean; a page that was
-found since counts as the least of its site. Near-duplicates share the importance of one page,
-and so do all copies of a pattern of URLs that was closed, for it gives only copies. The value of
-a table of sites (``[[sites]]``) holds unchanged.
+The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``,
+``depth`` and ``opened`` divide that among the pages of the site, so that it is their mean; a page
+that was found since counts as the median of its section, and by links and depth as no less for its
+first month, for few lead to it yet. Near-duplicates share the importance of one page, and so do all
+copies of a pattern of URLs that was closed, for it gives only copies. The value of a table of sites
+(``[[sites]]``) holds unchanged.
 """
 
 from __future__ import annotations
@@ -14,27 +15,30 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from math import isnan
 from typing import Final, TypeAlias
 
 import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import SiteSettings
+from freshet.config.settings import Ephemeral, SiteSettings
 from freshet.config.sites import Sites
+from freshet.crawler.audience import Audience, attention_of, section
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.agenda.terms import Terms
-from freshet.scheduler.arrays import Floats, Ints
+from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
+from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems, learned
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.queries import link_columns
-from freshet.storage.queries.link_columns import LinkedPages
 from freshet.storage.records import StoredSeed
-from freshet.storage.tables import hosts, runs, url_patterns
+from freshet.storage.tables import hosts, openings, runs, url_patterns
 from freshet.storage.tables import near_duplicates as near_duplicates_tables
 
 #: Importance of pages without a seed.
 DEFAULT = 1.0
-_NAMES = {"pagerank": "PageRank"}
+_NAMES = {"pagerank": "PageRank", "opened": "opens"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class Importance:
             for a page without a seed.
         source: the ``match`` of the table, or the line of the site list.
         site: the importance that the site list gives the page's part of its site.
-        divided_by: ``depth`` or ``pagerank``, where that divides the importance of a site.
+        divided_by: ``depth``, ``pagerank`` or ``opened``, where that divides the importance of a
+            site.
         share: the factor of that division, as a multiple of the mean of its site.
         near_duplicates: the pages with which it shares the importance of one.
     """
@@ -196,19 +201,25 @@ def pagerank(
 
 # -- weighing ----------------------------------------------------------------
 
-_DIVIDING: Final = frozenset({"depth", "pagerank"})
+_DIVIDING: Final = frozenset({"depth", "pagerank", "opened"})
 #: Factor of importance for each link deeper.
 _DEPTH_FACTOR: Final = 0.5
 _DEEPEST: Final = 500
+#: Pages of a section whose median counts.
+_FEWEST: Final = 3
+#: For which links do not count against a page, and in which a site is found at first.
+_YOUNG_DAYS: Final = 30.0
+_FIRST_DAYS: Final = 7.0
 _DAY_HOURS: Final = 24.0
+_DAY_S: Final = 86_400.0
 
 
 #: Returns (m,), the share of pages in the importance of their sites, 1 on the mean of a site, by
-#: page id and host; these are rows of the origins.
-Shares: TypeAlias = Callable[[Ints, Rows, Sequence[str]], Floats]
+#: page id, URL and host; these are rows of the origins.
+Shares: TypeAlias = Callable[[Ints, Sequence[str], Rows, Sequence[str]], Floats]
 
 
-def _even(page_id: Ints, _host: Rows, _origins: Sequence[str]) -> Floats:
+def _even(page_id: Ints, _urls: Sequence[str], _host: Rows, _origins: Sequence[str]) -> Floats:
     return np.ones(len(page_id))
 
 
@@ -237,7 +248,7 @@ class Weighing:
         if self.by != "constant":
             values = np.array([seed.importance for seed in self.seeds] + [DEFAULT])
             own = values[speaking(urls, host, origins, self.seeds)]
-        own = own * self.shares(page_id, host, origins)
+        own = own * self.shares(page_id, urls, host, origins)
         if self.marks:
             own = own * np.array([self.marks.get(page, 1.0) for page in page_id.tolist()])
         return shared(own, page_id, self.representatives)
@@ -289,41 +300,96 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     if by not in _DIVIDING:
         return _even
     pages = await link_columns.pages(connection)
+    audience = await Audience.learnt(connection) if by == "opened" else Audience.nobody()
+    if by == "opened" and audience.appeal is None:
+        return _even
+    codes: dict[str, int] = {}
+    sections, weights = np.zeros(len(pages), np.intp), np.ones(len(pages))
+    async for found in link_columns.urls(connection):
+        ids, urls = zip(*found, strict=True)
+        row, is_known = rows_among(pages.page_id, np.array(ids))
+        sections[row] = (await asyncio.to_thread(_codes, urls, codes))[is_known]
+        if by == "opened":
+            weights[row] = (await asyncio.to_thread(audience.appeals, ids, urls))[0][is_known]
     if by == "depth":
         weights = _DEPTH_FACTOR ** np.minimum(pages.depth, _DEEPEST).astype(np.float64)
-    else:
+    elif by == "pagerank":
         source, target = await link_columns.links(connection, pages)
         weights = await asyncio.to_thread(pagerank, len(pages), source, target)
     host_ids, host = np.unique(pages.host_id, return_inverse=True)
-    found = await hosts.load(connection, host_ids.tolist())
-    origin_of = {each.host_id: each.origin for each in found}
-    return _divided(pages, weights, host, [origin_of[each] for each in host_ids.tolist()])
+    origin_of = {it.host_id: it.origin for it in await hosts.load(connection, host_ids.tolist())}
+    sites: dict[str, int] = {}
+    site = [sites.setdefault(site_key(origin_of[each]), len(sites)) for each in host_ids.tolist()]
+    of_site = np.array(site, np.intp)[host]
+    young = np.zeros(len(pages), np.bool_)
+    if by != "opened":
+        # What was there when a site was first crawled is not new to the web.
+        first = np.full(len(sites), np.inf)
+        np.minimum.at(first, of_site, pages.found_at)
+        young = pages.found_at > np.maximum(
+            pages.last_visit_at - _YOUNG_DAYS * _DAY_S, first[of_site] + _FIRST_DAYS * _DAY_S
+        )
+    work = partial(divided, known=pages.page_id, newest=len(pages.row_of) - 1)
+    return await asyncio.to_thread(work, weights, (sections, codes), (of_site, sites), young)
 
 
-def _divided(pages: LinkedPages, weights: Floats, host: Rows, origins: Sequence[str]) -> Shares:
-    """Return the shares by these weights of the pages; ``host`` are rows of ``origins``.
+def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
+    """Return (m,), the codes of the sections of pages; new ones are added."""
+    return np.array([codes.setdefault(section(url), len(codes)) for url in urls], np.intp)
 
-    A page that is newer than these counts as the least of its site; sitemaps and feeds count as
-    the mean.
+
+#: Codes of pages (n,), and these by name.
+_Coded: TypeAlias = tuple[Rows, Mapping[str, int]]
+
+
+def divided(
+    weights: Floats, sections: _Coded, sites: _Coded, young: Bools, *, known: Ints, newest: int
+) -> Shares:
+    """Return the shares by these weights (n,) of the ``known`` pages, whose ids ascend.
+
+    A page with an id above ``newest`` counts as the median of its section, or of its site where
+    that has fewer than three pages, and a ``young`` one (n,) as no less than the others' median, so
+    that neither is visited late for being new; sitemaps and feeds count as the mean.
     """
-    codes: dict[str, int] = {}
-    site = np.array([codes.setdefault(site_key(o), len(codes)) for o in origins], np.intp)[host]
-    size, total = np.bincount(site), np.bincount(site, weights)
-    share = weights * (size / total)[site]
-    least = np.full(len(codes), np.inf)
-    np.minimum.at(least, site, share)
-    least_of = dict(zip(codes, least.tolist(), strict=True))
-    known, newest = pages.page_id, len(pages.row_of) - 1
+    (section_of, names), (site_of, site_names) = sections, sites
+    grown = _medians(section_of[~young], weights[~young], len(names), _FEWEST)
+    weights = np.where(young, np.fmax(weights, grown[section_of]), weights)
+    share = weights / (np.bincount(site_of, weights) / np.bincount(site_of))[site_of]
+    in_section = _medians(section_of, share, len(names), _FEWEST).tolist()
+    median_of = {name: in_section[k] for name, k in names.items() if not isnan(in_section[k])}
+    in_site = _medians(site_of, share, len(site_names), 1).tolist()
 
-    def shares(page_id: Ints, host: Rows, origins: Sequence[str]) -> Floats:
-        leasts = np.array([least_of.get(site_key(place), 1.0) for place in origins])
-        others = np.where(page_id > newest, leasts[host], 1.0)
-        if not len(known):
-            return others
-        row = np.minimum(np.searchsorted(known, page_id), len(known) - 1)
-        return np.where(known[row] == page_id, share[row], others)
+    def shares(page_id: Ints, urls: Sequence[str], host: Rows, origins: Sequence[str]) -> Floats:
+        found = np.ones(len(page_id))
+        row, is_known = rows_among(known, page_id)
+        found[is_known] = share[row]
+        codes = [site_names.get(site_key(origin)) for origin in origins]
+        of_host = [1.0 if code is None else in_site[code] for code in codes]
+        for k in np.flatnonzero(page_id > newest).tolist():
+            found[k] = median_of.get(section(urls[k]), of_host[host[k]])
+        return found
 
     return shares
+
+
+def _medians(group: Rows, values: Floats, groups: int, fewest: int) -> Floats:
+    """Return (groups,), the median of the values of each group; nan: it has fewer than these."""
+    ordered, size = values[np.lexsort((values, group))], np.bincount(group, minlength=groups)
+    found, enough, first = np.full(groups, np.nan), size >= fewest, np.cumsum(size) - size
+    low, high = (first + (size - 1) // 2)[enough], (first + size // 2)[enough]
+    found[enough] = (ordered[low] + ordered[high]) / 2
+    return found
+
+
+async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> LearntItems:
+    """Return what openings teach of the items of ephemeral sources; nothing without openings."""
+    shown = await openings.shown_items(connection)
+    if not shown.opened.any():
+        return NOTHING
+    look = (await attention_of(connection)).of(shown.place)
+    age, opened = np.maximum(shown.age_s, 0.0) / _DAY_S, shown.opened > 0
+    work = partial(learned, half_life=said.half_life_hours / _DAY_HOURS)
+    return await asyncio.to_thread(work, shown.source_id, age, look, opened)
 
 
 # -- tables of sites ---------------------------------------------------------

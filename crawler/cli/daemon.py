@@ -69,7 +69,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     importance: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="Where importance comes from: list, constant, depth or pagerank."
+            metavar="KIND",
+            help="Where importance comes from: list, constant, depth, pagerank or opened.",
         ),
     ] = None,
     scope: Scope = None,

@@ -17,6 +17,7 @@ from freshet.crawler.cli.status import beside
 from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
 from freshet.crawler.terminal import (
     amount,
+    counted,
     joined,
     moment,
     percent,
@@ -26,6 +27,7 @@ from freshet.crawler.terminal import (
     show_list,
     size,
     span,
+    times,
 )
 from freshet.crawler.urls import origin
 from freshet.storage.database import owner_of
@@ -345,12 +347,22 @@ def _why(last: LastVisit) -> str:
     return ": ".join(word for word in (last.reason, last.detail) if word) or "reason unknown"
 
 
+def _source(it: PageForecast, arrival_rate: float) -> str:
+    told = (
+        f"It is an ephemeral source: about {amount(arrival_rate)} new items appear a day, "
+        f"which lose half of their value in {span((it.half_life_hours or 0.0) * 3_600)}."
+    )
+    if it.learnt_from is None:
+        return told
+    return (
+        f"{told} That is learnt from {counted(round(it.learnt_from), 'opening')} of its items, and "
+        f"from other sources; an item is worth {times(it.item_worth)} times what is set."
+    )
+
+
 def _value(it: PageForecast, now: float) -> Iterator[str]:
     if it.arrival_rate is not None:
-        yield (
-            f"It is an ephemeral source: about {amount(it.arrival_rate)} new items appear a day, "
-            f"which lose half of their value in {span((it.half_life_hours or 0.0) * 3_600)}."
-        )
+        yield _source(it, it.arrival_rate)
     if it.urgent:
         yield "It is a new item of an ephemeral source: it is visited before other pages."
     elif it.planned is not None:

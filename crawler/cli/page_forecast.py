@@ -7,7 +7,7 @@ anew.
 import json
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from math import expm1
+from math import expm1, inf, isnan
 from typing import Final
 
 import aiosqlite
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from freshet.config.settings import DaemonSettings, Settings
 from freshet.config.sites import Sites
 from freshet.crawler.capacities import key_of
-from freshet.crawler.importance import DEFAULT, Importance, speaking
+from freshet.crawler.importance import DEFAULT, Importance, Weighing, learnt_items, speaking, terms
 from freshet.crawler.run.status import record
 from freshet.crawler.search_marks import read_marks
 from freshet.scheduler.agenda.audit import BesideRotation
@@ -80,9 +80,10 @@ class PageForecast:
     and ``price`` the least value of visited pages; a rate policy plans ``planned`` visits a day.
     ``reveals`` are the new pages that a visit is expected to find. An
     ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
-    ``half_life_hours``; its ``urgent`` items are fetched at once. ``capped`` is the page's host
-    queue if more visits are wanted there than politeness allows. ``rotation`` says how stale the
-    copies of its host were beside a rotation, ``searched`` what its changes mean to searchers.
+    ``half_life_hours``; that and ``item_worth``, relative to what is set, are ``learnt_from`` so
+    many openings (None: set). Its ``urgent`` items are fetched at once. ``capped`` is the page's
+    host queue if more visits are wanted there than politeness allows. ``rotation`` says how stale
+    the copies of its host were beside a rotation, ``searched`` what its changes mean to searchers.
     """
 
     budget: str
@@ -103,6 +104,8 @@ class PageForecast:
     reveals: float
     arrival_rate: float | None
     half_life_hours: float | None
+    learnt_from: float | None
+    item_worth: float
     urgent: bool
     price: float | None
     planned: float | None
@@ -177,6 +180,9 @@ async def forecast_page(
         due_at = max(due_at, not_before or due_at)
     names = ("never", "least_days", "most_days")
     sites = Sites(settings.sites)
+    learnt = None
+    if valued.arrival_rate is not None:
+        learnt = await _learnt(connection, page_id, url, settings, sites)
     excluding, least, most = (sites.ruling(url, name) for name in names)
     return PageForecast(
         budget=said.budget,
@@ -199,6 +205,8 @@ async def forecast_page(
         reveals=valued.reveals if captured else 0.0,
         arrival_rate=valued.arrival_rate,
         half_life_hours=valued.half_life_hours,
+        learnt_from=None if learnt is None else learnt[0],
+        item_worth=1.0 if learnt is None else learnt[1],
         urgent=valued.urgent,
         price=None if outlook is None else outlook.price,
         planned=valued.planned if captured else None,
@@ -228,6 +236,18 @@ async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | N
         reason=last.reason,
         detail=last.detail,
     )
+
+
+async def _learnt(
+    connection: aiosqlite.Connection, page_id: int, url: str, settings: Settings, sites: Sites
+) -> tuple[float, float] | None:
+    """Return what a source's items were learnt from, and their worth; None: it is said or set."""
+    ids, none = np.array([page_id]), np.zeros(1)
+    listed = Weighing("list", await runs.load(connection)).half_lives(ids, [url])
+    if 0 < terms([url], none.astype(np.intp), none, sites, listed).half_life_days[0] < inf:
+        return None
+    _, worth, opens = (await learnt_items(connection, settings.ephemeral)).of(ids)
+    return None if isnan(opens[0]) else (float(opens[0]), float(worth[0]))
 
 
 async def _importance(

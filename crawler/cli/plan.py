@@ -145,6 +145,8 @@ def _print_policies(report: PlanReport) -> None:
 
 def _ephemeral(source: PlannedEphemeral) -> tuple[Cell, ...]:
     half_life = span(source.half_life_hours * 3_600)
+    if source.learnt_from is not None:
+        half_life += " (learnt)"
     known = (source.url, amount(source.arrival_rate), half_life, amount(source.index))
     at, reward, per_day = source.next_crawl_at, source.expected_reward, source.reward_per_day
     if at is None or reward is None or per_day is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -30,10 +30,11 @@ class PlannedEphemeral:
     """An ephemeral source and its part of the plan.
 
     ``arrival_rate`` are new items a day, ``shown_elsewhere`` is the share of them that counts for
-    other sources; ``index`` is the value of a crawl now. Crawls come every ``interval_days``, the
-    next one at ``next_crawl_at`` (Unix seconds) with ``expected_reward``; ``reward_per_day`` is the
-    average, where a new item is worth 1. These four are None if no crawl is worth the price: the
-    source is then planned as any other page.
+    other sources; half-life and worth of an item are ``learnt_from`` so many openings (None: they
+    are set). ``index`` is the value of a crawl now. Crawls come every ``interval_days``, the next
+    at ``next_crawl_at`` (Unix seconds) with ``expected_reward``; ``reward_per_day`` is the average,
+    where a new item is worth 1. These four are None if no crawl is worth the price: the source is
+    then planned as any other page.
     """
 
     url: str
@@ -43,6 +44,8 @@ class PlannedEphemeral:
     arrival_rate: float
     shown_elsewhere: float
     half_life_hours: float
+    learnt_from: float | None
+    item_worth: float
     index: float
     interval_days: float | None
     next_crawl_at: float | None
@@ -70,7 +73,7 @@ def plan_with_ephemeral(
     They compete on the terms of ``exchange``. The rows of ``pages`` are those of ``table`` and
     ``sources``; ``cost`` (H,) is that of a visit at each host, ``day`` is now in Unix days.
     """
-    income = table.importance[pages.row] * exchange.item_worth * pages.rate * pages.own
+    income = table.importance[pages.row] * pages.worth * pages.rate * pages.own
     own = cost[table.host[pages.row]] if exchange.by_delay else np.ones(len(pages))
     decaying = DecayingSources(pages.row, income, pages.decay, own)
     found = joint_plan(
@@ -106,6 +109,8 @@ def _planned_ephemeral(
             arrival_rate=float(pages.rate[k]),
             shown_elsewhere=float(1 - pages.own[k]),
             half_life_hours=float(pages.half_life_hours[k]),
+            learnt_from=None if isnan(pages.learnt_from[k]) else float(pages.learnt_from[k]),
+            item_worth=float(pages.worth[k]),
             index=float(index[k]),
             **_next(float(interval[k]), float(pages.last_visit[k]), float(reward[k]), day),
         )

@@ -6,7 +6,7 @@ import csv
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +21,12 @@ from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
-from freshet.crawler.importance import Weighing, terms, weigh
+from freshet.crawler.importance import Weighing, learnt_items, terms, weigh
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import replacing
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
-from freshet.scheduler.agenda.ephemeral import decays, sources
+from freshet.scheduler.agenda.ephemeral import item_terms, sources
 from freshet.scheduler.agenda.new_pages import Churning, recall_churn
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
@@ -396,6 +396,8 @@ class EphemeralPages:
         rate: Λ, new items a day.
         own: the share of them that count here: an item is divided among the sources that show it.
         decay: μ, per day.
+        worth: E, what an item is worth when it appears.
+        learnt_from: the openings that have taught it; nan: it is set.
         declared: whether the site list or a table of sites says so.
         last_visit: Unix days of the last visit.
     """
@@ -404,6 +406,8 @@ class EphemeralPages:
     rate: Floats
     own: Floats
     decay: Floats
+    worth: Floats
+    learnt_from: Floats
     declared: Bools
     last_visit: Floats
 
@@ -426,7 +430,9 @@ async def _ephemeral(
     half_life = terms(
         pages.url, pages.host, np.ones(n), Sites(settings.sites), listed
     ).half_life_days
-    on, since = exchange_of(settings.ephemeral, settings.daemon), pages.checked_at / _DAY_S
+    learnt = await learnt_items(connection, settings.ephemeral)
+    on = replace(exchange_of(settings.ephemeral, settings.daemon), learnt=learnt)
+    since = pages.checked_at / _DAY_S
     churning, found_at = Churning(), pages.found_at / _DAY_S
     await recall_churn(connection, churning, partial(rows_among, pages.page_id), found_at)
     row, rate = sources(
@@ -438,11 +444,15 @@ async def _ephemeral(
     place = np.searchsorted(pages.page_id[row], links[:, 0])
     total = np.bincount(place, 1 / count[item], minlength=len(row))
     number = np.bincount(place, minlength=len(row))
+    decay, worth = item_terms(half_life[row], pages.page_id[row], on)
+    said = np.isfinite(half_life[row]) & (half_life[row] > 0)
     return EphemeralPages(
         row=row,
         rate=rate,
         own=np.where(number > 0, total / np.maximum(number, 1), 1.0),
-        decay=decays(half_life[row], on),
+        decay=decay,
+        worth=worth,
+        learnt_from=np.where(said, np.nan, on.learnt.of(pages.page_id[row])[2]),
         declared=half_life[row] > 0,
         last_visit=since[row],
     )

@@ -13,7 +13,7 @@ from freshet.crawler.capacities import Limits
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.tally import DaemonSnapshot
-from freshet.scheduler.agenda.ephemeral import decays
+from freshet.scheduler.agenda.ephemeral import item_terms
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
 from freshet.scheduler.agenda.queue import Valuation
 from freshet.scheduler.agenda.ranker import Beliefs
@@ -109,6 +109,7 @@ class StatusRecorder:
             await self._note(now, submit)
 
     async def _note(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
+        await self._state.learn_items()
         await submit(Note(now, outlook=await self.outlook(now)))
         async for batch in self.estimates():
             await submit(batch)
@@ -256,7 +257,8 @@ class StatusRecorder:
         low, high = rates
         arrivals = np.full(len(found.worth), np.nan)
         arrivals[found.sources] = found.arrivals
-        half_life = np.log(2) / decays(pages["half_life"], self.agenda.quota.terms) * 24.0
+        terms = self.agenda.quota.terms
+        half_life = np.log(2) / item_terms(pages["half_life"], pages["page_id"], terms)[0] * 24.0
         half_life[np.isnan(arrivals[rows])] = np.nan
         has_index = isinstance(self._state.policy, IndexPolicy)
         worth = np.where(has_index & (worth < _FORCED), worth, np.nan)

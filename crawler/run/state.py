@@ -14,7 +14,7 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
-from freshet.crawler.importance import Areas, Weighing, terms, weigh
+from freshet.crawler.importance import Areas, Weighing, learnt_items, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.crawler.search_marks import read_marks, steady
 from freshet.scheduler import policy
@@ -167,7 +167,8 @@ class DaemonState:
         self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
         exchange = exchange_of(settings.ephemeral, said)
         scopes = {settings.crawl.scope, *(each.scope for each in settings.sites)} - {None, "list"}
-        self.agenda.quota.terms = replace(exchange, come=bool(scopes))
+        learnt = self.agenda.quota.terms.learnt
+        self.agenda.quota.terms = replace(exchange, come=bool(scopes), learnt=learnt)
 
     def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         """Return the terms of pages; ``origins`` are those of their hosts."""
@@ -198,11 +199,17 @@ class DaemonState:
 
     async def weigh(self) -> list[int] | None:
         """Compute the importance anew; return the ids of the changed pages (None: any)."""
+        await self.learn_items()
         before, marks = self.weighing, None
         if isinstance(self.policy, SearchQuality):
             marks = steady((await read_marks(self._reader)).factor, before.marks)
         self.weighing = await weigh(self._reader, self.settings.daemon.importance, marks)
         return self.weighing.touched(before)
+
+    async def learn_items(self) -> None:
+        """Learn from the openings of the store how the items of ephemeral sources fade."""
+        learnt = await learnt_items(self._reader, self.settings.ephemeral)
+        self.agenda.quota.terms = replace(self.agenda.quota.terms, learnt=learnt)
 
     async def hosts(self) -> list[Host]:
         """Return the hosts of the pages, in the order of their codes."""

@@ -7,8 +7,11 @@ last one is worth its Whittle index where crawls may come at any time, times imp
 
     w   importance of the source
     E   item_worth: what an item is worth when it appears, in days on which a copy is stale; the
-        exchange rate between reaching new items and keeping copies fresh
-    Λ   items a day (:mod:`freshet.scheduler.agenda.new_pages`);  μ  ln 2 over the half-life
+        exchange rate between reaching new items and keeping copies fresh. Where openings have
+        taught it, times ξ, what an item of the source is worth relative to others
+    Λ   items a day (:mod:`freshet.scheduler.agenda.new_pages`);  μ  ln 2 over the half-life,
+        that of the site list or of a table, or else the learnt one
+        (:mod:`freshet.scheduler.ephemeral.openings`), or else the set one
     C   cost of a visit, in requests
 
 so that sources of items and copies compete for each request at one price. Where others reveal the
@@ -34,7 +37,7 @@ import numpy as np
 from freshet.scheduler.agenda.new_pages import Churning, HubPages, rate_of_silent
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.terms import DiscoveryTerms
-from freshet.scheduler.arrays import Bools, Floats, rows_among
+from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.sources import Rows
@@ -65,7 +68,7 @@ def decaying(
     )
     if not len(row):
         return (row, rate, rate), (row, rate)
-    decay = decays(half_life[row], on)
+    decay, item_worth = item_terms(half_life[row], pages["page_id"][row], on)
     place = np.full(len(since), -1)
     place[row] = np.arange(len(row))
     reveals = (place[revealing.by] >= 0) & (revealing.item >= 0)
@@ -74,11 +77,11 @@ def decaying(
     items = np.bincount(by, minlength=len(row))
     each = np.bincount(by, whittle.ripe(decay[by] * revealing.waited[reveals]), minlength=len(row))
     alone = whittle.ripe(decay * np.maximum(now - since[row], 0.0))
-    worth = pages["importance"][row] * on.item_worth * rate
+    worth = pages["importance"][row] * item_worth * rate
     worth *= np.where(items > 0, each / np.maximum(items, 1), alone) / decay
     if on.by_delay:
         worth /= cost[pages["host"][row]]
-    return (row, rate, worth), _urgent(pages, item, decay[by], on, now)
+    return (row, rate, worth), _urgent(pages, item, (decay[by], item_worth[by]), on, now)
 
 
 def sources(
@@ -107,26 +110,29 @@ def sources(
     return row, rate
 
 
-def decays(half_life: Floats, on: DiscoveryTerms) -> Floats:
-    """Return (k,), μ of the items of sources."""
-    own = np.isfinite(half_life) & (half_life > 0)
-    decay: Floats = np.log(2) / np.where(own, half_life, on.half_life)
-    return decay
+def item_terms(half_life: Floats, page_id: Ints, on: DiscoveryTerms) -> tuple[Floats, Floats]:
+    """Return (k,) each, μ and E of the items of sources: as said, or else learnt, or else set."""
+    said = np.isfinite(half_life) & (half_life > 0)
+    learnt, worth, _ = on.learnt.of(page_id)
+    usual = np.where(np.isnan(learnt), on.half_life, learnt)
+    decay: Floats = np.log(2) / np.where(said, half_life, usual)
+    return decay, on.item_worth * np.where(said, 1.0, worth)
 
 
 def _urgent(
-    pages: PageTable, item: Rows, decay: Floats, on: DiscoveryTerms, now: float
+    pages: PageTable, item: Rows, terms: tuple[Floats, Floats], on: DiscoveryTerms, now: float
 ) -> tuple[Rows, Floats]:
     """Return the rows of the items to fetch at once, and the cost of a day of delay.
 
-    ``item`` (m,) was revealed by a source at which things fade at the rate ``decay``; by the
-    fastest, where there are several.
+    ``item`` (m,) was revealed by a source of these :func:`item_terms`, (m,) each; the largest
+    count, where there are several.
     """
     waits = ~pages["captured"][item] & (pages["gone"][item] == 0)
     row, which = np.unique(item[waits], return_inverse=True)
-    fastest = np.zeros(len(row))
-    np.maximum.at(fastest, which, decay[waits])
+    fastest, item_worth = np.zeros(len(row)), np.zeros(len(row))
+    for largest, values in zip((fastest, item_worth), terms, strict=True):
+        np.maximum.at(largest, which, values[waits])
     age = np.maximum(now - pages["found_at"][row], 0.0)
-    a_day = on.item_worth * fastest * np.exp(-fastest * age)
+    a_day = item_worth * fastest * np.exp(-fastest * age)
     hurry = a_day > on.missing
     return row[hurry], pages["importance"][row[hurry]] * a_day[hurry]

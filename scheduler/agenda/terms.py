@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems
 from freshet.scheduler.sources import Rows
 
 
@@ -42,6 +43,7 @@ class DiscoveryTerms:
         missing: what a day costs on which a page is missing.
         item_worth: E, the worth of an item.
         half_life: days in which an item loses half of its worth, where a page says nothing else.
+        learnt: what openings teach of the items of sources for which nothing else says it.
         recognise: whether pages whose links churn are taken for sources though nobody declared
             them.
         by_delay: whether a visit to a host that wants a longer delay costs as much more.
@@ -57,3 +59,4 @@ class DiscoveryTerms:
     least: float = 0.0
     most: float = 1.0
     come: bool = True
+    learnt: LearntItems = NOTHING

@@ -1,6 +1,6 @@
 """The pages and the links between them, as columns. Read-only."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from freshet.storage.database import as_json, columns_of, load_columns, pieces, table_of
 from freshet.storage.entries import Columns, Role
 
-_PAGE = np.dtype([("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)])
+_PAGE = np.dtype(
+    [("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)]
+    + [(name, np.float64) for name in ("found_at", "checked_at")]
+)  # fmt: skip
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
 _LINK = np.dtype([("source", np.int32), ("target", np.int32)])
+_OWN = "role = 'page' AND alias_kind IS NULL AND held_back IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class LinkedPages:
             -1.
         links: (n,), whether the page's links count: it was not gone at the last visit, and is not
             marked nofollow.
+        found_at: (n,), Unix seconds.
+        last_visit_at: the newest visit to any of them, Unix seconds.
     """
 
     page_id: NDArray[np.int64]
@@ -35,6 +41,8 @@ class LinkedPages:
     depth: NDArray[np.int32]
     row_of: NDArray[np.int32]
     links: NDArray[np.bool_]
+    found_at: NDArray[np.float64]
+    last_visit_at: float
 
     def __len__(self) -> int:
         return len(self.page_id)
@@ -44,8 +52,9 @@ async def pages(db: Reader) -> LinkedPages:
     """Return all pages in their own right."""
     own = await table_of(
         db,
-        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow FROM page "
-        "WHERE role = 'page' AND alias_kind IS NULL AND held_back IS NULL ORDER BY id",
+        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow, "
+        "found_at, ifnull(checked_at, found_at) FROM page "
+        f"WHERE {_OWN} ORDER BY id",
         _PAGE,
     )
     aliases = await table_of(
@@ -60,7 +69,16 @@ async def pages(db: Reader) -> LinkedPages:
     depth = own["depth"].copy()
     moved = aliases[aliases["moved"] & (row_of[aliases["of"]] >= 0)]
     np.minimum.at(depth, row_of[moved["of"]], moved["depth"])
-    return LinkedPages(own["id"].copy(), own["host"].copy(), depth, row_of, own["links"].copy())
+    return LinkedPages(
+        page_id=own["id"].copy(), host_id=own["host"].copy(), depth=depth, row_of=row_of,
+        links=own["links"].copy(), found_at=own["found_at"].copy(),
+        last_visit_at=float(own["checked_at"].max(initial=0.0)),
+    )  # fmt: skip
+
+
+def urls(db: Reader) -> AsyncIterator[list[tuple[Any, ...]]]:
+    """Yield (id, URL) of the same pages, ascending, some thousand at a time."""
+    return pieces(db, f"SELECT id, url FROM page WHERE {_OWN} ORDER BY id")
 
 
 async def links(db: Reader, among: LinkedPages) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

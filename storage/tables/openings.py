@@ -216,3 +216,27 @@ async def kept_openings(db: Reader) -> Opening:
     """Return the openings of the lists that are kept, by page and time."""
     sql = "SELECT page_id, opened_at FROM showing WHERE opened_at IS NOT NULL ORDER BY 1, 2"
     return await load_columns(db, Opening, sql)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownItems(Columns):
+    """The j showings that are kept of items of a source, the page that first led to them.
+
+    ``age_s`` are seconds from when the item was found to when it was shown, ``opened`` is 1 or 0.
+    """
+
+    source_id: NDArray[np.int64]
+    place: NDArray[np.int64]
+    age_s: NDArray[np.float64]
+    opened: NDArray[np.int64]
+
+
+async def shown_items(db: Reader) -> ShownItems:
+    """Return the showings of pages that came up at a page that had been visited before."""
+    sql = (
+        "SELECT c.page_id, s.place, s.at - p.found_at, s.opened_at IS NOT NULL "
+        "FROM showing AS s CROSS JOIN page AS p ON p.id = s.page_id "
+        "CROSS JOIN link AS l ON l.dst_id = p.id AND l.first_seen_at = p.found_at "
+        "CROSS JOIN churn AS c ON c.page_id = l.src_id AND c.at = l.first_seen_at"
+    )
+    return await load_columns(db, ShownItems, sql)

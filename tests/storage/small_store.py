@@ -1,6 +1,7 @@
 """A store of a few rows, made with plain SQL: what the reading side is tested on."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,23 @@ class SmallStore:
             "page_id": page, "host_id": host, "priority": 1, "due_at": at, "reason": "discovery"
         }  # fmt: skip
         self.insert("frontier", **plain | columns)
+
+    def show(self, page: int, at: float, *, place: int = 1, opened: bool = False) -> None:
+        self.insert(
+            "showing", list_id=1, made_for="file", at=at, page_id=page, place=place, promoted=0,
+            opened_at=at if opened else None,
+        )  # fmt: skip
+
+    def items(self, source: int, found_at: Sequence[float], ages: Sequence[float]) -> None:
+        """Items of a source; each is shown at ages (seconds), and opened at all but the last."""
+        for at in found_at:
+            item = self.page(f"/items/{source}/{at}", found_at=at)
+            self.link(source, item, at)
+            self.insert(
+                "churn", page_id=source, at=at, since=at - 1.0, appeared=1, dropped=1, stayed=3
+            )
+            for age in ages:
+                self.show(item, at + age, opened=age < max(ages))
 
     def link(self, src: int, url_or_dst: int | str, at: float, **columns: object) -> None:
         target = {"url": url_or_dst} if isinstance(url_or_dst, str) else {"dst_id": url_or_dst}

@@ -170,6 +170,7 @@ async def test_a_page_whose_importance_a_table_sets(store: SmallStore) -> None:
         ("list", "1.5 (site list “one”)."),
         ("constant", "1.5 (constant)."),
         ("pagerank", "1.5 (site list “one”: 1, by PageRank 1.5 times that)."),
+        ("opened", "1.5 (site list “one”: 1, by opens 1.5 times that)."),
     ],
 )
 async def test_an_importance_comes_with_its_origin(store: SmallStore, by: str, words: str) -> None:
@@ -342,3 +343,7 @@ async def test_a_source_of_news_and_its_newest_item_are_told_as_such(store: Smal
     new = await ahead(store, item)
     assert (new.urgent, new.worth, new.due_in_days) == (True, None, 0.0)
     assert "it is visited before other pages" in await said(store, item)
+    assert "learnt" not in words
+    store.items(front, [NOW - 9 * DAY_S + n for n in range(12)], [0.0, 3_600.0, DAY_S])
+    assert "That is learnt from 24 openings of its items" in await said(store, front)
+    assert "an item is worth 1.00 times what is set." in await said(store, front)

@@ -281,6 +281,19 @@ def test_ephemeral_sources_share_the_budget_at_the_same_price(store: SmallStore)
     assert report["policies"]["lambda_crawl"]["crawl_rate"] == pytest.approx(6.0, rel=1e-3)
 
 
+def test_a_half_life_that_openings_have_taught_is_told_as_learnt(store: SmallStore) -> None:
+    source, _ = news(store)
+    store.items(source, [2 * DAY_S + n for n in range(1, 13)], [0.0, 3_600.0, DAY_S])
+    found = {it["url"]: it for it in told("--db", store.path, "--budget", "6/day")["ephemeral"]}
+    learnt, other = found[f"{HOST}/"], found[f"{HOST}/section"]
+    assert (learnt["learnt_from"], other["learnt_from"]) == (24.0, None)
+    assert learnt["half_life_hours"] != pytest.approx(6.0, rel=0.1)
+    assert other["half_life_hours"] == pytest.approx(6.0)
+    assert (learnt["item_worth"], other["item_worth"]) == pytest.approx((7.0, 7.0))
+    text = plan("--db", store.path, "--budget", "6/day").stdout
+    assert "h (learnt)" in text
+
+
 def test_an_item_that_two_lists_show_is_divided_between_them(store: SmallStore) -> None:
     lists = news(store)
     for half in range(1, 21):

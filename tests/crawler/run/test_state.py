@@ -14,7 +14,7 @@ from freshet.crawler.run import notes as notes_run
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.storage.database import Database, open_store
-from freshet.storage.records import Acknowledged, DueUrl, Estimate, Observation, Visit
+from freshet.storage.records import Acknowledged, DueUrl, Estimate, Note, Observation, Visit
 from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
@@ -179,3 +179,40 @@ async def test_what_a_page_was_worth_when_it_was_chosen_is_noted(database: Datab
     (found,) = [each for each in await noted(notes) if each.page_id == due.page_id]
     assert found.paid == worth[due.page_id]
     assert found.visited_at == pytest.approx(NOW + 60)
+
+
+async def test_openings_teach_the_half_life_of_items_at_the_start_and_with_a_note(
+    store: SmallStore, database: Database
+) -> None:
+    sites = [{"match": f"{HOST}/0", "ephemeral": True}, {"match": "/1", "half_life_hours": 9.0}]
+    said = load(None, {"daemon.budget": "24/day", "daemon.policy": "greedy_index", "sites": sites})[
+        0
+    ]
+
+    async def half_lives(state: DaemonState) -> dict[int, float]:
+        await state.agenda.replenish(NOW)
+        notes = StatusRecorder(state, Pacer(24.0, NOW), NOW)
+        return {it.page_id: it.half_life_hours for it in await noted(notes) if it.half_life_hours}
+
+    state = await load_state(database.reader, said)
+    assert await half_lives(state) == pytest.approx({1: 6.0, 2: 9.0})
+    for source in (1, 2):
+        store.items(source, [90.0 * DAY_S + n for n in range(12)], [0.0, 3_600.0, DAY_S])
+    # An item that the first visit showed may be of any age.
+    old = store.page("/old", found_at=50 * DAY_S)
+    store.link(1, old, 50 * DAY_S)
+    store.show(old, 99 * DAY_S, opened=True)
+    notes = StatusRecorder(state, Pacer(24.0, NOW), NOW)
+
+    async def submit(_note: Note) -> None: ...
+
+    await notes.chore(NOW, submit)
+    learnt = state.agenda.quota.terms.learnt
+    assert learnt.opens.tolist() == [24.0, 24.0]
+    hours = float(learnt.half_life[0]) * 24.0
+    again = await load_state(database.reader, said)
+    assert (await half_lives(again))[1] == pytest.approx(hours)
+    assert (await half_lives(again))[2] == pytest.approx(9.0)
+    assert hours != pytest.approx(6.0, rel=0.1)
+    again.follow(said)
+    assert again.agenda.quota.terms.learnt.opens.tolist() == [24.0, 24.0]

@@ -1,6 +1,6 @@
 """What visits to ephemeral sources are worth, and which items come at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, nan
 
 import numpy as np
@@ -11,6 +11,7 @@ from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.ephemeral.openings import LearntItems
 
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.
@@ -91,6 +92,21 @@ def law(rate: float, tau: float, decay: float = DECAY) -> float:
     # Each moment's wait has cost what all that had come by then lost in it, seen from now.
     kept = np.exp(-decay * age)
     return float(7.0 * rate * decay * np.sum(age * kept) * (tau / steps))
+
+
+def test_what_openings_teach_holds_where_nothing_else_is_said() -> None:
+    learnt = LearntItems(
+        np.array([0, 1]), np.array([1.0, 1.0]), np.array([1.5, 1.5]), np.array([9.0, 9.0])
+    )
+    on, plain = replace(ON, learnt=learnt), replace(ON, half_life=1.0)
+    found = Site((inf, 0.5)).items(1, (0, 1), NOW).decaying(on)
+    usual = Site((inf, 0.5)).items(1, (0, 1), NOW).decaying(plain)
+    assert found.worth[:2] == pytest.approx(usual.worth[:2] * [1.5, 1.0])
+    item = [
+        Site((inf, 0.0)).items(1, (0,), NOW, captured=False).decaying(each) for each in (on, plain)
+    ]
+    assert item[0].urgency[2] == pytest.approx(1.5 * item[1].urgency[2])
+    assert item[0].urgency[2] > 0
 
 
 def test_a_source_is_worth_its_whittle_index() -> None:
