@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Final
@@ -37,6 +38,7 @@ _PROMOTED_FROM: Final = 2
 #: Of "auto": so much more than just empties the pool, and at most.
 _ABOVE_CRITICAL: Final = 1.1
 _MOST_PROMOTED: Final = 0.2
+_HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400
 _DIGITS: Final = re.compile(r"\d+")
 _DAYS: Final = 30
@@ -115,19 +117,22 @@ class Audience:
 
     @classmethod
     async def of(cls, db: Reader, settings: PresentationSettings, now: float) -> Audience | None:
-        """Read what was shown and opened; None if that is not recorded."""
+        """Read what was shown and opened until the last full hour; None if it is not recorded.
+
+        So the next page of a list continues the one before, which counts as shown by now.
+        """
         if not settings.record:
             return None
-        found = await cls.learnt(db)
+        found = await cls.learnt(db, now // _HOUR_S * _HOUR_S)
         if found.appeal is None:
             return found
         return replace(found, degree=await _degree(db, settings.promotion, found.attention, now))
 
     @classmethod
-    async def learnt(cls, db: Reader) -> Audience:
-        """Read what was shown and opened so far; nothing is promoted."""
-        attention = await attention_of(db)
-        known = await tables.openings(db, partial(looks_at, attention))
+    async def learnt(cls, db: Reader, before: float = inf) -> Audience:
+        """Read what was shown and opened before a time; nothing is promoted."""
+        attention = await attention_of(db, before)
+        known = await tables.openings(db, partial(looks_at, attention), before)
         # Of many pages it takes a while.
         sections = await asyncio.to_thread(_Sections, known.url)
         appeal = None
@@ -190,9 +195,9 @@ def _learned(known: Openings, sections: _Sections, lists: int) -> Appeal:
     return Appeal.learned(known.looks, known.opens, section, site, lists=lists)
 
 
-async def attention_of(db: Reader) -> Attention:
-    """Return the attention that places get, as learnt in the store."""
-    promoted = await tables.promoted_places(db)
+async def attention_of(db: Reader, before: float = inf) -> Attention:
+    """Return the attention that places get, as learnt in the store before a time."""
+    promoted = await tables.promoted_places(db, before)
     return Attention.fitted(promoted.place, promoted.shown, promoted.opened)
 
 

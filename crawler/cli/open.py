@@ -105,9 +105,9 @@ def opened_command(
         print_json(told)
         return
     show_line(
-        f"{counted(told['lists'], 'list')} noted, {told['opened']:,} openings in them; "
-        f"{told['known_before']:,} noted before; "
-        f"{told['unknown_urls']:,} URLs are not in the store"
+        f"{counted(told['lists'], 'list')} noted with {counted(told['opened'], 'opening')}; "
+        f"{told['known_before']:,} noted before; URLs that the store lacks: "
+        f"{told['unknown_urls']:,}"
     )
 
 

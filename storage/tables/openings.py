@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from secrets import randbits
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -186,18 +187,18 @@ async def recent(db: Reader, since: float) -> tuple[int, int]:
     return pages, shown
 
 
-async def promoted_places(db: Reader) -> PromotedPlaces:
-    """Return what became of promoted pages, by place."""
+async def promoted_places(db: Reader, before: float = inf) -> PromotedPlaces:
+    """Return what became of promoted pages by that time, by place."""
     sql = (
         "SELECT place, sum(shown), sum(opened) FROM (SELECT place, shown, opened "
-        "FROM past_promotions UNION ALL SELECT place, 1, opened_at IS NOT NULL FROM showing "
-        "WHERE promoted) GROUP BY place ORDER BY place"
+        "FROM past_promotions UNION ALL SELECT place, 1, ifnull(opened_at < ?1, 0) FROM showing "
+        "WHERE promoted AND at < ?1) GROUP BY place ORDER BY place"
     )
-    return await load_columns(db, PromotedPlaces, sql)
+    return await load_columns(db, PromotedPlaces, sql, (before,))
 
 
-async def openings(db: Reader, looks_at: LooksAt) -> Openings:
-    """Return all pages that were shown, with what became of them."""
+async def openings(db: Reader, looks_at: LooksAt, before: float = inf) -> Openings:
+    """Return all pages that were shown, with what became of them by that time."""
     ((farthest,),) = await db.execute_fetchall("SELECT ifnull(max(place), 0) FROM showing")
     attention = f"(VALUES {', '.join(f'({i}, {looks_at(i)!r})' for i in range(1, farthest + 1))})"
     if not farthest:
@@ -206,10 +207,10 @@ async def openings(db: Reader, looks_at: LooksAt) -> Openings:
         f"WITH attention (place, look) AS {attention} "
         "SELECT p.id, p.url, sum(f.looks), sum(f.opens) FROM "
         "(SELECT page_id, looks, opens FROM past_openings UNION ALL "
-        " SELECT page_id, look, opened_at IS NOT NULL FROM showing JOIN attention USING (place)) "
-        "AS f JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
+        " SELECT page_id, look, ifnull(opened_at < ?1, 0) FROM showing JOIN attention USING (place)"
+        " WHERE at < ?1) AS f JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
     )
-    return await load_columns(db, Openings, sql)
+    return await load_columns(db, Openings, sql, (before,))
 
 
 async def kept_openings(db: Reader) -> Opening:

@@ -17,6 +17,8 @@ from tests.storage.small_store import SmallStore, small_store
 
 DAY_S = 86_400.0
 NOW = 100 * DAY_S
+#: An hour before, for what was opened counts from the next full hour on.
+SHOWN = NOW - 3_600
 PAGES = 40
 
 
@@ -39,10 +41,10 @@ def show(store: SmallStore, page_ids: Sequence[int], opened: Sequence[int] = ())
 
     def write(db: object) -> None:
         listed = [Showing.of(page_id, place) for place, page_id in enumerate(page_ids, 1)]
-        openings.record(db, "http", NOW, listed, lambda place: 1 / place)  # type: ignore[arg-type]
+        openings.record(db, "http", SHOWN, listed, lambda place: 1 / place)  # type: ignore[arg-type]
         for each in listed:
             if each.page_id in opened:
-                openings.note_opening(db, each.showing_id, NOW)  # type: ignore[arg-type]
+                openings.note_opening(db, each.showing_id, SHOWN)  # type: ignore[arg-type]
 
     write_beside(store.path, write)
 
@@ -82,6 +84,14 @@ def test_a_list_stays_as_it_is_where_nothing_was_ever_opened(store: SmallStore) 
 async def _unrecorded(store: SmallStore) -> Audience | None:
     async with reading(store.path) as db:
         return await Audience.of(db, settings(record=False), NOW)
+
+
+def test_what_is_shown_and_opened_counts_from_the_next_full_hour_on(store: SmallStore) -> None:
+    show(store, [1, 2], opened=[2])
+    store.execute("UPDATE showing SET at = ?, opened_at = opened_at + ?", NOW, NOW - SHOWN)
+    assert audience(store).appeal is None
+    store.execute("UPDATE showing SET at = at - 1, opened_at = opened_at - 1")
+    assert order(audience(store), listed(1, 2)) == [2, 1]
 
 
 def test_a_page_that_is_opened_rises_and_one_that_is_passed_over_falls(store: SmallStore) -> None:
