@@ -23,7 +23,6 @@ from freshet.compiled import function
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
 Octets: TypeAlias = NDArray[np.uint8]
 Records: TypeAlias = NDArray[np.void]
 
