@@ -61,28 +61,6 @@ def views(rank: Ints | Floats) -> Floats:
     return np.asarray(_ONE_VIEW / (np.asarray(rank, np.float64) ** 1.5), np.float64)
 
 
-def search_quality(copies: Floats, live: Floats, frequency: Floats) -> float:
-    """Return Q (4.5) by the scores (queries, pages) of all copies and live pages; 0: no match.
-
-    A page that is gone scores 0 in ``live``, one that is not held 0 in ``copies``. Where no live
-    page matches, Q is 1.
-
-    >>> copies, live = np.array([[2.0, 1.0]]), np.array([[1.0, 2.0]])
-    >>> round(search_quality(copies, live, np.ones(1)), 4)  # (1 + 2/√8) / (2 + 1/√8)
-    0.7253
-    """
-    best = usefulness(live, live, frequency)
-    return usefulness(copies, live, frequency) / best if best > 0 else 1.0
-
-
-def usefulness(listed: Floats, paid: Floats, frequency: Floats) -> float:
-    """Return Σ_q f_q Σ_p I(R) S: pages listed by some scores and paid by others, as above (4.3)."""
-    order = np.argsort(-listed, axis=1, kind="stable")
-    matches = np.take_along_axis(listed, order, axis=1) > 0
-    scores = np.where(matches, np.take_along_axis(paid, order, axis=1), 0.0)
-    return float(frequency @ (scores @ views(np.arange(1, listed.shape[1] + 1))))
-
-
 # -- queries and scores ------------------------------------------------------
 
 

@@ -12,7 +12,6 @@ from scipy.stats import spearmanr
 
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.search_quality import search_quality
 from scripts.reproductions import search_policies as policies
 from scripts.reproductions.search_snapshots import Snapshots
 from scripts.reproductions.search_weeks import (
@@ -23,6 +22,7 @@ from scripts.reproductions.search_weeks import (
     run,
     weekly_changes,
 )
+from tests.scheduler.listed_quality import search_quality
 
 #: τ of SBR and EBR in the thesis, which names the best for each budget.
 THRESHOLDS: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))

@@ -18,12 +18,13 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.evaluate.serving import serve
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
-from freshet.scheduler.search_quality import search_quality, usefulness, views
+from freshet.scheduler.search_quality import views
 from freshet.scheduler.sources import SourceTable
 from scripts.reproductions import search_histograms
 from scripts.reproductions import search_policies as policies
 from scripts.reproductions import search_weeks as weekly
 from scripts.reproductions.search_histograms import ScoreHistogram
+from tests.scheduler.listed_quality import search_quality, usefulness
 
 PAGES, QUERIES, WEEKS = 5, 3, 3
 FREQUENCY = np.array([0.5, 0.3, 0.2])
