@@ -208,8 +208,8 @@ class ScoreTable:
     >>> table.refill(0, np.array([7, 8]), np.array([2.0, 1.0]))
     >>> round(table.change(8, np.array([1.0]), np.array([3.0])), 4)  # (I(1) − I(2)) (3 − 2)
     0.2475
-    >>> round(table.best, 4)  # 3 I(1) + 2 I(2)
-    1.4191
+    >>> table.usefulness()[1].round(4).tolist()  # 2 I(2), 3 I(1)
+    [0.2707, 1.1484]
     """
 
     def __init__(self, frequency: Floats, *, top: int = TOP) -> None:
@@ -222,11 +222,6 @@ class ScoreTable:
         self.cut = np.zeros(queries, np.bool_)
         self._top = top
         self._held = Structure("score_rows", self, queries=queries, top=top)
-
-    @property
-    def best(self) -> float:
-        """Return (4.4) by the copies' scores: the usefulness of answers of which none is stale."""
-        return float(self.usefulness()[1].sum())
 
     def have_shrunk(self) -> Bools:
         """Return (m,), whether to refill a row: it is cut, and has lost more than a quarter."""
