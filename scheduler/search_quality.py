@@ -25,7 +25,7 @@ Reference: Pandey, "Information Mediation in the Presence of Constraints and Unc
 CMU-CS-08-125, 2008), chapter 4. Differs from the thesis in: the top scores of whole queries are
 kept, not histograms of terms; a change of score is measured wherever it comes from, also from the
 length alone; and visits are not ranked by P = δQ_A · age, which starves pages
-(:mod:`freshet.scheduler.evaluate.synchronization_policies`).
+(``scripts/reproduce_search_quality.py``).
 """
 
 from __future__ import annotations
@@ -59,28 +59,6 @@ def views(rank: Ints | Floats) -> Floats:
     [0.3828, 0.0478, 0.0]
     """
     return np.asarray(_ONE_VIEW / (np.asarray(rank, np.float64) ** 1.5), np.float64)
-
-
-def search_quality(copies: Floats, live: Floats, frequency: Floats) -> float:
-    """Return Q (4.5) by the scores (queries, pages) of all copies and live pages; 0: no match.
-
-    A page that is gone scores 0 in ``live``, one that is not held 0 in ``copies``. Where no live
-    page matches, Q is 1.
-
-    >>> copies, live = np.array([[2.0, 1.0]]), np.array([[1.0, 2.0]])
-    >>> round(search_quality(copies, live, np.ones(1)), 4)  # (1 + 2/√8) / (2 + 1/√8)
-    0.7253
-    """
-    best = usefulness(live, live, frequency)
-    return usefulness(copies, live, frequency) / best if best > 0 else 1.0
-
-
-def usefulness(listed: Floats, paid: Floats, frequency: Floats) -> float:
-    """Return Σ_q f_q Σ_p I(R) S: pages listed by some scores and paid by others, as above (4.3)."""
-    order = np.argsort(-listed, axis=1, kind="stable")
-    matches = np.take_along_axis(listed, order, axis=1) > 0
-    scores = np.where(matches, np.take_along_axis(paid, order, axis=1), 0.0)
-    return float(frequency @ (scores @ views(np.arange(1, listed.shape[1] + 1))))
 
 
 # -- queries and scores ------------------------------------------------------
@@ -230,8 +208,8 @@ class ScoreTable:
     >>> table.refill(0, np.array([7, 8]), np.array([2.0, 1.0]))
     >>> round(table.change(8, np.array([1.0]), np.array([3.0])), 4)  # (I(1) − I(2)) (3 − 2)
     0.2475
-    >>> round(table.best, 4)  # 3 I(1) + 2 I(2)
-    1.4191
+    >>> table.usefulness()[1].round(4).tolist()  # 2 I(2), 3 I(1)
+    [0.2707, 1.1484]
     """
 
     def __init__(self, frequency: Floats, *, top: int = TOP) -> None:
@@ -244,11 +222,6 @@ class ScoreTable:
         self.cut = np.zeros(queries, np.bool_)
         self._top = top
         self._held = Structure("score_rows", self, queries=queries, top=top)
-
-    @property
-    def best(self) -> float:
-        """Return (4.4) by the copies' scores: the usefulness of answers of which none is stale."""
-        return float(self.usefulness()[1].sum())
 
     def have_shrunk(self) -> Bools:
         """Return (m,), whether to refill a row: it is cut, and has lost more than a quarter."""

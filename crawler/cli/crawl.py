@@ -7,30 +7,7 @@ from typing import Annotated
 import typer
 
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    ArchiveDir,
-    ConfigFile,
-    Contact,
-    Db,
-    Delay,
-    Index,
-    Json,
-    Logs,
-    PrivateAddresses,
-    Queries,
-    Requisites,
-    Resolve,
-    Scope,
-    Sites,
-    Strict,
-    Verbose,
-    given_seeds,
-    overrides,
-    overruled,
-    read_settings,
-    scope_of,
-)
+from freshet.crawler.cli import options
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.terminal import (
     counted,
@@ -151,7 +128,7 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
 
 
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    sites: Sites = None,
+    sites: options.Sites = None,
     sites_file: Annotated[
         str | None,
         typer.Option(
@@ -161,10 +138,10 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "- for standard input.",
         ),
     ] = None,
-    db: Db = DEFAULT_DB,
-    scope: Scope = None,
-    delay: Delay = None,
-    contact: Contact = None,
+    db: options.Db = options.DEFAULT_DB,
+    scope: options.Scope = None,
+    delay: options.Delay = None,
+    contact: options.Contact = None,
     max_pages: Annotated[
         int | None,
         typer.Option(metavar="N", help="Stop after N pages, or about 10 N + 100 requests."),
@@ -181,19 +158,19 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="SECONDS", help="Wait at most N seconds for parked hosts before ending."
         ),
     ] = None,
-    allow_private_addresses: PrivateAddresses = None,
-    resolve: Resolve = None,
+    allow_private_addresses: options.PrivateAddresses = None,
+    resolve: options.Resolve = None,
     resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
-    archive: ArchiveDir = None,
-    requisites: Requisites = None,
-    index: Index = None,
-    queries: Queries = None,
-    strict: Strict = False,
-    verbose: Verbose = False,
-    log_format: Logs = None,
-    config: ConfigFile = None,
-    json: Json = False,
+    archive: options.ArchiveDir = None,
+    requisites: options.Requisites = None,
+    index: options.Index = None,
+    queries: options.Queries = None,
+    strict: options.Strict = False,
+    verbose: options.Verbose = False,
+    log_format: options.Logs = None,
+    config: options.ConfigFile = None,
+    json: options.Json = False,
 ) -> None:
     """Crawl sites politely and completely, and record what changed.
 
@@ -206,10 +183,10 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
     if resume and new:
         fail("--resume and --new exclude each other", 2)
-    settings, _ = read_settings(
+    settings, _ = options.read_settings(
         config,
         {
-            "crawl.scope": scope_of(db, scope, config),
+            "crawl.scope": options.scope_of(db, scope, config),
             "politeness.delay_s": delay,
             "crawl.contact": contact,
             "crawl.max_pages": max_pages,
@@ -217,7 +194,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "crawl.time_limit_s": time_limit,
             "crawl.patience_s": patience,
             "network.allow_private_addresses": allow_private_addresses,
-            "network.resolve": overrides(resolve),
+            "network.resolve": options.overrides(resolve),
             "archive.dir": archive,
             "archive.requisites": requisites,
             "search.index": index,
@@ -225,8 +202,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             "operation.log_format": log_format,
         },
     )
-    settings = overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
-    seeds = given_seeds(sites or [], sites_file, strict=strict)
+    settings = options.overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
+    seeds = options.given_seeds(sites or [], sites_file, strict=strict)
     if settings.search.index == "on":
         from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
 

@@ -11,32 +11,8 @@ from typing import Annotated
 import typer
 
 from freshet.crawler import terminal
+from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    ArchiveDir,
-    ConfigFile,
-    Contact,
-    Db,
-    Delay,
-    Index,
-    Json,
-    Logs,
-    PrivateAddresses,
-    Queries,
-    Requisites,
-    Resolve,
-    Scope,
-    Sites,
-    Strict,
-    Verbose,
-    given_seeds,
-    overrides,
-    overruled,
-    read_again,
-    read_settings,
-    scope_of,
-)
 from freshet.crawler.cli.status import print_standing
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
 from freshet.crawler.tally import CrawlError
@@ -45,12 +21,12 @@ from freshet.storage.database import owner_of
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
-    sites: Sites = None,
+    sites: options.Sites = None,
     sites_file: Annotated[
         str | None,
         typer.Option("--sites", metavar="FILE", help="A site list, as for `freshet crawl`."),
     ] = None,
-    db: Db = DEFAULT_DB,
+    db: options.Db = options.DEFAULT_DB,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -73,30 +49,30 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             help="Where importance comes from: list, constant, depth, pagerank or opened.",
         ),
     ] = None,
-    scope: Scope = None,
-    delay: Delay = None,
-    contact: Contact = None,
+    scope: options.Scope = None,
+    delay: options.Delay = None,
+    contact: options.Contact = None,
     time_limit: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0, help="Stop after this many seconds; 0: never."),
     ] = 0.0,
-    allow_private_addresses: PrivateAddresses = None,
-    resolve: Resolve = None,
-    archive: ArchiveDir = None,
-    requisites: Requisites = None,
-    index: Index = None,
-    queries: Queries = None,
-    strict: Strict = False,
-    verbose: Verbose = False,
+    allow_private_addresses: options.PrivateAddresses = None,
+    resolve: options.Resolve = None,
+    archive: options.ArchiveDir = None,
+    requisites: options.Requisites = None,
+    index: options.Index = None,
+    queries: options.Queries = None,
+    strict: options.Strict = False,
+    verbose: options.Verbose = False,
     listen: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT", help="Where to answer /healthz, /metrics and /v1 over HTTP."
         ),
     ] = None,
-    log_format: Logs = None,
-    config: ConfigFile = None,
-    json: Json = False,
+    log_format: options.Logs = None,
+    config: options.ConfigFile = None,
+    json: options.Json = False,
 ) -> None:
     """Keep pages fresh: fetch the most valuable page next, and learn how often each one changes.
 
@@ -114,11 +90,11 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "daemon.budget": budget,
         "daemon.policy": policy,
         "daemon.importance": importance,
-        "crawl.scope": scope_of(db, scope, config),
+        "crawl.scope": options.scope_of(db, scope, config),
         "politeness.delay_s": delay,
         "crawl.contact": contact,
         "network.allow_private_addresses": allow_private_addresses,
-        "network.resolve": overrides(resolve),
+        "network.resolve": options.overrides(resolve),
         "operation.listen": listen,
         "archive.dir": archive,
         "archive.requisites": requisites,
@@ -126,10 +102,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "search.queries": queries,
         "operation.log_format": log_format,
     }
-    settings = overruled(read_settings(config, given)[0], scope=scope, delay_s=delay)
+    settings = options.overruled(
+        options.read_settings(config, given)[0], scope=scope, delay_s=delay
+    )
     if not settings.daemon.budget:
         fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
-    seeds = given_seeds(sites or [], sites_file, strict=strict)
+    seeds = options.given_seeds(sites or [], sites_file, strict=strict)
     per_day = crawls_per_day(settings.daemon.budget)
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
 
@@ -188,12 +166,12 @@ def order_again(
 
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
-        settings = overruled(settings, scope=scope, delay_s=given.get("politeness.delay_s"))
+        settings = options.overruled(settings, scope=scope, delay_s=given.get("politeness.delay_s"))
         budget = parsed(settings.daemon.budget)
     except ValueError as error:
         raise CrawlError(str(error)) from error
     # Standard input cannot be read twice: what came from there stays.
-    seeds = order.seeds if sites_file == "-" else read_again(sites, sites_file)
+    seeds = order.seeds if sites_file == "-" else options.read_again(sites, sites_file)
     return replace(
         order, seeds=seeds, budget=budget, policy=settings.daemon.policy, settings=settings
     )
@@ -205,7 +183,7 @@ _RELOAD_S = 330.0
 _POLL_S = 0.1
 
 
-def reload_command(db: Db = DEFAULT_DB) -> None:
+def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     """Let a running daemon take over another budget, policy, site list or importances.
 
     It follows all of the changes, or says why it cannot and goes on as before. Options of its

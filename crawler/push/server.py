@@ -264,7 +264,6 @@ class PushListener:
         most: int = 256,
     ) -> None:
         self._answer = answer
-        self._refusals = refusals
         self._proxies = proxies
         self._server = BoundedServer(self._handle, most, refusals.count)
 

@@ -201,12 +201,6 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(found[0].lower() for found in _WORD.finditer(name[:300]))
 
 
-def names_above(piece: Piece) -> frozenset[str]:
-    """Return all words of the names of the elements in which a piece stands."""
-    above = _Places({}).of(piece.holder).above
-    return frozenset().union(*map(_names, above))
-
-
 def _names(node: Element) -> frozenset[str]:
     values = node.attributes
     return frozenset().union(*(_words(values[n]) for n in _NAMING if n in values))

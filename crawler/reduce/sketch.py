@@ -96,7 +96,6 @@ def _hashed(octets: bytes) -> Words32:
 #: 1 and 2, are not read.
 VERSION: Final = 3
 PERMUTATIONS: Final = 128
-SHINGLE_WORDS: Final = 4
 _SEED: Final = 1
 
 _HEADER: Final = struct.Struct("<BII16s")

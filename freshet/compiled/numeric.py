@@ -23,7 +23,6 @@ from freshet.compiled import function
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
 Octets: TypeAlias = NDArray[np.uint8]
 Records: TypeAlias = NDArray[np.void]
 
@@ -187,11 +186,18 @@ def _number(result: int) -> int:
 # -- rates, clocks and learning --
 
 _grid_rates = _function("grid_rates", "double![n]")
-_clock_restart = _function("clock_restart", "*clock r r")
-_clock_sum_from = _function("clock_sum_from", "*clock i i")
-_site_learn = _function("site_learn", "*pages *site *clock visit![n] n i")
-_site_mark_all = _function("site_mark_all", "*pages *site *clock")
-_count_pages = _function("count_pages", "bool![rows] rows visit![n] n i r")
+#: Begin a clock, which has bins, anew on a day; they are so many days wide.
+clock_restart = _function("clock_restart", "*clock r r")
+#: Sum a clock up anew, from one bin up to another or as far as it was summed.
+clock_sum_from = _function("clock_sum_from", "*clock i i")
+#: Learn visits to a site from one on; fill in what was expected. Returns their number, or that of
+#: the visit before which something must be allocated: a clock, an area or a larger ring.
+site_learn = _function("site_learn", "*pages *site *clock visit![n] n i")
+#: Note the readings of a clock that begins at the last visits: as if it had gone evenly.
+site_mark_all = _function("site_mark_all", "*pages *site *clock")
+#: Fill in how long a turn is at each visit; return how many pages count in the end, of those that
+#: did before, by a budget in visits a day. The first array says of each page whether it counts.
+count_pages = _function("count_pages", "bool![rows] rows visit![n] n i r")
 _plain_hazards = _function("plain_hazards", "page[n] n r double![n] double![n]")
 _site_hazards = _function("site_hazards", "*pages *site *clock r double![n] double![n] n")
 _site_worth = _function(
@@ -205,42 +211,6 @@ def grid_rates() -> Floats:
     rates = np.empty(int(CONSTANTS["POINTS"]))
     _grid_rates(rates)
     return rates
-
-
-def clock_restart(clock: Structure, at: float, width: float) -> None:
-    """Begin a clock, which has bins, anew on this day; they are ``width`` days wide."""
-    _clock_restart(clock, at, width)
-
-
-def clock_sum_from(clock: Structure, first: int, stop: int) -> None:
-    """Sum a clock up anew, from bin ``first`` up to ``stop`` or as far as it was summed."""
-    _clock_sum_from(clock, first, stop)
-
-
-def site_learn(
-    pages: Structure, site: Structure, clock: Structure, visits: Records, first: int
-) -> int:
-    """Learn visits (``struct visit``) to a site from ``first`` on; fill in what was expected.
-
-    Returns:
-        their number, or that of the visit before which something must be allocated: a clock, an
-        area or a larger ring.
-    """
-    return _site_learn(pages, site, clock, visits, first)
-
-
-def site_mark_all(pages: Structure, site: Structure, clock: Structure) -> None:
-    """Note the readings of a clock that begins at the last visits: as if it had gone evenly."""
-    _site_mark_all(pages, site, clock)
-
-
-def count_pages(there: Bools, visits: Records, count: int, budget: float) -> int:
-    """Fill in how long a turn is at each visit; return how many pages count in the end.
-
-    ``there`` (n,) says whether a page counts, and is written; ``count`` is how many do before, and
-    ``budget`` in visits a day.
-    """
-    return _count_pages(there, visits, count, budget)
 
 
 def plain_hazards(page: Records, now: float) -> tuple[Floats, Floats]:
@@ -288,22 +258,20 @@ def two_of_each(worth: Floats, host: Ints, hosts: int) -> tuple[Ints, Ints]:
 
 # -- claims --
 
-_claims_receive = _function("claims_receive", "*claims i r claim[n] n i")
+#: Learn the claims of a source (its place) on a day, in the order of their events; the last number
+#: is that of the pages of the site.
+claims_receive = _function("claims_receive", "*claims i r claim[n] n i")
 _claims_stale = _function("claims_stale", "*claims page[n] double[n] n r double![room] room")
-_claims_credit = _function("claims_credit", "*claims i r")
-_claims_learn = _function("claims_learn", "*claims visit[n] int64_t[n] n i")
+#: Count the gain of a signal of a source (its place).
+claims_credit = _function("claims_credit", "*claims i r")
+#: Learn visits to pages of the site in their order (slots; −1: without claims), which have the days
+#: of the visits before and the changes expected without claims; the last number as above.
+claims_learn = _function("claims_learn", "*claims visit[n] int64_t[n] n i")
 _claims_value = _function(
     "claims_value", "*claims page[n] n r r double![n] double![n] double![n] double![n]"
 )
-_claims_value_polls = _function("claims_value_polls", "*claims r double![n] n")
-
-
-def claims_receive(claims: Structure, source: int, at: float, said: Records, *, alive: int) -> None:
-    """Learn the claims (``struct claim``) of a source (its place), in the order of their events.
-
-    ``alive`` is the number of the site's pages.
-    """
-    _claims_receive(claims, source, at, said, alive)
+#: Raise the worth (n,) of polling a source to what it tells on a day, as far as it is believed.
+claims_value_polls = _function("claims_value_polls", "*claims r double![n] n")
 
 
 def claims_stale(claims: Structure, page: Records, hazard: Floats, now: float) -> Floats:
@@ -311,19 +279,6 @@ def claims_stale(claims: Structure, page: Records, hazard: Floats, now: float) -
     stale = np.zeros(claims.numbers["room"])
     _claims_stale(claims, page, hazard, now, stale)
     return stale
-
-
-def claims_credit(claims: Structure, source: int, news: float) -> None:
-    """Count the gain of a signal of a source (its place)."""
-    _claims_credit(claims, source, news)
-
-
-def claims_learn(claims: Structure, visits: Records, slots: Ints, alive: int) -> None:
-    """Learn visits to pages of the site in their order (slots; −1: without claims).
-
-    They have the days of the visits before and the changes expected without claims.
-    """
-    _claims_learn(claims, visits, slots, alive)
 
 
 def claims_value(
@@ -339,11 +294,6 @@ def claims_value(
 ) -> None:
     """Write y, changes a day, the addition to W and its divisor (n,), for pages with claims."""
     _claims_value(claims, page, now, turn, *(hazard, rate, jump, per))
-
-
-def claims_value_polls(claims: Structure, now: float, worth: Floats) -> None:
-    """Raise the worth (n,) of polling a source to what it tells, as far as it is believed."""
-    _claims_value_polls(claims, now, worth)
 
 
 # -- archives --
@@ -405,14 +355,10 @@ def bounds_relaxed(
 
 # -- search quality --
 
-_scorer_begin = _function("scorer_begin", "*scorer")
+#: Fill the table of a scorer, whose slots are a power of two above twice its terms.
+scorer_begin = _function("scorer_begin", "*scorer")
 _scorer_score = _function("scorer_score", "*scorer uint8_t[l] l double![q] q")
 _score_rows_move = _function("score_rows_move", "*score_rows i double[n] double[n] n double![one]")
-
-
-def scorer_begin(scorer: Structure) -> None:
-    """Fill the table of a scorer, whose slots are a power of two above twice its terms."""
-    _scorer_begin(scorer)
 
 
 def scorer_score(scorer: Structure, text: Octets) -> Floats:

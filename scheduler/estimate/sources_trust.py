@@ -311,7 +311,7 @@ class SiteTrust:
         place = self._places[said.source]
         state = self.state.structure
         before = numeric.claims_stale(state, page, expected, said.at)
-        numeric.claims_receive(state, place, said.at, claims, alive=alive)
+        numeric.claims_receive(state, place, said.at, claims, alive)
         after = numeric.claims_stale(state, page, expected, said.at)
         before, after = before[: len(self.rows)], after[: len(self.rows)]
         weight = importance[self.rows]

@@ -104,7 +104,8 @@ def lexicon(pages: Sequence[Known], least: int = 8) -> dict[str, float]:
     for page in pages:
         seen = set[str]()
         for piece, is_content, share in zip(page.pieces, page.is_content, page.shares, strict=True):
-            names = content.names_above(piece)
+            above = content._Places({}).of(piece.holder).above
+            names = frozenset[str]().union(*map(content._names, above))
             seen |= names
             for name in names:
                 (inside if is_content else outside)[name] += share

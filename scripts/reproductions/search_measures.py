@@ -12,8 +12,9 @@ from scipy.stats import spearmanr
 
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.evaluate import synchronization_policies as policies
-from freshet.scheduler.evaluate.synchronization import (
+from scripts.reproductions import search_policies as policies
+from scripts.reproductions.search_snapshots import Snapshots
+from scripts.reproductions.search_weeks import (
     WEEK,
     Policy,
     WeeklyScores,
@@ -21,8 +22,7 @@ from freshet.scheduler.evaluate.synchronization import (
     run,
     weekly_changes,
 )
-from freshet.scheduler.search_quality import search_quality
-from scripts.reproductions.search_snapshots import Snapshots
+from tests.scheduler.listed_quality import search_quality
 
 #: τ of SBR and EBR in the thesis, which names the best for each budget.
 THRESHOLDS: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))

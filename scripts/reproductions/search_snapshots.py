@@ -22,10 +22,10 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.page import parse
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.evaluate.synchronization import WeeklyScores, by_inlinks, tf_idf
 from freshet.scheduler.search_quality import Workload, made_queries
 from scripts.benchmarks.command import say
 from scripts.benchmarks.recorded import Recording
+from scripts.reproductions.search_weeks import WeeklyScores, by_inlinks, tf_idf
 
 WEEKS: Final = 48
 #: The words of a page in order, by number; the same object where a week brought no change.

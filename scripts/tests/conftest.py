@@ -13,6 +13,7 @@ EACH_TIME = {
     "test_discovery.py",
     "test_lambdacrawl.py",
     "test_search_quality.py",
+    "test_search_weeks.py",
     "test_detection_web.py",
     "test_synthetic_server.py",
     "test_synthetic_truth.py",

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import zstandard
 
-from freshet.scheduler.evaluate import synchronization_policies as policies
-from freshet.scheduler.evaluate.synchronization import run
 from scripts.reproductions import search_measures as measures
+from scripts.reproductions import search_policies as policies
 from scripts.reproductions import search_quality
 from scripts.reproductions.search_snapshots import WEEKS, Snapshots, recorded, synthetic
+from scripts.reproductions.search_weeks import run
 
 _FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
 _WEEK_S = 7 * 86_400

@@ -19,10 +19,11 @@ from freshet.crawler.run.quality import (
 )
 from freshet.crawler.tally import UsageError
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.search_quality import Workload, usefulness
+from freshet.scheduler.search_quality import Workload
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import search
 from freshet.storage.tables.alerts import AlertFilter
+from tests.scheduler.listed_quality import usefulness
 from tests.storage.crawl_store import START, CrawlStore, capture, visit
 
 TEXTS = ["a b b", "a c", "a a d e", "c d", "b d a c e e e"]

@@ -1,7 +1,7 @@
 """Search quality along weekly snapshots, exactly: the experiment of Pandey's thesis.
 
 n pages are known from W weekly snapshots. All copies are of the first one; in each later week some
-pages are looked at, by a policy (:mod:`freshet.scheduler.evaluate.synchronization_policies`), and
+pages are looked at, by a policy (:mod:`scripts.reproductions.search_policies`), and
 search quality (4.5) is taken after that. Lists are sorted whole: nothing here is approximated but
 where :func:`estimated_changes` says so.
 
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.evaluate.score_histograms import ScoreHistogram
 from freshet.scheduler.evaluate.serving import Batch, Valuer, serve
 from freshet.scheduler.search_quality import views
 from freshet.scheduler.sources import Rows
+from scripts.reproductions.search_histograms import ScoreHistogram
 
 #: Days of a week, in which the serving loop counts.
 WEEK: Final = 7.0

@@ -1,5 +1,6 @@
 """The parts of the thesis' experiment, each against brute force or enumeration."""
 
+import doctest
 from collections.abc import Callable
 from itertools import product
 from math import exp, expm1
@@ -15,13 +16,15 @@ from scipy.optimize import linear_sum_assignment
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
-from freshet.scheduler.evaluate import synchronization as weekly
-from freshet.scheduler.evaluate import synchronization_policies as policies
-from freshet.scheduler.evaluate.score_histograms import ScoreHistogram
 from freshet.scheduler.evaluate.serving import serve
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
-from freshet.scheduler.search_quality import search_quality, usefulness, views
+from freshet.scheduler.search_quality import views
 from freshet.scheduler.sources import SourceTable
+from scripts.reproductions import search_histograms
+from scripts.reproductions import search_policies as policies
+from scripts.reproductions import search_weeks as weekly
+from scripts.reproductions.search_histograms import ScoreHistogram
+from tests.scheduler.listed_quality import search_quality, usefulness
 
 PAGES, QUERIES, WEEKS = 5, 3, 3
 FREQUENCY = np.array([0.5, 0.3, 0.2])
@@ -32,6 +35,10 @@ COPIES = arrays(np.int64, PAGES, elements=st.integers(0, WEEKS - 1))
 
 def weekly_scores(scores: Floats) -> weekly.WeeklyScores:
     return weekly.WeeklyScores.of(FREQUENCY, WEEKS, lambda week: scores[week])
+
+
+def test_the_example_of_the_histogram_is_right() -> None:
+    assert doctest.testmod(search_histograms).failed == 0
 
 
 @given(SCORES, COPIES)
