@@ -138,6 +138,8 @@ class PageTable:
         self._row_of: dict[int, int] = {}
         #: Of each host (code), the pages that were gone and came back, and the days until then.
         self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        #: Since when pages were absent that count as new, for they got another link; by row.
+        self._linked_anew: dict[int, float] = {}
 
     def __len__(self) -> int:
         return len(self._columns["page_id"])
@@ -420,6 +422,7 @@ class PageTable:
         again = np.array(rows, np.intp)
         self["not_before"][again[np.isinf(self["not_before"][again])]] = -inf
         gone = again[self["gone"][again] > 0]
+        self._linked_anew.update(zip(gone.tolist(), self["absent"][gone].tolist(), strict=True))
         self["gone"][gone], self["absent"][gone] = 0, inf
 
     def settle(self, row: int, visit: Visit) -> None:
@@ -431,7 +434,8 @@ class PageTable:
             page["away"], page["captured"] = False, visit.due.digests is not None
         match found.kind:
             case "new" | "changed" | "unchanged":
-                self._count_turned(row, at, float(page["absent"][0]) if page["gone"] else inf)
+                absent = float(page["absent"][0]) if page["gone"] else inf
+                self._count_turned(row, at, self._linked_anew.pop(row, absent))
                 page["absent"] = inf
                 page["captured"], page["since"] = True, at
                 page["gone"] = page["failures"] = 0

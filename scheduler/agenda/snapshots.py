@@ -208,6 +208,11 @@ class Snapshots:
         before = {name: pages[name].copy() for name in names}
         wanted = np.array(await snapshots.touched(reader, self._known), np.int64)
         rows, was_known = pages.rows(wanted)
+        # Pages that were gone when they got another link count as new, and yet may have turned.
+        present = wanted[was_known][before["gone"][rows] == 0].tolist()
+        for page_id, times in (await snapshots.gone_by(reader, present, self._known)).items():
+            row = pages.row(page_id)
+            before["gone"][row], before["absent"][row] = times, before["since"][row]
         found = await columns.pages(reader, wanted.tolist())
         is_held = np.isin(wanted[was_known], found.page_id)
         pages.drop(rows[~is_held])

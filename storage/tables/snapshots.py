@@ -266,6 +266,18 @@ async def altered(db: Reader) -> list[int]:
     return [row[0] for row in await db.execute_fetchall("SELECT page_id FROM altered_page")]
 
 
+async def gone_by(db: Reader, page_ids: Sequence[int], known: LearntUpTo) -> dict[int, int]:
+    """Return how often in a row these pages were gone then, by page; those that were there not."""
+    sql = (
+        "SELECT f.page_id, count(*) FROM json_each(?1) JOIN finding AS f ON f.page_id = value "
+        "WHERE f.kind = 'gone' AND f.id <= ?2 AND NOT EXISTS (SELECT 1 FROM finding AS g "
+        "WHERE g.page_id = f.page_id AND g.id <= ?2 AND g.id > f.id "
+        "AND g.kind IN ('new', 'changed', 'unchanged')) GROUP BY f.page_id"
+    )
+    rows = await db.execute_fetchall(sql, (as_json(list(page_ids)), known.observation))
+    return dict(map(tuple, rows))
+
+
 async def touched(db: Reader, known: LearntUpTo) -> list[int]:
     """Return the pages that were visited, found or altered since, ascending."""
     sql = (

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from freshet.config.loading import load
@@ -170,6 +170,7 @@ async def write_in_pieces(
 
 
 @settings(max_examples=20, deadline=None)
+@example(5_841_676, [(341, 9)])  # a page comes back that was gone, then linked anew, before
 @given(
     st.integers(0, 2**32 - 1),
     st.lists(st.tuples(st.integers(0, 900), st.integers(0, 25)), min_size=1, max_size=3).map(
