@@ -60,7 +60,7 @@ class Drawing:
             axes.set_yscale("log" if "y" in self.log else "linear")
             if "y" not in self.log:
                 axes.set_ylim(bottom=0)
-            axes.legend()
+            axes.legend(fontsize=9)
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("curve", *self.axes, "standard error"))
@@ -111,7 +111,7 @@ def _degrees(laboratory: promotion.Laboratory) -> Iterator[Drawing]:
     title = "Figure 5.4: days until a page of quality 0.4 is popular"
     yield Drawing("5.4", title, ("r", "days"), days, "y", "k = 1")
     yield Drawing("5.5", "Figure 5.5: quality per click", ("r", _QPC), qpc, note="k = 1")
-    grid, starts = (0.05, 0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0), (1, 2, 6, 11, 21)
+    grid, starts = (0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0), (1, 2, 6, 11, 21)
     none = laboratory.found(promotion.DEFAULT, Rule()).qpc
     curves = [
         Curve(
@@ -138,9 +138,9 @@ def _settings(laboratory: promotion.Laboratory) -> Iterator[Drawing]:
         }
         curves = []
         for (name, rule), colour in zip(promotion.COMPARED.items(), _COLOURS, strict=False):
-            found = [laboratory.found(points[x], rule) for x in sorted(points)]
-            errors = [each.error for each in found]
-            curves.append(Curve(name, colour, sorted(points), [f.qpc for f in found], errors))
+            every = [laboratory.found(points[x], rule) for x in sorted(points)]
+            errors = [each.error for each in every]
+            curves.append(Curve(name, colour, sorted(points), [f.qpc for f in every], errors))
         yield Drawing(number, title, (words, _QPC), curves, "" if number == "5.8" else "x")
     shares = [float(share) for share in promotion.EXPECTED["surfing"]]
     curves = []

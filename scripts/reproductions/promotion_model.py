@@ -12,7 +12,7 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, nbinom
 
@@ -173,7 +173,7 @@ def solve(community: Community, rule: Rule, form: Form = "law") -> Solved:
     ``fitted`` is that with log F quadratic in log x, as in the thesis. Not printed are z and F(0).
     """
     weight, quality = _classes(community)
-    known, death, expected = _known(community), 1 / community.life, _expected(community, rule)
+    known, death, places = _known(community), 1 / community.life, Places(community, rule)
     popularity = known * quality[:, None]
     order = np.argsort(-popularity[:, 1:], axis=None)
     pool = unseen_pages(community, rule, form)
@@ -184,9 +184,9 @@ def solve(community: Community, rule: Rule, form: Form = "law") -> Solved:
         law = awareness(visits * (1 - known), death)
         above, variance, own = _above(law, weight, order)
         if form == "law":
-            found = expected(above, variance, own, pool)
+            found = places.visits(above, variance, own, pool)
         else:
-            found = _printed(community, rule, np.maximum(above - own, 0), pool)
+            found = places.far(1 + np.maximum(above - own, 0), pool)
         if form == "fitted":
             found = _fitted(popularity[:, 1:].ravel()[order], found)
         seen = visits[:, 1:].ravel()
@@ -249,9 +249,9 @@ def _classes(community: Community) -> tuple[Floats, Floats]:
 
 
 def _above(law: Floats, weight: Floats, order: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
-    """The number of pages above each atom, in ``order``: mean, variance, and a share that it is.
+    """The number of pages above each atom, in ``order``: its mean and variance.
 
-    The last is the probability that a page of the same quality as the atom is above it.
+    The third is the probability that a certain page of the atom's own quality is above it.
     """
     tail = np.cumsum(law[:, :0:-1], axis=1)[:, ::-1]
     mass = (weight[:, None] * law[:, 1:]).ravel()[order]
@@ -261,8 +261,8 @@ def _above(law: Floats, weight: Floats, order: NDArray[np.intp]) -> tuple[Floats
     return above, np.maximum(above - np.cumsum(squares) + squares, 0), higher.ravel()[order]
 
 
-class _expected:  # noqa: N801 - it is called like a function
-    """E F₂ of the place of a page, by mean and variance of the number of pages above it.
+class Places:
+    """The visits E F₂ of a page by mean and variance of the number of pages above it.
 
     That number is taken as binomial; the displacement by promoted pages is negative-binomial, and
     not more than the pool.
@@ -283,8 +283,8 @@ class _expected:  # noqa: N801 - it is called like a function
             self.sums = np.pad(np.cumsum(chance * places, axis=1), ((0, 0), (1, 0)))
             self.chance = np.pad(np.cumsum(chance, axis=1), ((0, 0), (1, 0)))
 
-    def __call__(self, above: Floats, variance: Floats, own: Floats, pool: float) -> Floats:
-        """F at each atom, interpolated between some of them."""
+    def visits(self, above: Floats, variance: Floats, own: Floats, pool: float) -> Floats:
+        """F at each atom, interpolated between some; the page itself, ``own``, is not above it."""
         r = self.rule.r
         if self.rule.uniform:
             variance = (1 - r) * above - (1 - r) ** 2 * (above - variance)
@@ -300,7 +300,7 @@ class _expected:  # noqa: N801 - it is called like a function
         return (1 - r) * values + r * anywhere
 
     def _mean(self, above: Floats, variance: Floats, pool: float) -> Floats:
-        exact = self._exact(pool)
+        exact = self.by_rank(pool)
         found = np.empty(len(above))
         small = above < 0.6 * _EXACT
         mean, spread = above[small], variance[small]
@@ -309,13 +309,13 @@ class _expected:  # noqa: N801 - it is called like a function
         chance = binom.pmf(self.rank - 1, trials[:, None], (mean / trials)[:, None])
         found[small] = chance @ exact
         rank, sd = 1 + above[~small], np.sqrt(variance[~small])
-        found[~small] = (self._far(rank - sd, pool) + self._far(rank + sd, pool)) / 2
+        found[~small] = (self.far(rank - sd, pool) + self.far(rank + sd, pool)) / 2
         return found
 
-    def _exact(self, pool: float) -> Floats:
+    def by_rank(self, pool: float) -> Floats:
         """E F₂ by natural rank, from 1 to _EXACT."""
         if not self.moved:
-            return self._far(self.rank, pool)
+            return self.far(self.rank, pool)
         fewer, part = divmod(pool, 1)
         return (1 - part) * self._limited(int(fewer)) + part * self._limited(int(fewer) + 1)
 
@@ -326,25 +326,11 @@ class _expected:  # noqa: N801 - it is called like a function
         rest = self.community.theta * (self.rank + behind) ** -1.5
         return np.asarray(self.sums[:, last] + (1 - self.chance[:, last]) * rest)
 
-    def _far(self, rank: Floats, pool: float) -> Floats:
-        return np.asarray(self.community.theta * _moved(self.rule, rank, pool) ** -1.5)
-
-
-def _moved(rule: Rule, rank: ArrayLike, pool: float) -> Floats:
-    """The mean place of a rank, F₁ with promotion."""
-    behind = np.maximum(np.asarray(rank, float) - rule.k + 1, 0)
-    by = rule.r * behind / (1 - rule.r) if rule.r < 1 else np.where(behind > 0, np.inf, 0)
-    return np.asarray(np.asarray(rank) + np.minimum(by, pool))
-
-
-def _printed(community: Community, rule: Rule, above: Floats, pool: float) -> Floats:
-    """F₂ of the mean place (5.6)."""
-    if not rule.uniform:
-        return np.asarray(community.theta * _moved(rule, 1 + above, pool) ** -1.5)
-    n, r = community.pages, rule.r
-    place = _moved(rule, 1 + above * (1 - r), n * r)
-    anywhere = float(community.attention[rule.k - 1 :].sum()) / n
-    return np.asarray((1 - r) * community.theta * place**-1.5 + r * anywhere)
+    def far(self, rank: Floats, pool: float) -> Floats:
+        """F₂ of the mean place of a natural rank (5.6)."""
+        behind, r = np.maximum(rank - self.rule.k + 1, 0), self.rule.r
+        by = r * behind / (1 - r) if r < 1 else np.where(behind > 0, np.inf, 0)
+        return np.asarray(self.community.theta * (rank + np.minimum(by, pool)) ** -1.5)
 
 
 def _fitted(popularity: Floats, visits: Floats) -> Floats:
