@@ -80,7 +80,7 @@ def _modelled() -> Iterator[Drawing]:
     """Figures 5.2 and 5.3."""
     some = ("none", "sel 1 0.2", "uniform 1 0.2")
     solved = [solve(promotion.DEFAULT, promotion.rule_of(name)) for name in some]
-    known, days = np.arange(101) / 100, np.arange(0.0, 601, 5)
+    known, days = np.linspace(0, 1, solved[0].law.shape[1]), np.arange(0.0, 601, 5)
     each = [*zip(some, _COLOURS, solved, strict=False)]
     yield Drawing(
         "5.2", "Figure 5.2: awareness of a page of quality 0.4", ("awareness", "share of time"),
