@@ -156,12 +156,14 @@ class World:
             anywhere = visits.coin | (place >= n)
             pages = self.listed(np.minimum(place, n - 1), visits.pick)
             pages[anywhere] = (visits.pick[anywhere] * n).astype(np.int64)
+        elif not self.rule.r:
+            pages = self.listed(place, visits.pick)
         else:
             behind = np.maximum(place - (k - 1), 0)
             least = np.maximum(behind - max(ranked - (k - 1), 0), 0)
             before = np.clip(visits.before, least, np.minimum(pool, behind))
-            place = place - before
-            pages = self.listed(place, visits.pick)
+            # Where the ranked pages are used up this is any page of the pool.
+            pages = self.listed(place - before, visits.pick)
             promoted = visits.coin & (before < pool)
             pages[promoted] = self.unaware[(visits.pick[promoted] * pool).astype(np.int64)]
         if self.run.surfing:

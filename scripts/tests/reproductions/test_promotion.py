@@ -143,6 +143,15 @@ def test_visits_are_to_the_law_of_places(rule: Rule) -> None:
     assert chisquare([drawn[p] for p in range(10)], law * drawn.total()).pvalue > 1e-3
 
 
+def test_the_older_of_pages_without_popularity_come_first() -> None:
+    of = world(Rule(older_first=True), 6, 10)
+    of.unaware = np.array([9, 6, 8, 7])
+    drawn = seen(of, 300)
+    law = of.community.attention / of.community.looks * drawn.total()
+    found = [drawn[page] for page in (0, 1, 2, 3, 4, 5, 9, 6, 8, 7)]
+    assert chisquare(found, law).pvalue > 1e-3
+
+
 def test_visits_under_the_uniform_rule_are_to_its_law() -> None:
     """The end of a short list differs: there the simulator takes any page."""
     of = world(Rule(2, 0.2, uniform=True), 12, 12)
