@@ -40,7 +40,7 @@ _WORDS = """
 Theorem 2 as printed has (1 − aᵢ) outside a denominator: it does not sum to 1 and ends in ∞.
 The pool is emptied above r_c only, where as many looks are promoted as there are new pages. The \
 recommended r = 0.1 is below r_c of k = 1 and 2: many new pages die unseen.
-F at 0 as printed gives away more visits than there are. How pages without popularity tie changes \
+F at 0 as printed gives the unseen pages more visits than their places have. How they tie changes \
 the time to become popular, and not how many are seen at all: QPC stays.
 In the model a page is not above itself; otherwise ΣV is 2 % too small near r_c.
 """
@@ -189,6 +189,8 @@ def modelled() -> Iterator[Row]:
             found = solve(community, rule_of(name), form)
             yield f"{words}{name}, QPC", found.qpc, qpc, 0.003
             yield f"{words}{name}, TBP", found.days, days, days / 100
+            if form == "law":
+                yield f"{words}{name}, all visits", found.total, community.looks, 1.0
 
 
 def shares() -> Iterator[Row]:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Drawing:
     curves: Sequence[Curve]
     log: str = ""
     note: str = "simulated, selective, r = 0.1; the thesis prints no values"
+    legend: Literal["best", "lower right"] = "best"
 
     def write(self, folder: Path) -> None:
         """Draw it and write its numbers."""
@@ -60,7 +62,7 @@ class Drawing:
             axes.set_yscale("log" if "y" in self.log else "linear")
             if "y" not in self.log:
                 axes.set_ylim(bottom=0)
-            axes.legend(fontsize=9)
+            axes.legend(fontsize=9, loc=self.legend)
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("curve", *self.axes, "standard error"))
@@ -125,7 +127,7 @@ def _degrees(laboratory: promotion.Laboratory) -> Iterator[Drawing]:
         Curve("critical degrees of 1, 2, 6, 11", "black", critical, [0.02] * 4, style="^")
     )
     title = "Figure 5.6: first place and degree of selective promotion"
-    yield Drawing("5.6", title, ("r", _QPC), curves, note="simulated")
+    yield Drawing("5.6", title, ("r", _QPC), curves, note="simulated, mostly 10,000 days")
 
 
 def _settings(laboratory: promotion.Laboratory) -> Iterator[Drawing]:
@@ -161,4 +163,5 @@ def _live(laboratory: promotion.Laboratory) -> Drawing:
     curves.append(Curve("thesis", "black", (5, 40), (0.6, 0.6), style="--"))
     title = "Figure 5.12: gain in funny votes by promotion in the live study"
     note = "simulated; the thesis prints neither views nor qualities"
-    return Drawing("5.12", title, ("views a person", "gain"), curves, note=note)
+    axes = ("views a person", "gain")
+    return Drawing("5.12", title, axes, curves, note=note, legend="lower right")
