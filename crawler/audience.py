@@ -33,7 +33,7 @@ from freshet.storage.tables.openings import MadeFor, Openings, Showing
 
 log = logging.getLogger(__name__)
 
-#: The first place is not promoted to: what most people look for stays there.
+#: The first place is not promoted to: what most people seek stays there.
 _PROMOTED_FROM: Final = 2
 #: Of "auto": so much more than just empties the pool, and at most.
 _ABOVE_CRITICAL: Final = 1.1
@@ -42,7 +42,7 @@ _HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400
 _DIGITS: Final = re.compile(r"\d+")
 _DAYS: Final = 30
-#: Places that count for the looks that a list gives.
+#: Places that count for the views that a list gives.
 _PLACES: Final = np.arange(1, 11)
 
 
@@ -100,11 +100,11 @@ class Audience:
     """The openings of a store's lists so far, from :meth:`of`.
 
     Attributes:
-        attention: the probability that a place is looked at.
+        attention: the probability that a place is seen.
         appeal: of the pages that were shown; None if nothing was ever opened.
         degree: r, the probability that a place is given by chance.
         rows: of these pages, by id.
-        seen: the pages that somebody will have looked at.
+        seen: the pages that somebody will have seen.
         sections: their sections and sites.
     """
 
@@ -132,7 +132,7 @@ class Audience:
     async def learnt(cls, db: Reader, before: float = inf) -> Audience:
         """Read what was shown and opened before a time; nothing is promoted."""
         attention = await attention_of(db, before)
-        known = await tables.openings(db, partial(looks_at, attention), before)
+        known = await tables.openings(db, partial(views_at, attention), before)
         # Of many pages it takes a while.
         sections = await asyncio.to_thread(_Sections, known.url)
         appeal = None
@@ -140,7 +140,7 @@ class Audience:
             counts = await tables.counts(db)
             lists = 0 if counts is None else counts.lists
             appeal = await asyncio.to_thread(_learned, known, sections, lists)
-        seen = known.page_id[(known.opens > 0) | (known.looks >= 1)]
+        seen = known.page_id[(known.opens > 0) | (known.views >= 1)]
         rows = {page_id: row for row, page_id in enumerate(known.page_id.tolist())}
         return cls(
             attention, appeal, 0.0, rows=rows, seen=frozenset(seen.tolist()), sections=sections
@@ -167,13 +167,13 @@ class Audience:
         self, made_for: MadeFor, at: float, listed: Sequence[Showing]
     ) -> Callable[[Connection], bool]:
         """Return what notes a list that was shown, in a transaction of the store."""
-        look = partial(looks_at, self.attention)
-        return partial(tables.record, made_for=made_for, at=at, shown=listed, looks_at=look)
+        view = partial(views_at, self.attention)
+        return partial(tables.record, made_for=made_for, at=at, shown=listed, views_at=view)
 
     def arranged(self, found: Sequence[Listed], count: int, seed: int) -> list[Listed]:
         """Return the first ``count`` pages of a list, in the order in which they are shown.
 
-        Pages of the first tier that nobody has looked at yet are promoted; the same ``seed`` gives
+        Pages of the first tier that nobody has seen yet are promoted; the same ``seed`` gives
         the same ones, so that a longer list begins as a shorter one.
         """
         if self.appeal is None:
@@ -192,7 +192,7 @@ class Audience:
 
 def _learned(known: Openings, sections: _Sections, lists: int) -> Appeal:
     section, site = sections.of(known.url)
-    return Appeal.learned(known.looks, known.opens, section, site, lists=lists)
+    return Appeal.learned(known.views, known.opens, section, site, lists=lists)
 
 
 async def attention_of(db: Reader, before: float = inf) -> Attention:
@@ -201,21 +201,21 @@ async def attention_of(db: Reader, before: float = inf) -> Attention:
     return Attention.fitted(promoted.place, promoted.shown, promoted.opened)
 
 
-def looks_at(attention: Attention, place: int) -> float:
-    """Return the probability that a place, from 1 on, is looked at."""
+def views_at(attention: Attention, place: int) -> float:
+    """Return the probability that a place, from 1 on, is seen."""
     return float(attention.of(np.array([place]))[0])
 
 
 async def _degree(db: Reader, promotion: str, attention: Attention, now: float) -> float:
-    """Return r, as the settings say; "auto" needs what came and what was looked at lately."""
+    """Return r, as the settings say; "auto" needs what came and what was seen lately."""
     if promotion == "off":
         return 0.0
     if promotion != "auto":
         return float(promotion)
     births, lists = await tables.recent(db, now - _DAYS * _DAY_S)
     attended = attention.of(_PLACES)
-    looks = lists / _DAYS * float(attended.sum())
-    critical = critical_degree(births / _DAYS, looks, attended, k=_PROMOTED_FROM)
+    views = lists / _DAYS * float(attended.sum())
+    critical = critical_degree(births / _DAYS, views, attended, k=_PROMOTED_FROM)
     return min(_ABOVE_CRITICAL * critical, _MOST_PROMOTED)
 
 

@@ -386,10 +386,10 @@ async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> Lea
     shown = await openings.shown_items(connection)
     if not shown.opened.any():
         return NOTHING
-    look = (await attention_of(connection)).of(shown.place)
+    view = (await attention_of(connection)).of(shown.place)
     age, opened = np.maximum(shown.age_s, 0.0) / _DAY_S, shown.opened > 0
     work = partial(learned, half_life=said.half_life_hours / _DAY_HOURS)
-    return await asyncio.to_thread(work, shown.source_id, age, look, opened)
+    return await asyncio.to_thread(work, shown.source_id, age, view, opened)
 
 
 # -- tables of sites ---------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The appeal of a page: the probability that somebody who looks at it in a list opens it."""
+"""The appeal of a page: the probability that somebody who sees it in a list opens it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNUSUAL: Final = (_EXPONENTS - 1.0) / 0.5
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The probability that a place of a list is looked at, relative to the first: i^(−exponent).
+    """The probability that a place of a list is seen, relative to the first: i^(−exponent).
 
     ``interval`` holds the exponent with a probability of 95 %.
     """
@@ -176,7 +176,7 @@ def kl_upper_bound(mean: Floats, level: Floats) -> Floats:
 
 # -- the hierarchy -----------------------------------------------------------
 
-#: Logits of means, so near that that of very many looks is off by 12 % at most; the means.
+#: Logits of means, so near that that of very many views is off by 12 % at most; the means.
 _LOGITS: Final = np.linspace(-9.0, 5.0, 57)
 _MEANS: Final = 1 / (1 + np.exp(-_LOGITS))
 _LEAST: Final = 1e-300
@@ -192,9 +192,9 @@ _EXPLORATION: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Appeal:
-    """Probabilities that somebody who looks at a page opens it: ``mean`` and ``index`` (n,).
+    """Probabilities that somebody who sees a page opens it: ``mean`` and ``index`` (n,).
 
-    ``strengths`` (3,) are the looks that the means of a section, a site and the store are worth.
+    ``strengths`` (3,) are the views that the means of a section, a site and the store are worth.
     """
 
     mean: Floats
@@ -206,25 +206,25 @@ class Appeal:
 
     @classmethod
     def learned(
-        cls, looks: Floats, opens: Floats, section: Ints, site: Ints, *, lists: float
+        cls, views: Floats, opens: Floats, section: Ints, site: Ints, *, lists: float
     ) -> Appeal:
-        """Return the appeal of n pages that were opened ``opens`` times in ``looks`` looks.
+        """Return the appeal of n pages that were opened ``opens`` times in ``views`` views.
 
         Looks (n,) are expected ones, Σ attention of the places where the page was shown. Opens are
-        successes, max(looks − opens, 0) failures, θ the probability of a success, and
+        successes, max(views − opens, 0) failures, θ the probability of a success, and
 
             θ of a page ~ Beta(κ₁μ, κ₁(1 − μ)),  μ of its section ~ Beta(κ₂ν, κ₂(1 − ν)),
             ν of its site ~ Beta(κ₃ω, κ₃(1 − ω)),  ω of the store ~ Beta(½, ½).
 
         The κ, of 1.25, 2.5, … 640, maximise the marginal likelihood with ln κ ~ N(ln 5, 2²), as far
         as steps from 5 up or down do. Means are expectations under them, summed over a grid of μ,
-        ν and ω; the index is the KL-UCB index with the level 0.3 ln(lists)/(looks + κ₁).
+        ν and ω; the index is the KL-UCB index with the level 0.3 ln(lists)/(views + κ₁).
         ``section`` and ``site`` (n,) are codes from 0; a section belongs to one site.
         """
-        tree = _Tree.grown(np.array([opens, np.maximum(looks - opens, 0.0)]), section, site)
+        tree = _Tree.grown(np.array([opens, np.maximum(views - opens, 0.0)]), section, site)
         strengths, sections = tree.fitted()
         of_section, of_site = tree.means(strengths, sections)
-        weight = strengths[0] + np.maximum(looks, opens)
+        weight = strengths[0] + np.maximum(views, opens)
         mean = (of_section[section] * strengths[0] + opens) / weight
         explored = _EXPLORATION * float(np.log(max(lists, 1.0)))
         index = kl_upper_bound(mean, explored / weight)

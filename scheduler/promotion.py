@@ -1,6 +1,6 @@
 """Rank promotion: some places of a list are given to items that nobody has seen.
 
-A list ordered by popularity stays as it is: what stands below is not looked at, and so it cannot
+A list ordered by popularity stays as it is: what stands below is not seen, and so it cannot
 become popular. Randomized rank promotion leaves the first k − 1 places to the ranked items. Each
 other place has, with probability r, the next item of a *pool* in random order, or else the next of
 the ranked items; where one of both is used up, the other. The pool is *selective* (the items that
@@ -127,13 +127,13 @@ def uniform_law(place: int, *, items: int, k: int, r: float) -> Floats:
 
 
 def critical_degree(
-    new_per_day: float, looks_per_day: float, attention: Floats, *, k: int
+    new_per_day: float, views_per_day: float, attention: Floats, *, k: int
 ) -> float:
     """Return r_c, the degree of randomization above which the selective pool is emptied; or inf.
 
-        r_c = nλ / Σ_{i≥k} F₂(i),   F₂ = looks · attention / Σ attention
+        r_c = nλ / Σ_{i≥k} F₂(i),   F₂ = views · attention / Σ attention
 
-    As many items are new each day as promotion gives looks to. Below r_c most of the pool waits;
+    As many items are new each day as promotion gives views to. Below r_c most of the pool waits;
     the best degree is a little above it. Above 1 no degree is enough.
 
     nλ are the new items a day; ``attention`` (n,), of the first place first, is relative and not
@@ -144,8 +144,8 @@ def critical_degree(
     """
     _check(k, 0.0)
     share = non_negative("attention", attention)
-    looks = amount("looks_per_day", looks_per_day) * float(share[k - 1 :].sum() / share.sum())
-    return amount("new_per_day", new_per_day) / looks if looks > 0 else inf
+    views = amount("views_per_day", views_per_day) * float(share[k - 1 :].sum() / share.sum())
+    return amount("new_per_day", new_per_day) / views if views > 0 else inf
 
 
 def _check(k: int, r: float) -> None:

@@ -1,6 +1,6 @@
 """The items of ephemeral sources by their openings: how fast they fade, and what one is worth.
 
-An item of source s that a list shows at the age x, at a place looked at with probability a, is
+An item of source s that a list shows at the age x, at a place seen with probability a, is
 opened with probability a θ_s e^{−μ_s x}. The likelihood that n_s openings, at ages x_i, fell
 on these showings and not on others does not depend on θ:
 
@@ -65,11 +65,11 @@ NOTHING: Final = LearntItems(np.zeros(0, np.int64), *[np.zeros(0)] * 3)
 
 
 def learned(
-    page_id: Ints, age: Floats, look: Floats, opened: Bools, *, half_life: float
+    page_id: Ints, age: Floats, view: Floats, opened: Bools, *, half_life: float
 ) -> LearntItems:
     """Return what j showings of items teach of their sources ``page_id`` (j,).
 
-    ``age`` (j,) in days, ``look`` (j,) in (0, 1]; ``half_life`` is the set one, in days.
+    ``age`` (j,) in days, ``view`` (j,) in (0, 1]; ``half_life`` is the set one, in days.
     """
     if not opened.any():
         return NOTHING
@@ -79,7 +79,7 @@ def learned(
     set_decay = usual = np.log(2) / half_life
 
     def discounted(decay: Floats, power: Floats | float = 1.0) -> Floats:
-        return np.asarray(np.bincount(source, look * np.exp(-decay[source] * age) * power))
+        return np.asarray(np.bincount(source, view * np.exp(-decay[source] * age) * power))
 
     def slope(decay: Floats) -> Floats:
         mean = discounted(decay, age) / np.maximum(discounted(decay), np.finfo(float).tiny)
@@ -90,8 +90,8 @@ def learned(
         decay = _root(slope, len(ids))
         known = _PRIOR_SOURCES * np.log(set_decay) + weight @ np.log(decay)
         usual = np.exp(known / (_PRIOR_SOURCES + weight.sum()))
-    looks = discounted(decay)
-    expected = opens.sum() / looks.sum() * looks
+    views = discounted(decay)
+    expected = opens.sum() / views.sum() * views
     worth = (opens + _PRIOR_OPENINGS) / (expected + _PRIOR_OPENINGS)
     return LearntItems(ids, np.log(2) / decay, worth, opens)
 

@@ -1,7 +1,7 @@
 """How long a good new page waits until it is visited as often as its peers, by rules for new pages.
 
-A site of some 240 pages in six sections; pages come and go, after 150 days on the mean. People look
-at lists of ten pages of the copy each day, at place i with the probability 1/i, and open a page
+A site of some 240 pages in six sections; pages come and go, after 150 days on the mean. People see
+lists of ten pages of the copy each day, at place i with the probability 1/i, and open a page
 with the probability of its appeal, half of that where the copy is out of date. Each day some links
 are set to pages in proportion to how often they were opened lately. All pages change once in five
 days; a budget of a visit for each page in five days is divided by LambdaCrawl's optimum for the
@@ -43,7 +43,7 @@ GOOD = 0.75
 STALE: Final = ("stale", "stale_grown")
 #: The first page of each section.
 URLS: Final = [f"https://site.example/{name}/x" for name in "abcdef"]
-_FLOATS: Final = ("born", "appeal", "depth", "looks", "opens", "popular", "fresh")
+_FLOATS: Final = ("born", "appeal", "depth", "views", "opens", "popular", "fresh")
 _IDS: Final = [("page_id", np.int64), ("section", np.int64)]
 _COLUMNS: Final = np.dtype(_IDS + [(name, np.float64) for name in _FLOATS])
 
@@ -86,7 +86,7 @@ class Site:
         appeal = pages["appeal"] * (pages["fresh"] + (1 - pages["fresh"]) * STALE_APPEAL)
         opened = rng.random(chosen.shape) < appeal[chosen] / PLACES
         opens = np.bincount(chosen[opened], minlength=n)
-        pages["looks"] += np.bincount(chosen.ravel(), np.tile(1 / PLACES, self.lists), n)
+        pages["views"] += np.bincount(chosen.ravel(), np.tile(1 / PLACES, self.lists), n)
         pages["opens"] += opens
         pages["popular"] = pages["popular"] * (1 - 1 / 30) + opens
         draw = pages["popular"] + 0.1
@@ -120,7 +120,7 @@ def _weights(known: NDArray[np.void], links: Ints, by: str) -> Floats:
     if by == "depth":
         return np.asarray(0.5 ** known["depth"])
     if by == "opened":
-        counts, of_site = (known["looks"].copy(), known["opens"].copy()), np.zeros(len(known), int)
+        counts, of_site = (known["views"].copy(), known["opens"].copy()), np.zeros(len(known), int)
         return Appeal.learned(*counts, known["section"], of_site, lists=LIFE).mean
     links = links[np.isin(links, known["page_id"]).min(axis=1)]
     row = np.searchsorted(known["page_id"], links)

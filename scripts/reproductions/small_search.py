@@ -1,7 +1,7 @@
 """Orders of a small search, where what is not shown is not opened.
 
-200 pages in 10 sections live for 90 days; a search shows ten, place i is looked at with probability
-1/i, and what is looked at is opened with the page's appeal. How much of the opens that an oracle
+200 pages in 10 sections live for 90 days; a search shows ten, place i is seen with probability
+1/i, and what is seen is opened with the page's appeal. How much of the opens that an oracle
 would get does each order get? There is no such study in Pandey's thesis; the figures beside ours
 are an earlier study's. Then: other attention than assumed, noisy opens, a community whose likes are
 seen, and a household that searches for a week. Prints tables, writes a figure and a CSV.
@@ -61,18 +61,18 @@ class Seen:
     promoted_opens: Floats
     lists: int = 0
     day: int = 0
-    #: (r, pages) means before a page is shown, and (r, 1) the looks that they are worth.
+    #: (r, pages) means before a page is shown, and (r, 1) the views that they are worth.
     prior: Floats = field(default_factory=lambda: np.zeros(0))
     strength: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def looks(self) -> Floats:
-        """Return (r, pages), expected looks."""
+    def views(self) -> Floats:
+        """Return (r, pages), expected views."""
         return np.asarray(np.einsum("rpi,ri->rp", self.shown, self.attention))
 
 
 def little_seen(seen: Seen) -> Bools:
-    """Pages that less than one look is expected to have met."""
-    return np.asarray(seen.looks() < 1)
+    """Pages that less than one view is expected to have met."""
+    return np.asarray(seen.views() < 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,40 +89,40 @@ class Order:
 
 
 def of_all(seen: Seen) -> Floats:
-    """Opens per expected look, drawn to the mean of all pages by 4 looks."""
-    looks = seen.looks()
-    return np.asarray((4 * _mean_of_all(seen, looks) + seen.opens) / (4 + looks))
+    """Opens per expected view, drawn to the mean of all pages by 4 views."""
+    views = seen.views()
+    return np.asarray((4 * _mean_of_all(seen, views) + seen.opens) / (4 + views))
 
 
 def of_section(seen: Seen) -> Floats:
-    """Opens per expected look, drawn to the mean of its section by 6, that to the mean by 4."""
-    looks = seen.looks()
+    """Opens per expected view, drawn to the mean of its section by 6, that to the mean by 4."""
+    views = seen.views()
     member = np.eye(SECTIONS)[seen.section]
-    mean = 4 * _mean_of_all(seen, looks) + seen.opens @ member
-    mean /= 4 + looks @ member
-    return np.asarray((6 * mean[:, seen.section] + seen.opens) / (6 + looks))
+    mean = 4 * _mean_of_all(seen, views) + seen.opens @ member
+    mean /= 4 + views @ member
+    return np.asarray((6 * mean[:, seen.section] + seen.opens) / (6 + views))
 
 
-def _mean_of_all(seen: Seen, looks: Floats) -> Floats:
-    total = looks.sum(axis=1, keepdims=True) + 2
+def _mean_of_all(seen: Seen, views: Floats) -> Floats:
+    total = views.sum(axis=1, keepdims=True) + 2
     return np.asarray((seen.opens.sum(axis=1, keepdims=True) + 1) / total)
 
 
 def index(seen: Seen) -> Floats:
     """The KL-UCB index of that."""
-    level = 0.3 * np.log(max(seen.lists, 1)) / (seen.looks() + 6)
+    level = 0.3 * np.log(max(seen.lists, 1)) / (seen.views() + 6)
     return kl_upper_bound(np.minimum(of_section(seen), 1.0), level)
 
 
 def freshet_mean(seen: Seen) -> Floats:
     """The mean of Freshet's appeal, as fitted last."""
-    weight = seen.strength + np.maximum(seen.looks(), seen.opens)
+    weight = seen.strength + np.maximum(seen.views(), seen.opens)
     return np.asarray((seen.prior * seen.strength + seen.opens) / weight)
 
 
 def freshet(seen: Seen) -> Floats:
     """The index of Freshet's appeal, as fitted last."""
-    weight = seen.strength + np.maximum(seen.looks(), seen.opens)
+    weight = seen.strength + np.maximum(seen.views(), seen.opens)
     return kl_upper_bound(freshet_mean(seen), 0.3 * np.log(max(seen.lists, 1)) / weight)
 
 
@@ -145,8 +145,8 @@ ORDERS = (
     Order("that + sel 2 0.1", by_opens, (0.46, 0.60, 0.67), (2, 0.1)),
     Order("that + sel 1 0.3", by_opens, (0.44, 0.64, 0.74), (1, 0.3)),
     Order("that + sel 1 0.3, pool: never opened", by_opens, (), (1, 0.3), lambda s: s.opens == 0),
-    Order("opens per look, prior of all", of_all, (0.59, 0.84, 0.92)),
-    Order("opens per look, prior of the section", of_section, (0.71, 0.72, 0.89)),
+    Order("opens per view, prior of all", of_all, (0.59, 0.84, 0.92)),
+    Order("opens per view, prior of the section", of_section, (0.71, 0.72, 0.89)),
     Order("KL-UCB, prior of the section", index, (0.69, 0.87, 0.95)),
     Order("BMIX-E on showings", lambda seen: bmix(seen, tuned=True), (0.24, 0.46, 0.72)),
     Order("BMIX on showings", bmix, (0.20, 0.25, 0.45)),
@@ -232,8 +232,8 @@ def fit(seen: Seen, *, learns_attention: bool) -> None:
         counts = zip(seen.promoted, seen.promoted_opens, strict=True)
         seen.attention = np.array([Attention.fitted(_PLACE, *each).of(_PLACE) for each in counts])
     found = [
-        Appeal.learned(looks, opens, seen.section, site, lists=seen.lists)
-        for looks, opens in zip(seen.looks(), seen.opens, strict=True)
+        Appeal.learned(views, opens, seen.section, site, lists=seen.lists)
+        for views, opens in zip(seen.views(), seen.opens, strict=True)
     ]
     seen.prior = np.array([each.prior_of(seen.section, site)[0] for each in found])
     seen.strength = np.array([each.strengths[:1] for each in found])
@@ -244,7 +244,7 @@ ROBUST = tuple(ORDERS[i] for i in (0, 4, 6, 10, 11, 12))
 TRUTHS = ((0.5, 0.0), (1.0, 0.0), (1.5, 0.0), (1.0, 0.3))
 _DRAWN = {
     "number of opens": GREY,
-    "opens per look, prior of all": BLUE,
+    "opens per view, prior of all": BLUE,
     "KL-UCB, prior of the section": GREEN,
     "BMIX-E on showings": ORANGE,
     "Freshet's index": VERMILION,
@@ -330,7 +330,7 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
             xlabel="searches",
             ylabel="share of an oracle's opens",
             ylim=(0, 1),
-            title="Place i is looked at with 1/i",
+            title="Place i is seen with 1/i",
         )
         right.set(xlabel="true attention, 10 searches a day", title="1/i is assumed")
         left.legend(loc="lower right", fontsize=8)

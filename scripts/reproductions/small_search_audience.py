@@ -55,11 +55,11 @@ def community(
             order = np.array(
                 [_promoted(*each, rng) for each in zip(order, visits == 0, strict=True)]
             )
-        looks = rng.multinomial(100, attention, size=runs)
+        views = rng.multinomial(100, attention, size=runs)
         if day >= counted_from:
             earned += (attention * quality[order]).sum(axis=1)
-        liked = rng.binomial(looks, quality[order])
-        visits[run, order] += looks
+        liked = rng.binomial(views, quality[order])
+        visits[run, order] += views
         likes[run, order] += liked
         died = rng.random(visits.shape) < -np.expm1(-1 / 547.5)
         visits[died], likes[died] = 0, 0
@@ -88,7 +88,7 @@ def household(
 
     2,000 pages of 40 sections of 4 sites, with appeals as in the small search; 60 queries, asked as
     often as 1/rank, have 30 hits each, whose scores are log-normal (σ 0.5, relative to the best).
-    A page that is looked at, place i with 1/i, is opened with appeal times score. The appeal is
+    A page that is seen, place i with 1/i, is opened with appeal times score. The appeal is
     learnt each night.
     """
     world, rng = np.random.default_rng([seed, 0]), np.random.default_rng([seed, 1])
@@ -100,18 +100,18 @@ def household(
     score /= score.max(axis=1, keepdims=True)
     often = 1 / np.arange(1, queries + 1)
     asked = world.choice(queries, (weeks, 7, searches), p=often / often.sum())
-    looks, opens, index = np.zeros(pages), np.zeros(pages), np.ones(pages)
+    views, opens, index = np.zeros(pages), np.zeros(pages), np.ones(pages)
     place = np.arange(1, 11)
     attention, earned = Attention().of(place), np.zeros(weeks)
     for week, day, each in np.ndindex(asked.shape):
         query = asked[week, day, each]
         if each == 0 and rule.startswith(("relevance ×", "that")):
             lists = (week * 7 + day) * searches
-            index = Appeal.learned(looks, opens, section, section // 10, lists=lists).index
+            index = Appeal.learned(views, opens, section, section // 10, lists=lists).index
         worth = score[query] * (appeal if rule == "oracle" else index)[hits[query]]
         ranked = np.argsort(-worth, kind="stable")
         if "sel" in rule:
-            pool = np.flatnonzero(looks[hits[query]] < 1).tolist()
+            pool = np.flatnonzero(views[hits[query]] < 1).tolist()
             number = (week * 7 + day) * searches + each
             found = first_places(ranked.tolist(), pool, 10, k=2, r=0.1, seed=seed + (number << 32))
             ranked = np.array([item for item, _ in found])
@@ -119,5 +119,5 @@ def household(
         chance = attention * appeal[shown] * score[query][ranked[:10]]
         earned[week] += chance.sum() / (7 * searches)
         opens[shown] += rng.random(10) < chance
-        looks[shown] += attention
+        views[shown] += attention
     return earned

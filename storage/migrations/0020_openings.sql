@@ -13,7 +13,7 @@ CREATE INDEX showing_of_list ON showing (list_id, place);
 -- Of lists that are no longer kept: what is left of a page, and of a place of promoted pages.
 CREATE TABLE past_openings (
     page_id INTEGER PRIMARY KEY REFERENCES page (id),
-    looks   REAL NOT NULL,
+    views   REAL NOT NULL,
     opens   INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE past_promotions (

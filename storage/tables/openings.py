@@ -29,8 +29,8 @@ _MOST: Final = 20_000
 _LEFT: Final = 16_000
 
 MadeFor: TypeAlias = Literal["terminal", "http", "digest", "file"]
-#: The probability that a place, counted from 1, is looked at.
-LooksAt: TypeAlias = Callable[[int], float]
+#: The probability that a place, counted from 1, is seen.
+ViewsAt: TypeAlias = Callable[[int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Openings(Columns):
     Attributes:
         page_id: (n,), ascending.
         url: (n,).
-        looks: (n,), the expected number of people who looked at it.
+        views: (n,), the expected number of people who saw it.
         opens: (n,).
     """
 
     page_id: NDArray[np.int64]
     url: list[str]
-    looks: NDArray[np.float64]
+    views: NDArray[np.float64]
     opens: NDArray[np.float64]
 
 
@@ -95,36 +95,36 @@ class Opening(Columns):
 
 
 def record(
-    db: Connection, made_for: MadeFor, at: float, shown: Sequence[Showing], looks_at: LooksAt
+    db: Connection, made_for: MadeFor, at: float, shown: Sequence[Showing], views_at: ViewsAt
 ) -> bool:
     """Note a list that was shown; return whether it is new.
 
-    Of rows above the limit, the oldest lists become sums, with looks as ``looks_at`` counts them.
+    Of rows above the limit, the oldest lists become sums, with views as ``views_at`` counts them.
     """
     ((list_id,),) = db.execute("SELECT ifnull(max(list_id), 0) + 1 FROM showing").fetchall()
     rows = [(s.showing_id, list_id, made_for, at, s.page_id, s.place, s.promoted) for s in shown]
     sql = "INSERT OR IGNORE INTO showing VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
     is_new = db.executemany(sql, rows).rowcount > 0
     if db.execute("SELECT count(*) FROM showing").fetchone()[0] > _MOST:
-        _fold(db, looks_at)
+        _fold(db, views_at)
     return is_new
 
 
-def _fold(db: Connection, looks_at: LooksAt) -> None:
+def _fold(db: Connection, views_at: ViewsAt) -> None:
     """Turn the oldest lists into sums."""
     sql = f"SELECT list_id FROM showing ORDER BY list_id DESC LIMIT 1 OFFSET {_LEFT}"
     old = f"FROM showing WHERE list_id < ({sql})"
     rows = db.execute(
         f"SELECT page_id, place, count(*), count(opened_at) {old} GROUP BY page_id, place"
     ).fetchall()
-    looks, opens = defaultdict[int, float](float), defaultdict[int, int](int)
+    views, opens = defaultdict[int, float](float), defaultdict[int, int](int)
     for page_id, place, shown, opened in rows:
-        looks[page_id] += shown * looks_at(place)
+        views[page_id] += shown * views_at(place)
         opens[page_id] += opened
     db.executemany(
         "INSERT INTO past_openings VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
-        "SET looks = looks + excluded.looks, opens = opens + excluded.opens",
-        [(page_id, looks[page_id], opens[page_id]) for page_id in looks],
+        "SET views = views + excluded.views, opens = opens + excluded.opens",
+        [(page_id, views[page_id], opens[page_id]) for page_id in views],
     )
     db.execute(
         f"INSERT INTO past_promotions SELECT place, count(*), count(opened_at) {old} AND promoted "
@@ -197,17 +197,17 @@ async def promoted_places(db: Reader, before: float = inf) -> PromotedPlaces:
     return await load_columns(db, PromotedPlaces, sql, (before,))
 
 
-async def openings(db: Reader, looks_at: LooksAt, before: float = inf) -> Openings:
+async def openings(db: Reader, views_at: ViewsAt, before: float = inf) -> Openings:
     """Return all pages that were shown, with what became of them by that time."""
     ((farthest,),) = await db.execute_fetchall("SELECT ifnull(max(place), 0) FROM showing")
-    attention = f"(VALUES {', '.join(f'({i}, {looks_at(i)!r})' for i in range(1, farthest + 1))})"
+    attention = f"(VALUES {', '.join(f'({i}, {views_at(i)!r})' for i in range(1, farthest + 1))})"
     if not farthest:
         attention = "(SELECT 0, 0.0)"
     sql = (
-        f"WITH attention (place, look) AS {attention} "
-        "SELECT p.id, p.url, sum(f.looks), sum(f.opens) FROM "
-        "(SELECT page_id, looks, opens FROM past_openings UNION ALL "
-        " SELECT page_id, look, ifnull(opened_at < ?1, 0) FROM showing JOIN attention USING (place)"
+        f"WITH attention (place, view) AS {attention} "
+        "SELECT p.id, p.url, sum(f.views), sum(f.opens) FROM "
+        "(SELECT page_id, views, opens FROM past_openings UNION ALL "
+        " SELECT page_id, view, ifnull(opened_at < ?1, 0) FROM showing JOIN attention USING (place)"
         " WHERE at < ?1) AS f JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
     )
     return await load_columns(db, Openings, sql, (before,))

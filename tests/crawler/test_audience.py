@@ -145,7 +145,7 @@ def test_automatic_promotion_is_a_little_above_the_critical_degree(store: SmallS
     for _ in range(300):
         show(store, [1, 2, 3], opened=[1])
     who = audience(store, "auto")
-    # Ten pages in thirty days; 300 lists give as many looks as places from the second on have.
+    # Ten pages in thirty days; 300 lists give as many views as places from the second on have.
     share = sum(who.attention.of(np.arange(2, 11)))
     assert who.degree == pytest.approx(1.1 * 10 / (300 * share))
     for _ in range(20):

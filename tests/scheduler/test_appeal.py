@@ -120,19 +120,19 @@ def test_much_data_give_the_exponent_and_none_the_usual_one() -> None:
 def grown(
     rng: np.random.Generator, shape: tuple[int, int, int], strengths: tuple[float, float, float]
 ) -> tuple[np.ndarray, ...]:
-    """Return appeal, looks, opens, section and site of pages of sections of sites, mean 0.15."""
+    """Return appeal, views, opens, section and site of pages of sections of sites, mean 0.15."""
     sites, sections, pages = shape
     nu = rng.beta(0.15 * strengths[2], 0.85 * strengths[2], sites).clip(1e-6, 1 - 1e-6)
     site = np.repeat(np.arange(sites), sections)
     mu = rng.beta(nu[site] * strengths[1], (1 - nu[site]) * strengths[1]).clip(1e-6, 1 - 1e-6)
     section = np.repeat(np.arange(sites * sections), pages)
     appeal = rng.beta(mu[section] * strengths[0], (1 - mu[section]) * strengths[0])
-    looks = rng.poisson(rng.exponential(10, len(section))).astype(float)
-    return appeal, looks, rng.binomial(looks.astype(int), appeal) + 0.0, section, site[section]
+    views = rng.poisson(rng.exponential(10, len(section))).astype(float)
+    return appeal, views, rng.binomial(views.astype(int), appeal) + 0.0, section, site[section]
 
 
 def brute_force(
-    looks: np.ndarray, opens: np.ndarray, section: np.ndarray, strengths: np.ndarray
+    views: np.ndarray, opens: np.ndarray, section: np.ndarray, strengths: np.ndarray
 ) -> tuple[float, np.ndarray, float]:
     """Return ln of the marginal likelihood, means of a site's two sections and of a third one."""
     logits = np.linspace(-30, 15, 226)
@@ -145,7 +145,7 @@ def brute_force(
 
     def likelihood(code: int) -> np.ndarray:
         a, b = mean[:, None] * strengths[0], (1 - mean[:, None]) * strengths[0]
-        s, e = opens[section == code], looks[section == code]
+        s, e = opens[section == code], views[section == code]
         log = special.betaln(a + s, b + e - s) - special.betaln(a, b)
         return np.asarray(np.exp(log.sum(axis=1)))
 
@@ -161,19 +161,19 @@ def brute_force(
 
 def test_strengths_and_means_are_those_of_the_marginal_likelihood() -> None:
     rng = np.random.default_rng(4)
-    _, looks, opens, section, site = grown(rng, (1, 2, 12), (8.0, 6.0, 6.0))
-    found = Appeal.learned(looks, opens, section, site, lists=100)
+    _, views, opens, section, site = grown(rng, (1, 2, 12), (8.0, 6.0, 6.0))
+    found = Appeal.learned(views, opens, section, site, lists=100)
 
     def value(strengths: np.ndarray) -> float:
         unusual = (np.log(strengths / 5) / 2) ** 2 / 2
-        return brute_force(looks, opens, section, strengths)[0] - float(unusual.sum())
+        return brute_force(views, opens, section, strengths)[0] - float(unusual.sum())
 
     for level in np.eye(3):
         assert value(found.strengths) >= value(found.strengths * 2**level)
         assert value(found.strengths) >= value(found.strengths / 2**level)
-    _, means, third = brute_force(looks, opens, section, found.strengths)
+    _, means, third = brute_force(views, opens, section, found.strengths)
     strength = found.strengths[0]
-    expected = (means[section] * strength + opens) / (strength + looks)
+    expected = (means[section] * strength + opens) / (strength + views)
     assert found.mean == pytest.approx(expected, rel=0.01)
     new, _ = found.prior_of(np.array([0, 1, -1]), np.array([0, 0, 0]))
     assert new == pytest.approx([*means, third], rel=0.02)
@@ -181,11 +181,11 @@ def test_strengths_and_means_are_those_of_the_marginal_likelihood() -> None:
 
 def test_strengths_and_appeal_are_recovered() -> None:
     rng = np.random.default_rng(5)
-    appeal, looks, opens, section, site = grown(rng, (40, 10, 20), (5.0, 20.0, 10.0))
-    found = Appeal.learned(looks, opens, section, site, lists=1000)
+    appeal, views, opens, section, site = grown(rng, (40, 10, 20), (5.0, 20.0, 10.0))
+    found = Appeal.learned(views, opens, section, site, lists=1000)
     assert (np.abs(np.log2(found.strengths / [5, 20, 10])) <= 1).all()
     error = np.mean((found.mean - appeal) ** 2)
-    flat = BetaPrior.fitted(opens, looks - opens).posterior_mean(opens, looks - opens)
+    flat = BetaPrior.fitted(opens, views - opens).posterior_mean(opens, views - opens)
     assert error < 0.93 * np.mean((flat - appeal) ** 2)
     # As an expectation is, it is right on average among pages for which it is about the same.
     for part in np.array_split(np.argsort(found.mean), 5):
@@ -193,10 +193,10 @@ def test_strengths_and_appeal_are_recovered() -> None:
 
 
 def test_what_was_never_shown_has_the_mean_above_it() -> None:
-    looks = np.array([40.0, 30.0, 0.0, 0.0, 50.0, 0.0])
+    views = np.array([40.0, 30.0, 0.0, 0.0, 50.0, 0.0])
     opens = np.array([20.0, 10.0, 0.0, 0.0, 1.0, 0.0])
     section, site = np.array([0, 0, 0, 1, 2, 3]), np.array([0, 0, 0, 0, 1, 2])
-    found = Appeal.learned(looks, opens, section, site, lists=50)
+    found = Appeal.learned(views, opens, section, site, lists=50)
     new, index = found.prior_of(np.array([0, 1, -1, 3, -1]), np.array([0, 0, 0, 2, -1]))
     assert new[[0, 1, 3]] == pytest.approx(found.mean[[2, 3, 5]])
     assert index[[0, 1, 3]] == pytest.approx(found.index[[2, 3, 5]])
@@ -209,8 +209,8 @@ def test_what_was_never_shown_has_the_mean_above_it() -> None:
 @pytest.mark.parametrize("pages", [0, 1, 3])
 def test_few_lists_explore_nothing(lists: float, pages: int) -> None:
     code = np.zeros(pages, np.int64)
-    looks = np.arange(pages, dtype=float)
-    found = Appeal.learned(looks, 3 * looks, code, code, lists=lists)  # opens beyond looks
+    views = np.arange(pages, dtype=float)
+    found = Appeal.learned(views, 3 * views, code, code, lists=lists)  # opens beyond views
     assert found.index == pytest.approx(found.mean)
     assert ((found.mean > 0) & (found.mean < 1)).all()
     mean, index = found.prior_of(np.array([-1]), np.array([-1]))
@@ -227,15 +227,15 @@ pages_of_lists = st.lists(
 def test_more_opens_lower_no_mean(
     pages: list[tuple[float, int, int]], more: int, data: st.DataObject
 ) -> None:
-    looks, opens, section = np.array(pages, np.float64).reshape(-1, 3).T
+    views, opens, section = np.array(pages, np.float64).reshape(-1, 3).T
     codes = section.astype(np.int64)
     page = data.draw(st.integers(0, len(pages) - 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(appeal, "_POWERS", (0.0, 0.0))  # of equal strengths
-        before = Appeal.learned(looks, opens, codes, codes // 2, lists=9)
+        before = Appeal.learned(views, opens, codes, codes // 2, lists=9)
         opens[page] += more
-        looks[page] += more if data.draw(st.booleans()) else 0.0
-        after = Appeal.learned(looks, opens, codes, codes // 2, lists=9)
+        views[page] += more if data.draw(st.booleans()) else 0.0
+        after = Appeal.learned(views, opens, codes, codes // 2, lists=9)
     assert (after.mean >= before.mean - 1e-9).all()
 
 
@@ -246,8 +246,8 @@ def test_appeal_is_a_probability_below_its_index_in_any_order(
     columns = np.array(pages, np.float64).reshape(-1, 3).T
     order = np.array(random.sample(range(len(pages)), len(pages)))
     found, shuffled = (
-        Appeal.learned(looks, opens, s.astype(np.int64), s.astype(np.int64) // 2, lists=lists)
-        for looks, opens, s in (columns, columns[:, order])
+        Appeal.learned(views, opens, s.astype(np.int64), s.astype(np.int64) // 2, lists=lists)
+        for views, opens, s in (columns, columns[:, order])
     )
     assert ((found.mean > 0) & (found.mean <= found.index) & (found.index <= 1)).all()
     assert shuffled.mean == pytest.approx(found.mean[order])

@@ -163,7 +163,7 @@ def test_an_item_of_the_pool_is_shown_where_it_comes_first() -> None:
 
 
 def test_the_critical_degrees_of_the_default_community() -> None:
-    """10,000 pages that live 547.5 days, 100 looks a day, attention i^(−3/2)."""
+    """10,000 pages that live 547.5 days, 100 views a day, attention i^(−3/2)."""
     attention = np.arange(1.0, 10_001.0) ** -1.5
     found = [critical_degree(10_000 / 547.5, 100, attention, k=k) for k in (1, 2, 6, 11, 21)]
     assert found == pytest.approx([0.183, 0.297, 0.569, 0.793, 1.12], abs=5e-3)

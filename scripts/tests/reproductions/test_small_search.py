@@ -80,12 +80,12 @@ def test_worth_is_as_written() -> None:
 
 def test_opens_tell_which_pages_are_good_and_showings_at_low_places_do_not() -> None:
     setting = Setting(searches=20, runs=3, days=60, counted_from=20)
-    looks, showings, chance = (
+    views, showings, chance = (
         simulate(order, setting).mean()
         for order in (ORDERS[4], ORDERS[8], Order("chance", lambda s: np.zeros_like(s.opens)))
     )
-    assert 0 < chance < showings < looks < 1
-    assert simulate(ORDERS[4], setting).mean() == looks
+    assert 0 < chance < showings < views < 1
+    assert simulate(ORDERS[4], setting).mean() == views
 
 
 def test_the_attention_is_learnt_from_what_was_promoted() -> None:

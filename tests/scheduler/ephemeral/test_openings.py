@@ -17,7 +17,7 @@ SET = 0.25
 class Showings(NamedTuple):
     page_id: Ints
     age: Floats
-    look: Floats
+    view: Floats
     opened: Bools
 
 
@@ -31,11 +31,11 @@ def simulated(
     sources, means = len(half_life), np.broadcast_to(appeal, len(half_life))[:, None]
     theta = rng.beta(3 * means, 3 * (1 - means), (sources, items))
     age = rng.uniform(0, 6, (sources, items, 5))
-    look = 1 / rng.integers(1, 11, age.shape)
-    chance = look * theta[..., None] * 0.5 ** (age / half_life[:, None, None])
+    view = 1 / rng.integers(1, 11, age.shape)
+    chance = view * theta[..., None] * 0.5 ** (age / half_life[:, None, None])
     source = np.broadcast_to(np.arange(10, 10 + sources)[:, None, None], age.shape)
     return Showings(
-        source.ravel(), age.ravel(), look.ravel(), rng.random(age.size) < chance.ravel()
+        source.ravel(), age.ravel(), view.ravel(), rng.random(age.size) < chance.ravel()
     )
 
 
@@ -76,7 +76,7 @@ def test_a_single_source_has_the_largest_posterior() -> None:
     def lost(half_life: float, usual: float) -> float:
         decay = np.log(2) / half_life
         fell = decay * shown.age[opened].sum()
-        among = n * np.log((shown.look * np.exp(-decay * shown.age)).sum())
+        among = n * np.log((shown.view * np.exp(-decay * shown.age)).sum())
         return float(fell + among - 2 * (np.log(decay) - decay * usual / np.log(2)))
 
     usual = found = SET
@@ -119,11 +119,11 @@ def test_what_is_learnt_is_finite_and_does_not_depend_on_the_order(data: st.Data
     n = data.draw(st.integers(1, 12))
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
     page, opened = rng.integers(1, 4, n), rng.random(n) < 0.5
-    age, look = rng.choice([0.0, 1e-6, 0.3, 900.0], n), rng.choice([1e-3, 1.0], n)
-    found = learned(page, age, look, opened, half_life=SET)
+    age, view = rng.choice([0.0, 1e-6, 0.3, 900.0], n), rng.choice([1e-3, 1.0], n)
+    found = learned(page, age, view, opened, half_life=SET)
     assert np.isfinite(found.half_life).all()
     assert ((found.half_life > 0) & (found.worth > 0)).all() if opened.any() else found is NOTHING
     some = rng.permutation(n)
-    again = learned(page[some], age[some], look[some], opened[some], half_life=SET)
+    again = learned(page[some], age[some], view[some], opened[some], half_life=SET)
     assert again.half_life == pytest.approx(found.half_life, rel=1e-6)
     assert again.worth == pytest.approx(found.worth, rel=1e-6)

@@ -20,7 +20,7 @@ from freshet.storage.tables.openings import (
 from tests.storage.small_store import SmallStore, rows, small_store
 
 
-def looks_at(place: int) -> float:
+def views_at(place: int) -> float:
     return 1 / place
 
 
@@ -29,7 +29,7 @@ def shown(store: SmallStore, *pages: int, made_for: MadeFor = "http", at: float 
     listed = [
         Showing.of(page, place, promoted=place % 3 == 0) for place, page in enumerate(pages, 1)
     ]
-    write_beside(store.path, lambda db: openings.record(db, made_for, at, listed, looks_at))
+    write_beside(store.path, lambda db: openings.record(db, made_for, at, listed, views_at))
     return [each.showing_id for each in listed]
 
 
@@ -46,7 +46,7 @@ def opened(store: SmallStore, showing_id: int, at: float = 6.0) -> tuple[str, bo
 async def _read(path: Path) -> tuple[Openings, PromotedPlaces, Opening, ListCounts | None]:
     async with reading(path) as db:
         return (
-            await openings.openings(db, looks_at),
+            await openings.openings(db, views_at),
             await openings.promoted_places(db),
             await openings.kept_openings(db),
             await openings.counts(db),
@@ -79,7 +79,7 @@ def test_looks_are_those_expected_at_the_places(store: SmallStore) -> None:
     found, promoted, kept, lists = read(store)
     assert found.page_id.tolist() == [1, 2, 3]
     assert found.url[0] == "http://one.example/0"
-    assert found.looks == pytest.approx([0.5 + 1, 1 / 3, 1 + 0.5])
+    assert found.views == pytest.approx([0.5 + 1, 1 / 3, 1 + 0.5])
     assert found.opens.tolist() == [0, 1, 0]
     assert (promoted.place.tolist(), promoted.opened.tolist()) == ([3], [1])
     assert (kept.page_id.tolist(), kept.at.tolist()) == ([2], [6.0])
@@ -97,7 +97,7 @@ def test_a_list_that_is_there_is_not_noted_again(store: SmallStore) -> None:
     listed = [Showing(77, 1, 1, promoted=False)]
     for expected in (True, False):
         new = write_beside(
-            store.path, lambda db: openings.record(db, "file", 1.0, listed, looks_at)
+            store.path, lambda db: openings.record(db, "file", 1.0, listed, views_at)
         )
         assert new == expected
     assert read(store)[3] == ListCounts(1, 1, 0)
@@ -117,8 +117,8 @@ def test_old_lists_become_sums_of_the_same_content(
     after = read(store)
     left = rows(store.path, "SELECT count(*), count(DISTINCT list_id) FROM showing")[0]
     assert left == (5 * 9 + 1 + 9, 7)
-    before[0].looks[0] += 1
-    assert after[0].looks == pytest.approx(before[0].looks)
+    before[0].views[0] += 1
+    assert after[0].views == pytest.approx(before[0].views)
     assert after[0].opens.tolist() == before[0].opens.tolist()
     assert after[1].shown.tolist() == before[1].shown.tolist()
     assert after[1].opened.tolist() == before[1].opened.tolist()
