@@ -75,7 +75,7 @@ def priors(path: Path, shares: Shares) -> None:
             _curves(axes, shares, "prior", confidence)
             axes.set(title=f"confidence v = {confidence:g}", xlabel="p, share with a prior")
         panels[0].set_ylabel(_SHARE)
-        panels[-1].legend(loc="lower right")
+        panels[0].legend(loc="upper left")
         figure.suptitle("Figure 6.5: what priors are worth")
         figure.savefig(path, dpi=130)
 

@@ -36,7 +36,7 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
     monkeypatch.setattr(
         bandits,
         "market",
-        lambda phrases, *_, seed: market(*(phrases // 40, phrases // 4, 9), seed=seed),
+        lambda phrases, *_, seed: market(*(phrases // 20, phrases // 2, 9), seed=seed),
     )
     bandits.main()
     names = {"bandits.csv", *(f"bandits_6_{number}.png" for number in (3, 4, 5, 6))}
@@ -46,7 +46,7 @@ def test_one_command_prints_the_tables_and_writes_the_figures(
         "Default markets",
         "BMIX-E / GREEDY @ queries 23.5",
         "Small market",
-        "a tenth in",
+        "a twentieth;",
     ):
         assert words in shown
     with (tmp_path / "bandits.csv").open(encoding="utf-8") as file:
