@@ -144,17 +144,19 @@ def _derivatives(point: Floats, s: Floats, f: Floats) -> tuple[Floats, Floats]:
 
 # -- indices -----------------------------------------------------------------
 
-_NEWTON_STEPS: Final = 12
+#: From these beginnings as many leave a relative error of 1e-9, and less where it matters.
+_NEWTON_STEPS: Final = 4
 
 
 def kl_upper_bound(mean: Floats, level: Floats) -> Floats:
     """Return the largest q (n,) with kl(mean, q) ≤ level, the KL-UCB index of a probability.
 
-        kl(p, q) = p ln(p/q) + (1 − p) ln((1 − p)/(1 − q))
+        kl(p, q) = p ln(p/q) + (1 − p) ln((1 − p)/(1 − q)) = ∫ (x − p)/(x(1 − x)) dx, from p to q
 
     ``mean`` in [0, 1], ``level`` at least 0, of one shape. From above by Newton's method, which
-    falls to the root, as kl is convex; it begins at the lesser of p + √(level/2) (Pinsker) and of
-    the q at which −h(p) − (1 − p) ln(1 − q) reaches the level, h the entropy.
+    falls to the root, as kl is convex. It begins at the least of four bounds of q: three from
+    x(1 − x) ≤ ¼ (Pinsker), 1 − p and q, and that at which −h(p) − (1 − p) ln(1 − q) reaches the
+    level, h the entropy.
 
     Reference: Garivier and Cappé, "The KL-UCB algorithm for bounded stochastic bandits and
     beyond", 2011.
@@ -164,14 +166,16 @@ def kl_upper_bound(mean: Floats, level: Floats) -> Floats:
     """
     p, rest = mean, 1 - mean
     with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = np.nan_to_num(-p * np.log(p)) + np.nan_to_num(-rest * np.log(rest))
-        far = -np.expm1(-(level + entropy) / rest)
-        q = np.fmin(np.fmin(p + np.sqrt(level / 2), far), 1.0)
+        constant = level - np.fmin(p * np.log(p), 0.0) - np.fmin(rest * np.log(rest), 0.0)
+        far = -np.expm1(-constant / rest)
+        near = np.sqrt(level * np.minimum(0.5, 2 * rest))
+        near = p + np.minimum(near, level + np.sqrt(level * (level + 2 * p)))
+        q = start = np.fmin(np.fmin(near, far), 1.0)
         for _ in range(_NEWTON_STEPS):
-            above = -entropy - p * np.log(q) - rest * np.log1p(-q) - level
-            step = above * q * (1 - q) / (q - p)
-            q = np.where(np.isfinite(step), np.clip(q - step, p, q), q)
-    return np.asarray(q)
+            below = p * np.log(q) + rest * np.log1p(-q) + constant
+            q = np.fmin(np.fmax(q + below * q * (1 - q) / (q - p), p), start)
+    # Where the bound is 1 the logarithm has no value.
+    return np.where(start < 1, q, 1.0)
 
 
 # -- the hierarchy -----------------------------------------------------------
