@@ -86,14 +86,6 @@ class PromotedPlaces(Columns):
     opened: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Opening(Columns):
-    """The openings that are kept one by one: which page, and when in Unix seconds; (k,) each."""
-
-    page_id: NDArray[np.int64]
-    at: NDArray[np.float64]
-
-
 def record(
     db: Connection, made_for: MadeFor, at: float, shown: Sequence[Showing], views_at: ViewsAt
 ) -> bool:
@@ -211,12 +203,6 @@ async def openings(db: Reader, views_at: ViewsAt, before: float = inf) -> Openin
         " WHERE at < ?1) AS f JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
     )
     return await load_columns(db, Openings, sql, (before,))
-
-
-async def kept_openings(db: Reader) -> Opening:
-    """Return the openings of the lists that are kept, by page and time."""
-    sql = "SELECT page_id, opened_at FROM showing WHERE opened_at IS NOT NULL ORDER BY 1, 2"
-    return await load_columns(db, Opening, sql)
 
 
 @dataclass(frozen=True, slots=True)

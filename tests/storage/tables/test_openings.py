@@ -9,14 +9,7 @@ import pytest
 from freshet.storage.database import reading, write_beside
 from freshet.storage.queries import page as page_queries
 from freshet.storage.tables import openings
-from freshet.storage.tables.openings import (
-    ListCounts,
-    MadeFor,
-    Opening,
-    Openings,
-    PromotedPlaces,
-    Showing,
-)
+from freshet.storage.tables.openings import ListCounts, MadeFor, Openings, PromotedPlaces, Showing
 from tests.storage.small_store import SmallStore, rows, small_store
 
 
@@ -43,17 +36,16 @@ def opened(store: SmallStore, showing_id: int, at: float = 6.0) -> tuple[str, bo
     return asyncio.run(found())
 
 
-async def _read(path: Path) -> tuple[Openings, PromotedPlaces, Opening, ListCounts | None]:
+async def _read(path: Path) -> tuple[Openings, PromotedPlaces, ListCounts | None]:
     async with reading(path) as db:
         return (
             await openings.openings(db, views_at),
             await openings.promoted_places(db),
-            await openings.kept_openings(db),
             await openings.counts(db),
         )
 
 
-def read(store: SmallStore) -> tuple[Openings, PromotedPlaces, Opening, ListCounts | None]:
+def read(store: SmallStore) -> tuple[Openings, PromotedPlaces, ListCounts | None]:
     return asyncio.run(_read(store.path))
 
 
@@ -68,28 +60,27 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 def test_a_store_in_which_nothing_was_shown_has_no_openings(store: SmallStore) -> None:
-    found, promoted, kept, lists = read(store)
-    assert (len(found), len(promoted), len(kept), lists) == (0, 0, 0, None)
+    found, promoted, lists = read(store)
+    assert (len(found), len(promoted), lists) == (0, 0, None)
 
 
 def test_looks_are_those_expected_at_the_places(store: SmallStore) -> None:
     first = shown(store, 3, 1, 2)
     shown(store, 1, 3)
     assert opened(store, first[2]) == ("http://one.example/1", True)
-    found, promoted, kept, lists = read(store)
+    found, promoted, lists = read(store)
     assert found.page_id.tolist() == [1, 2, 3]
     assert found.url[0] == "http://one.example/0"
     assert found.views == pytest.approx([0.5 + 1, 1 / 3, 1 + 0.5])
     assert found.opens.tolist() == [0, 1, 0]
     assert (promoted.place.tolist(), promoted.opened.tolist()) == ([3], [1])
-    assert (kept.page_id.tolist(), kept.at.tolist()) == ([2], [6.0])
     assert lists == ListCounts(2, 5, 1)
 
 
 def test_a_row_is_opened_once_and_an_unknown_one_is_none(store: SmallStore) -> None:
     (showing_id,) = shown(store, 4)
     assert opened(store, showing_id, 7.0) == opened(store, showing_id, 8.0) is not None
-    assert read(store)[2].at.tolist() == [7.0]
+    assert rows(store.path, "SELECT opened_at FROM showing") == [(7.0,)]
     assert opened(store, 12) is None
 
 
@@ -100,7 +91,7 @@ def test_a_list_that_is_there_is_not_noted_again(store: SmallStore) -> None:
             store.path, lambda db: openings.record(db, "file", 1.0, listed, views_at)
         )
         assert new == expected
-    assert read(store)[3] == ListCounts(1, 1, 0)
+    assert read(store)[2] == ListCounts(1, 1, 0)
 
 
 def test_old_lists_become_sums_of_the_same_content(
@@ -122,8 +113,8 @@ def test_old_lists_become_sums_of_the_same_content(
     assert after[0].opens.tolist() == before[0].opens.tolist()
     assert after[1].shown.tolist() == before[1].shown.tolist()
     assert after[1].opened.tolist() == before[1].opened.tolist()
-    assert after[3] is not None
-    assert after[3].lists == 41
+    assert after[2] is not None
+    assert after[2].lists == 41
 
 
 def test_the_last_list_is_that_of_its_kind(store: SmallStore) -> None:
