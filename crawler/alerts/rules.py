@@ -287,12 +287,12 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     url = f"{scheme.lower()}://{rest}"
     if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
         raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
-    mode = rule.mode or alerts.mode
+    mode, most = rule.mode or alerts.mode, alerts.most if rule.most is None else rule.most
     if rule.most and mode == "immediate":
         raise CrawlError(f"alerts.rules: {rule.name}: most is of digests; set mode to daily")
     channel = Channel(
         rule.name, url, None, mode, hour=hour, zone=rule.zone or alerts.zone,
-        condition=condition_of(rule), most=alerts.most if rule.most is None else rule.most,
+        condition=condition_of(rule), most=0 if mode == "immediate" else most,
     )  # fmt: skip
     if rule.secret is None:
         return channel

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.alerts.rules import Channel
+from freshet.crawler.alerts.rules import Channel, channels
+from freshet.crawler.tally import CrawlError
+from tests.integration.quick import quick
 
 HOUR_S = 3_600.0
 CHANNELS = st.builds(
@@ -41,3 +43,14 @@ def test_a_day_has_the_hours_that_its_clocks_give_it(day: int, hours: int) -> No
 
 def test_what_is_told_at_once_is_always_due() -> None:
     assert Channel("rule", "", None).period(1.8e9) == (-inf, -inf)
+
+
+def test_a_limit_is_of_digests_the_rule_s_own_before_that_of_all() -> None:
+    def most(**rule: object) -> int:
+        given = {"name": "r", "match": "*", "url": "https://r.example/"} | rule
+        settings = quick(alerts__most=7, alerts__rules=[given])
+        return channels(settings.alerts)[0].most
+
+    assert (most(), most(mode="daily"), most(mode="daily", most=3)) == (0, 7, 3)
+    with pytest.raises(CrawlError, match="r: most is of digests; set mode to daily"):
+        most(most=3)
