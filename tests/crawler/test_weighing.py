@@ -72,8 +72,8 @@ def test_by_pagerank_links_divide_a_site_and_the_list_is_the_mean(store: SmallSt
     assert other == pytest.approx(1.0)
 
 
-def show(store: SmallStore, page: int, *, looks: float, opens: int) -> None:
-    store.insert("past_openings", page_id=page, looks=looks, opens=opens)
+def show(store: SmallStore, page: int, *, views: float, opens: int) -> None:
+    store.insert("past_openings", page_id=page, views=views, opens=opens)
 
 
 DIVIDING = ["depth", "pagerank", "opened"]
@@ -83,7 +83,7 @@ DIVIDING = ["depth", "pagerank", "opened"]
 def test_a_page_found_since_counts_as_the_median_of_its_section(store: SmallStore, by: str) -> None:
     docs = [store.page(f"/docs/{n}", depth=n) for n in range(2, 5)]
     for n, page in enumerate(docs):
-        show(store, page, looks=10.0, opens=4 * n)
+        show(store, page, views=10.0, opens=4 * n)
         store.link(1, page, 1.0)
     store.link(docs[0], docs[1], 1.0)
     store.link(docs[1], docs[2], 1.0)
@@ -143,9 +143,9 @@ def test_a_young_page_that_many_link_to_keeps_that(store: SmallStore) -> None:
     assert found[0] > max(*others, deep)
 
 
-def test_by_opens_what_is_opened_more_often_of_as_many_looks_weighs_more(store: SmallStore) -> None:
+def test_by_opens_what_is_opened_more_often_of_as_many_views_weighs_more(store: SmallStore) -> None:
     for page, opens in ((1, 9), (2, 3), (4, 0)):
-        show(store, page, looks=20.0, opens=opens)
+        show(store, page, views=20.0, opens=opens)
     home, a, b, c, other = weights(weighing(store, "opened"))
     # Nobody has seen /b: what is known of it is the mean of its section.
     assert home > b > a > c > 0
@@ -157,7 +157,7 @@ def test_where_nothing_was_ever_opened_all_pages_of_a_site_weigh_the_same(
     store: SmallStore,
 ) -> None:
     assert weights(weighing(store, "opened"), new=f"{HOST}/new") == [3.0, 3.0, 3.0, 3.0, 1.0, 3.0]
-    show(store, 1, looks=5.0, opens=0)
+    show(store, 1, views=5.0, opens=0)
     assert weights(weighing(store, "opened")) == [3.0, 3.0, 3.0, 3.0, 1.0]
 
 
