@@ -170,7 +170,9 @@ class Status:
     them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``search`` are
     the pages that the index holds, and those that it should; ``search_quality`` is its share as the
     store believes, None where it is not measured; ``openings`` is what lists showed and people
-    opened, None if no list is recorded; ``daemon`` is its status if that run is a daemon's.
+    opened, None if no list is recorded, and ``attention`` how the attention to places falls, as
+    learnt from promoted pages (the exponent, and the 95 % interval); ``daemon`` is its status if
+    that run is a daemon's.
     """
 
     db: str
@@ -193,6 +195,7 @@ class Status:
     search: tuple[int, int] | None
     search_quality: float | None
     openings: ListCounts | None
+    attention: tuple[float, float, float] | None
     alerts: list[RuleCounts]
     daemon: DaemonStatus | None
 
@@ -272,7 +275,8 @@ async def _read(db: Path, now: float) -> Status:
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
             search_quality=await _quality(connection, now),
-            openings=await openings.counts(connection),
+            openings=(lists := await openings.counts(connection)),
+            attention=await _attention(connection, lists),
             alerts=await alerts_tables.counts(connection),
             daemon=daemon,
         )
@@ -356,6 +360,9 @@ def _print_holdings(status: Status) -> None:
             "lists": None
             if it is None
             else f"{it.lists:,} recorded, {counted(it.opened, 'page')} of {it.shown:,} opened",
+            "attention": None
+            if status.attention is None
+            else "falls as place^−{:.2f} ({:.2f} to {:.2f})".format(*status.attention),
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )
@@ -388,6 +395,19 @@ async def _quality(connection: Reader, now: float) -> float | None:
     from freshet.crawler.search_marks import read_marks  # noqa: PLC0415 - imports numpy
 
     return (await read_marks(connection, now)).quality
+
+
+async def _attention(
+    connection: Reader, lists: ListCounts | None
+) -> tuple[float, float, float] | None:
+    """Return what promoted pages have taught of places, None without them."""
+    if lists is None or not lists.promoted:
+        return None
+
+    from freshet.crawler.audience import attention_of  # noqa: PLC0415 - imports numpy
+
+    found = await attention_of(connection)
+    return found.exponent, *found.interval
 
 
 def _search_index(found: tuple[int, int] | None) -> str | None:

@@ -70,11 +70,15 @@ class Openings(Columns):
 
 @dataclass(frozen=True, slots=True)
 class ListCounts:
-    """Numbers: ``lists`` ever recorded; of those that are kept, pages ``shown`` and ``opened``."""
+    """Numbers: ``lists`` ever recorded; of those that are kept, pages ``shown`` and ``opened``.
+
+    ``promoted`` are those that ever came to their places by chance.
+    """
 
     lists: int
     shown: int
     opened: int
+    promoted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +164,12 @@ async def last_list(db: Reader, made_for: MadeFor) -> dict[int, int]:
 
 async def counts(db: Reader) -> ListCounts | None:
     """Return how many lists there are; None if none was ever recorded."""
-    sql = "SELECT max(list_id), count(*), count(opened_at) FROM showing"
-    ((lists, shown, opened),) = await db.execute_fetchall(sql)
-    return None if lists is None else ListCounts(lists, shown, opened)
+    sql = (
+        "SELECT max(list_id), count(*), count(opened_at), ifnull(sum(promoted), 0) + "
+        "(SELECT ifnull(sum(shown), 0) FROM past_promotions) FROM showing"
+    )
+    ((lists, *others),) = await db.execute_fetchall(sql)
+    return None if lists is None else ListCounts(lists, *others)
 
 
 async def recent(db: Reader, since: float) -> tuple[int, int]:

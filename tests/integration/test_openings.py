@@ -107,6 +107,9 @@ async def test_lists_of_other_programs_are_noted_once(
         db, "SELECT place, promoted FROM showing WHERE opened_at IS NOT NULL ORDER BY place"
     )
     assert noted == [(3, 0), (5, 1)]
+    told = await run(as_json, "status", "--db", db)
+    assert told["openings"] == {"lists": 3, "shown": 13, "opened": 2, "promoted": 1}
+    assert 0 <= told["attention"][1] < told["attention"][0] < told["attention"][2]
     an_hour_later(db)
     assert (await run(listed, db))[0] in {urls[2], urls[4]}
 

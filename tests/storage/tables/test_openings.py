@@ -74,7 +74,7 @@ def test_looks_are_those_expected_at_the_places(store: SmallStore) -> None:
     assert found.views == pytest.approx([0.5 + 1, 1 / 3, 1 + 0.5])
     assert found.opens.tolist() == [0, 1, 0]
     assert (promoted.place.tolist(), promoted.opened.tolist()) == ([3], [1])
-    assert lists == ListCounts(2, 5, 1)
+    assert lists == ListCounts(2, 5, 1, 1)
 
 
 def test_a_row_is_opened_once_and_an_unknown_one_is_none(store: SmallStore) -> None:
@@ -91,7 +91,7 @@ def test_a_list_that_is_there_is_not_noted_again(store: SmallStore) -> None:
             store.path, lambda db: openings.record(db, "file", 1.0, listed, views_at)
         )
         assert new == expected
-    assert read(store)[2] == ListCounts(1, 1, 0)
+    assert read(store)[2] == ListCounts(1, 1, 0, 0)
 
 
 def test_old_lists_become_sums_of_the_same_content(
@@ -114,7 +114,8 @@ def test_old_lists_become_sums_of_the_same_content(
     assert after[1].shown.tolist() == before[1].shown.tolist()
     assert after[1].opened.tolist() == before[1].opened.tolist()
     assert after[2] is not None
-    assert after[2].lists == 41
+    assert before[2] is not None
+    assert (after[2].lists, after[2].promoted) == (41, before[2].promoted)
 
 
 def test_the_last_list_is_that_of_its_kind(store: SmallStore) -> None:
