@@ -89,7 +89,7 @@ class RunContext:
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
     ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
-    ``is_ours`` tells which origins belong to this shard. The ``index`` is that of the store's words.
+    ``is_ours`` tells which origins belong to this shard. The ``index`` is that of its words.
     """
 
     settings: Settings
