@@ -29,6 +29,7 @@ _POWERS: Final = np.arange(-80, 81) / 2
 PRICES: Final[Floats] = 2.0**_POWERS
 #: Rows of a table of many more are sampled: a curve of a million pages is made in milliseconds.
 _SAMPLED: Final = 1_024
+_TOLD_OF_A_HOST: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +43,23 @@ class DemandCurve:
         """Return the curve of these sources; ``others`` are requests a day at any price.
 
         A host that its pages would load beyond its capacity gets that. Of more than 1,024 sources
-        without hosts every so manieth counts, in the order of what they are worth.
+        every so manieth counts, in the order of what they are worth, and capacities where a host
+        has 32 of these.
         """
-        scale = 1.0
-        if hosts is None and len(demand) > _SAMPLED:
-            order = np.argsort(demand.importance * demand.change_rate, kind="stable")
-            step = len(order) // _SAMPLED
-            demand, scale = demand.take(order[step // 2 :: step]), len(order) / _SAMPLED
-            scale = len(order) / len(demand)
-        rates, slopes = np.empty(len(demand)), np.empty(len(demand))
+        step = max(len(demand) // _SAMPLED, 1)
+        order = np.argsort(demand.importance * demand.change_rate, kind="stable")[step // 2 :: step]
+        code = np.zeros(len(order), np.intp) if hosts is None else hosts.code[order]
+        capacity = np.array([np.inf]) if hosts is None else hosts.capacity
+        scale = len(demand) / max(len(order), 1)
+        if step > 1:
+            few = np.bincount(code, minlength=len(capacity)) < _TOLD_OF_A_HOST
+            capacity = np.where(few, np.inf, capacity)
+        some, limits = demand.take(order), Hosts(code, capacity)
+        rates, slopes = np.empty(len(some)), np.empty(len(some))
         found = np.full(len(PRICES), others)
         for place, price in enumerate(PRICES.tolist()):
-            demand.rates_at(price, rates, slopes)
-            if hosts is None:
-                found[place] += scale * rates.sum()
-            else:
-                found[place] += np.minimum(hosts.sums(rates), hosts.capacity).sum()
+            some.rates_at(price, rates, slopes)
+            found[place] += np.minimum(scale * limits.sums(rates), capacity).sum()
         return cls(np.minimum.accumulate(found))
 
     @classmethod

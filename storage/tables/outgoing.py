@@ -31,7 +31,7 @@ class OutgoingPage:
     redirects: int
 
 
-async def outgoing(db: Reader, limit: int) -> list[OutgoingPage]:
+async def waiting(db: Reader, limit: int) -> list[OutgoingPage]:
     """Return the pages that wait longest, at most so many."""
     columns = columns_of(OutgoingPage, "p", page_id="p.id")
     sql = (
