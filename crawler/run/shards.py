@@ -28,7 +28,7 @@ from freshet.crawler.run.state import DaemonState
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
-from freshet.scheduler.solve.shared_price import DemandCurve
+from freshet.scheduler.solve.shared_price import DemandCurve, divide
 from freshet.storage.database import Database
 from freshet.storage.records import Acknowledged, Note, Targets
 from freshet.storage.shards import Shards
@@ -169,6 +169,30 @@ class Shard:
             per_day = max(per_day, NOTHING)
             self.daemon.pacer.change(per_day, now)
             self.daemon.state.agenda.budget = per_day
+
+
+class Coordinator:
+    """Divides a budget, in requests a day, among the shards that have told their demand lately.
+
+    It has nothing to lose: after a restart it knows what the shards tell next. A shard that is
+    silent for two minutes counts as down, and the others get its share.
+    """
+
+    def __init__(self, per_day: float) -> None:
+        self._per_day = per_day
+        self._told: dict[int, tuple[float, DemandCurve]] = {}
+
+    def told(self, shard: int, message: bytes, now: float) -> None:
+        """Take what a shard wants; raises ValueError for what is no demand curve."""
+        self._told[shard] = now, DemandCurve.read(message)
+
+    def divided(self, now: float) -> tuple[float, dict[int, float]]:
+        """Return the price, and the share of each shard that is up."""
+        up = {shard: curve for shard, (at, curve) in self._told.items() if now - at < _AWAY_S}
+        if not up:
+            return 0.0, {}
+        price, shares = divide(list(up.values()), self._per_day)
+        return price, dict(zip(up, shares.tolist(), strict=True))
 
 
 def _message(pages: Sequence[outgoing.OutgoingPage]) -> bytes:

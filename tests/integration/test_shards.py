@@ -9,8 +9,8 @@ import pytest
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.shards import Shard
-from freshet.scheduler.solve.shared_price import DemandCurve, divide
+from freshet.crawler.run.shards import Coordinator, Shard
+from freshet.scheduler.solve.shared_price import PRICES, DemandCurve
 from freshet.storage.shards import Shards
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
@@ -47,10 +47,13 @@ async def share(shards: Sequence[Shard], per_day: float) -> None:
     """Divide a budget, as the coordinator does."""
     if any(shard.daemon is None for shard in shards):
         return
-    curves = [DemandCurve.read(await shard.demand()) for shard in shards]
-    price, shares = divide(curves, per_day)
-    for shard, one in zip(shards, shares.tolist(), strict=True):
-        shard.follow(price, one)
+    coordinator = Coordinator(per_day)
+    for shard in shards:
+        coordinator.told(shard.number, await shard.demand(), 0.0)
+    price, found = coordinator.divided(0.0)
+    assert sum(found.values()) == pytest.approx(per_day)
+    for number, one in found.items():
+        shards[number].follow(price, one)
 
 
 def pages_asked(site: Scripted) -> set[tuple[str, str]]:
@@ -106,3 +109,20 @@ async def test_each_host_is_asked_by_its_shard_and_all_pages_are_found(folder: P
         folder / "0001.db",
         "SELECT count(*) FROM link JOIN page ON page.id = dst_id WHERE held_back = 'shard'",
     ) == [(2,)]
+
+
+def test_a_shard_that_is_silent_has_no_share_until_it_tells_again() -> None:
+    coordinator, message = Coordinator(90.0), DemandCurve(10 / PRICES).message()
+    assert coordinator.divided(0.0) == (0.0, {})
+    for shard in range(3):
+        coordinator.told(shard, message, 0.0)
+    price, shares = coordinator.divided(60.0)
+    assert price == pytest.approx(1 / 3)
+    assert shares == pytest.approx({0: 30.0, 1: 30.0, 2: 30.0})
+    for shard in (0, 2):
+        coordinator.told(shard, message, 120.0)
+    assert coordinator.divided(180.0)[1] == pytest.approx({0: 45.0, 2: 45.0})
+    coordinator.told(1, message, 190.0)
+    assert coordinator.divided(190.0)[1].keys() == {0, 1, 2}
+    with pytest.raises(ValueError, match="a demand curve has"):
+        coordinator.told(1, b"", 200.0)
