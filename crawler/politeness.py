@@ -313,6 +313,16 @@ _DEFAULT_PORTS = frozenset({80, 443})
 QueueKind = Literal["host", "domain", "ip"]
 
 
+def group_of(host: str, groups: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the first group with a pattern (``*.example.org``) that matches a host, or None."""
+    found = (
+        name
+        for name, patterns in groups.items()
+        if any(fnmatchcase(host, pattern.lower()) for pattern in patterns)
+    )
+    return next(found, None)
+
+
 async def queue_key(
     url: str,
     kind: QueueKind,
@@ -325,9 +335,8 @@ async def queue_key(
     lowest address is the key, whatever the order of the DNS answer.
     """
     place = origin(url)
-    for name, patterns in groups.items():
-        if any(fnmatchcase(place.host, pattern.lower()) for pattern in patterns):
-            return f"group {name}"
+    if (name := group_of(place.host, groups)) is not None:
+        return f"group {name}"
     match kind:
         case "domain":
             return registrable_domain(place.host)

@@ -24,6 +24,7 @@ from freshet.storage.tables import (
     hosts,
     links,
     observations,
+    outgoing,
     pages,
     runs,
     search,
@@ -208,7 +209,8 @@ class VisitTables:
         if len(self._admitted) > _REMEMBERED:
             self._admitted.clear()
         columns = zip(targets.urls, targets.held_back, strict=True)
-        self._admitted.update(url for url, held_back in columns if held_back is None)
+        settled = (None, outgoing.HELD)
+        self._admitted.update(url for url, held_back in columns if held_back in settled)
 
     def _know_hosts(self, db: Connection, targets: Targets) -> None:
         unknown = {origin for origin in targets.origins if origin not in self._host_ids}

@@ -197,6 +197,7 @@ class Admission:
     """Judge of URLs by scope, depth, ending, trap, and number of pages.
 
     ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
+    ``is_ours`` tells whether an origin belongs to this shard of a store; None: all do.
     """
 
     def __init__(
@@ -208,9 +209,10 @@ class Admission:
         excluded_extensions: Collection[str] = (),
         is_never: Callable[[str], bool] | None = None,
         has_room: HasRoom | None = None,
+        is_ours: Callable[[str], bool] | None = None,
     ) -> None:
         self.scope = scope
-        self._is_never = is_never
+        self._is_never, self.is_ours = is_never, is_ours
         self._traps = traps
         self.depth_at, self.has_room = depth_at, has_room
         self._excluded = frozenset(excluded_extensions)
@@ -262,7 +264,9 @@ class Admission:
         """Append one URL; held back where a rule says so."""
         shape, kind, cap, pattern = None, None, 0, None
         judgement = self._judged(url)
-        if role == "page" and held_back is None:
+        if self.is_ours is not None and not self.is_ours(judgement.origin):
+            held_back = "shard"
+        elif role == "page" and held_back is None:
             if depth > (self.depth_at(url) or depth):
                 held_back = "depth"
             elif judgement.is_excluded:
@@ -480,8 +484,13 @@ class Seeding:
         self._open = {}
         for seed in seeds:
             if seed.root_url is None and seed.fallback_url is not None:
-                self._open.setdefault(str(origin(seed.url)), []).append(seed)
-                self._admission.scope.expect(seed.url)
+                at_origin = str(origin(seed.url))
+                if self._admission.is_ours is None or self._admission.is_ours(at_origin):
+                    self._open.setdefault(at_origin, []).append(seed)
+                    self._admission.scope.expect(seed.url)
+                else:
+                    # Another shard asks; the scope does not depend on the answer.
+                    self._admission.scope.add_seed(seed.url)
 
     def decided(self, now: float) -> Iterator[Note]:
         """Yield the seeds that need no probe, and set the scope; redirects may move them later."""

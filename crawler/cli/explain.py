@@ -42,7 +42,7 @@ from freshet.storage.queries.page import (
     PastObservation,
 )
 from freshet.storage.tables import claims as claims_tables
-from freshet.storage.tables import hosts, url_patterns
+from freshet.storage.tables import hosts, outgoing, url_patterns
 from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.tables.url_patterns import Throttle
 
@@ -209,6 +209,8 @@ async def _finding(
 
 def _held_back(why: str, pattern: Throttle | None) -> str:
     """Return why a URL is not crawled, and why its pattern is closed."""
+    if why == outgoing.HELD:
+        return "not crawled here: it belongs to another shard of the store"
     if why != url_patterns.KIND or pattern is None:
         return f"not crawled: {why}"
     return (

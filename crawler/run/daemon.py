@@ -30,6 +30,7 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_re
 from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.service import Service
+from freshet.crawler.run.shards import Shard, ShardedDaemon
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import (
     Grouping,
@@ -162,12 +163,14 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
     rng: Random | None = None,
     service: Service | None = None,
     embedded: bool = False,
+    shard: Shard | None = None,
 ) -> CrawlReport:
     """Keep pages fresh until a signal or the time limit, and report what was done.
 
     At SIGHUP the order is ``reread``, and replaced if the new one is valid. ``fetcher`` replaces
     the network, ``clock`` the machine's. ``service`` reports the status. ``embedded`` in another
-    program it leaves the signals alone, and runs until the pool is told to stop.
+    program it leaves the signals alone, and runs until the pool is told to stop. Of a ``shard`` it
+    visits the pages of that.
 
     Raises:
         CrawlError: there is nothing to keep fresh, or no contact for a crawl beyond loopback.
@@ -214,6 +217,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             embedded=embedded,
             index=await open_index(database, settings.search),
             has_room=has_room,
+            is_ours=None if shard is None else shard.is_ours,
             archive=archive,
         )
         stack.push_async_callback(service.leave)
@@ -224,6 +228,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             chosen=chosen,
             network=network,
             service=service,
+            shard=shard,
         )
         stack.push_async_callback(daemon.outbox.close)
         stack.push_async_callback(daemon.state.close)
@@ -276,7 +281,9 @@ class _Daemon:
         chosen: _ChosenSites,
         network: Network,
         service: Service,
+        shard: Shard | None = None,
     ) -> None:
+        self._shard = shard
         self._context = context
         self._service = service
         self._order = order
@@ -369,6 +376,12 @@ class _Daemon:
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
+        if self._shard is not None:
+            daemon = self._shard.daemon = ShardedDaemon(
+                pool=pool, admission=self._assembly.admission, pacer=self._pacer,
+                state=self.state, database=self._context.database, clock=self._clock,
+            )  # fmt: skip
+            self._assembly.listeners.append(daemon.committed)
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool

@@ -88,8 +88,8 @@ class RunContext:
     ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
-    ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages. The
-    ``index`` is that of the store's words.
+    ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
+    ``is_ours`` tells which origins belong to this shard. The ``index`` is that of its words.
     """
 
     settings: Settings
@@ -105,6 +105,7 @@ class RunContext:
     embedded: bool = False
     index: SearchIndex = field(default_factory=SearchIndex)
     has_room: HasRoom | None = None
+    is_ours: Callable[[str], bool] | None = None
     archive: ArchiveWriter | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
@@ -278,6 +279,7 @@ class Assembly:
             excluded_extensions=settings.fetch.excluded_extensions,
             is_never=None if context.lasting else never_at(settings),
             has_room=context.has_room,
+            is_ours=context.is_ours,
         )
         signals = settings.signals
         self._discovery = SourceDiscovery(

@@ -1,0 +1,223 @@
+"""Shards that agree on one price, beside one daemon that has all pages; JSON on stdout.
+
+``cost``: a population of ``--pages`` (that of the simulations, its sites of very unequal size and
+rate), in 1 part and in 2, 8 and 64, each with the daemon's own ranker, which knows nothing at the
+start. Every four hours each part tells its demand curve by what it believes, and gets its share
+until the next time. Harmonic cost over the second half of the days, by that of one part.
+
+``spending``: requests that the parts' pacers let start in each hour, by the budget, with shares
+that change every minute. ``tripled``: the change rates of the largest part triple at once; the
+share that it has afterwards, by that of the optimum, minute by minute, where it believes the new
+rates a minute later. ``agreeing``: CPU time a part and minute, and bytes of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from time import process_time
+
+import numpy as np
+
+from freshet.crawler.pacing import Pacer
+from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.estimate.evidence import VisitResults
+from freshet.scheduler.evaluate import judging
+from freshet.scheduler.evaluate.changes import poisson
+from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.runners import RandomWorld
+from freshet.scheduler.evaluate.serving import worthiest
+from freshet.scheduler.evaluate.world import World, surrogate
+from freshet.scheduler.solve.demand import IntervalDemand
+from freshet.scheduler.solve.shared_price import DemandCurve, divide
+from freshet.scheduler.sources import Rows, SourceTable
+from scripts.benchmarks import command
+
+PARTS = (2, 8, 64)
+_SITES = 256
+_HOUR, _MINUTE = 1 / 24, 1 / 1440
+_DAY_S = 86_400.0
+#: Parts tell their curves every so many hours; a daemon values its pages as often, or more often.
+_AGREEING_HOURS = 4
+#: A part is valued anew for so many visits at a time.
+_BATCH = 8
+
+
+def sites_of(pages: int, rng: np.random.Generator) -> Rows:
+    """The site of each page: their sizes fall as one over their rank."""
+    weight = 1 / np.arange(1.0, _SITES + 1)
+    return rng.choice(_SITES, pages, p=weight / weight.sum())
+
+
+def population(pages: int, seed: int) -> tuple[SourceTable, Rows]:
+    """Pages with sites, some of which change ten times as fast as others."""
+    rng = np.random.default_rng(seed)
+    table, site = surrogate(pages, rng), sites_of(pages, rng)
+    pace = rng.lognormal(0.0, 1.0, _SITES)
+    nothing = np.zeros(pages, np.bool_)
+    faster = replace(table, change_rate=table.change_rate * pace[site])
+    return replace(faster, complete_observations=nothing, signal_rate=np.zeros(pages)), site
+
+
+@dataclass(slots=True)
+class Part:
+    """A shard: its rows of the world, its ranker, and the requests that it may still make."""
+
+    rows: Rows
+    importance: Floats
+    ranker: Ranker
+    tokens: float = 0.0
+    share: float = 0.0
+    captured: Rows = field(default_factory=lambda: np.empty(0, np.intp))
+
+    def curve(self, now: float) -> DemandCurve:
+        """Tell how many requests a day it would make at each price, by what it believes."""
+        rate = np.nan_to_num(self.ranker.beliefs(now).rate)
+        return DemandCurve.of(IntervalDemand(self.importance, rate))
+
+
+def simulated(
+    world: World, site: Rows, parts: int, budget: float, start: Floats
+) -> tuple[Crawls, float]:
+    """All crawls of a run in so many parts, and the CPU seconds of agreeing, a part and minute."""
+    environment = RandomWorld(world, start)
+    # The largest sites are in parts of their own, as hashes may have it.
+    place = np.random.default_rng(parts).permutation(_SITES) % parts
+    some = list[Part]()
+    for code in range(parts):
+        rows = np.flatnonzero(place[site] == code)
+        ranker = ranker_of("site_clock", budget / parts)
+        codes = np.unique(site[rows], return_inverse=True)[1].astype(np.intp)
+        ranker.add(codes, np.zeros(len(rows), np.intp), world.table.importance[rows], start[rows])
+        some.append(Part(rows, world.table.importance[rows], ranker))
+    # Each page was captured once, and nothing is known of it.
+    for part in some:
+        order = np.argsort(start[part.rows], kind="stable")
+        part.ranker.learn(_first(part.rows[order], start, order))
+    agreeing, share = 0.0, np.zeros(parts)
+    hours = int(world.days / _HOUR)
+    for hour in range(hours):
+        now = hour * _HOUR
+        if hour % _AGREEING_HOURS == 0:
+            began = process_time()
+            curves = [DemandCurve.read(part.curve(now).message()) for part in some]
+            share = divide(curves, budget)[1]
+            agreeing += process_time() - began
+        for part, one in zip(some, share.tolist(), strict=True):
+            part.share = one
+            _spend(part, environment, now)
+    return environment.crawls(), agreeing / hours / parts / 60
+
+
+def _first(rows: Rows, start: Floats, order: Rows) -> VisitResults:
+    n = len(rows)
+    nothing = np.zeros(n, np.bool_)
+    return VisitResults(
+        order, start[rows], compared=nothing, changed=nothing, gone=nothing, moved=nothing
+    )
+
+
+def _spend(part: Part, environment: RandomWorld, now: float) -> None:
+    """Make the requests of an hour, evenly, the worthiest pages first."""
+    wanted = part.share * _HOUR
+    part.tokens += wanted
+    count = int(part.tokens)
+    part.tokens -= count
+    done = 0
+    while done < count:
+        size = min(_BATCH, count - done)
+        at = now + _HOUR * (done + 0.5 + np.arange(size)) / count
+        rows = worthiest(part.ranker.worth(float(at[0])), size)
+        found = environment.visit(part.rows[rows], at[: len(rows)])
+        part.ranker.learn(replace(found, row=rows))
+        done += size
+
+
+def costs(pages: int, days: float, seeds: Sequence[int]) -> dict[str, object]:
+    """Harmonic costs by those of one part."""
+    found: dict[int, list[float]] = {parts: [] for parts in PARTS}
+    spent = dict[int, float]()
+    for seed in seeds:
+        table, site = population(pages, seed)
+        rng = np.random.default_rng([seed, 1])
+        budget = 0.2 * pages
+        start = -rng.uniform(0.0, 5.0, pages)
+        world = World.draw(table, poisson, 10.0, days, rng)
+        cost = dict[int, float]()
+        for parts in (1, *PARTS):
+            crawls, spent[parts] = simulated(world, site, parts, budget, start)
+            judged = judging.expected_costs(
+                replace(table, last_crawl=start), crawls, days / 2, days,
+                changes=world.changes, signalled=table.complete_observations,
+            )  # fmt: skip
+            cost[parts] = float(judged.harmonic.mean())
+            command.say(f"seed {seed}, {parts} parts: {cost[parts]:.1f}")
+        for parts in PARTS:
+            found[parts].append(cost[parts] / cost[1])
+    return {
+        f"{parts}": {
+            "by_one": round(float(np.mean(values)), 4),
+            "worst": round(max(values), 4),
+            "cpu_ms_a_part_and_minute": round(1e3 * spent[parts], 3),
+        }
+        for parts, values in found.items()
+    }
+
+
+def spending(parts: int, per_hour: float) -> dict[str, float]:
+    """Requests that start in an hour, by the budget, where each part always has some to make."""
+    rng = np.random.default_rng(parts)
+    pacers = [Pacer(1.0, 0.0) for _ in range(parts)]
+    started = list[int]()
+    for minute in range(180):
+        weight = rng.lognormal(0.0, 2.0, parts)
+        for pacer, share in zip(pacers, per_hour * 24 * weight / weight.sum(), strict=True):
+            pacer.change(float(share), minute * 60.0)
+        count = 0
+        for pacer in pacers:
+            now, end = minute * 60.0, minute * 60.0 + 60.0
+            while (now := pacer.allows_at(now)) < end:
+                pacer.started()
+                count += 1
+        started.append(count)
+    hours = np.array(started).reshape(3, 60).sum(axis=1)
+    return {"least": round(float(hours[1:].min() / per_hour), 4),
+            "most": round(float(hours[1:].max() / per_hour), 4)}  # fmt: skip
+
+
+def tripled(pages: int, parts: int) -> list[float]:
+    """The share of the largest part by that of the optimum, after its rates tripled."""
+    table, site = population(pages, 1)
+    place = np.arange(_SITES) % parts
+    rate = table.change_rate.copy()
+    split = [np.flatnonzero(place[site] == part) for part in range(parts)]
+
+    def curves(rates: Floats) -> list[DemandCurve]:
+        return [DemandCurve.of(IntervalDemand(table.importance[r], rates[r])) for r in split]
+
+    known = curves(rate)
+    rate[split[0]] *= 3
+    best = divide(curves(rate), 0.2 * pages)[1][0]
+    found = [divide(known, 0.2 * pages)[1][0] / best]
+    for _ in range(10):
+        known = curves(rate)
+        found.append(divide(known, 0.2 * pages)[1][0] / best)
+    return [round(float(each), 4) for each in found]
+
+
+def main() -> None:
+    """The command."""
+    parser = command.arguments(__doc__)
+    parser.add_argument("--pages", type=int, default=6_000, help="in the simulation")
+    parser.add_argument("--days", type=float, default=40.0, help="of the simulation")
+    parser.add_argument("--seeds", type=int, default=3, help="as many populations")
+    given = parser.parse_args()
+    result: dict[str, object] = {
+        "bytes_of_a_message": len(DemandCurve(np.ones(161)).message()),
+        "spending": {f"{parts}": spending(parts, 20_000.0) for parts in PARTS},
+        "tripled": tripled(given.pages, 8),
+        "cost": costs(given.pages, given.days, range(given.seeds)),
+    }
+    command.finish(result, given.output)

@@ -1,0 +1,108 @@
+"""A sharded store: a folder with ``shards.toml`` and one ordinary store for each shard.
+
+*Invariant.* A registrable domain, and a group of hosts that share one host queue, belongs to one
+shard, by jump consistent hash (Lamping and Veach, 2014). Consequence: politeness, robots.txt and
+what is learnt of a site stay within a shard, and of N + 1 shards the new one takes 1/(N + 1) of
+the domains, from all others alike.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from freshet.storage.database import StoreError
+
+FILE: Final = "shards.toml"
+_FORMAT: Final = 1
+_HASH: Final = "jump-blake2b"
+_MOST: Final = 1_000
+_KEYS: Final = frozenset({"format", "epoch", "shards", "hash"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """The shards of a folder. ``epoch`` is raised whenever a domain may have changed its shard."""
+
+    folder: Path
+    count: int
+    epoch: int = 1
+
+    @classmethod
+    def read(cls, folder: Path) -> Shards:
+        """Read ``shards.toml``.
+
+        Raises:
+            StoreError: it cannot be read, or a key is missing, unknown or wrong.
+        """
+        file = folder / FILE
+        try:
+            told = tomllib.loads(file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise StoreError(f"{file}: {why}") from error
+        if told.keys() != _KEYS:
+            raise StoreError(f"{file}: has {', '.join(told)}; it needs {', '.join(sorted(_KEYS))}")
+        if (told["format"], told["hash"]) != (_FORMAT, _HASH):
+            raise StoreError(
+                f"{file}: of format {told['format']} and hash {told['hash']}; "
+                f"this Freshet reads format {_FORMAT} and hash {_HASH}"
+            )
+        for key, most in (("shards", _MOST), ("epoch", 2**53)):
+            if type(told[key]) is not int or not 1 <= told[key] <= most:
+                raise StoreError(f"{file}: {key} = {told[key]!r}: accepted is 1 to {most}")
+        return cls(folder, told["shards"], told["epoch"])
+
+    def write(self) -> None:
+        """Write ``shards.toml``, whole or not at all; the folder is made if it is not there.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        file = self.folder / FILE
+        text = (
+            f"# The shards of one store. `freshet shards split` and `merge` change their number.\n"
+            f'format = {_FORMAT}\nepoch = {self.epoch}\nshards = {self.count}\nhash = "{_HASH}"\n'
+        )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            written = file.with_suffix(".toml.new")
+            written.write_text(text, "utf-8")
+            written.replace(file)
+        except OSError as error:
+            raise StoreError(f"{file}: {error.strerror}") from error
+
+    def path(self, shard: int) -> Path:
+        """Return the store of a shard, counted from 0."""
+        return self.folder / f"{shard:04}.db"
+
+    def paths(self) -> list[Path]:
+        """Return the stores of all shards."""
+        return [self.path(shard) for shard in range(self.count)]
+
+    def of(self, name: str) -> int:
+        """Return the shard of a registrable domain, or of a group of hosts.
+
+        >>> [Shards(Path("crawl"), 4).of(name) for name in ("example.org", "example.com")]
+        [1, 0]
+        """
+        key = int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest())
+        return _jump(key, self.count)
+
+
+def is_sharded(path: Path) -> bool:
+    """Return whether a path is the folder of a sharded store."""
+    return (path / FILE).is_file()
+
+
+def _jump(key: int, buckets: int) -> int:
+    """Return the bucket of a 64-bit key (the algorithm of the paper's figure 1)."""
+    place, following = -1, 0
+    while following < buckets:
+        place = following
+        key = (key * 2_862_933_555_777_941_757 + 1) % 2**64
+        following = int((place + 1) * (2**31 / ((key >> 33) + 1)))
+    return place

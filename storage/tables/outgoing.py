@@ -1,0 +1,47 @@
+"""Table ``outgoing``: pages that were found here and belong to other shards.
+
+*Invariant.* A page of another shard stands here as one that is held back, with the links to it, and
+in this table until that shard has acknowledged it. A trigger enters it, in the transaction of the
+visit that found it. Consequence: no link is lost at a crash; one that is told twice is a page that
+is known there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from aiosqlite import Connection as Reader
+
+from freshet.storage.database import as_json, columns_of, row_to
+from freshet.storage.entries import Role
+
+#: Why a page of another shard is not crawled here.
+HELD: str = "shard"
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingPage:
+    """A page to tell another shard of; ``fetch_url`` is the URL as it was written."""
+
+    page_id: int
+    url: str
+    fetch_url: str
+    role: Role
+    depth: int
+    redirects: int
+
+
+async def waiting(db: Reader, limit: int) -> list[OutgoingPage]:
+    """Return the pages that wait longest, at most so many."""
+    columns = columns_of(OutgoingPage, "p", page_id="p.id")
+    sql = (
+        f"SELECT {columns} FROM outgoing AS o JOIN page AS p ON p.id = o.page_id "
+        "ORDER BY o.page_id LIMIT ?"
+    )
+    return list(map(row_to(OutgoingPage), await db.execute_fetchall(sql, (limit,))))
+
+
+def acknowledge(db: Connection, page_ids: Iterable[int]) -> None:
+    """Forget that pages are to be told: the shards that they belong to have committed them."""
+    sql = "DELETE FROM outgoing WHERE page_id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (as_json(list(page_ids)),))
