@@ -99,7 +99,9 @@ class Laboratory:
 
     def _found(self, community: Community, rule: Rule, surfing: float = 0.0) -> Found:
         runs, days = self.effort.of(community, rule, surfing)
-        say(f"{rule.name}, surfing {surfing:g}, {community}: {runs} × {days} days")
+        of = f"{community.pages:,} pages of {community.life:g} days, {community.users:,} users"
+        visits = f"{community.visits:g} visits a day, {surfing:.0%} by surfing"
+        say(f"{rule.name}: {runs} × {days:,} days, {of}, {visits}")
         each = [
             simulate(community, rule, Run(days, seed, self.effort.burn_in, surfing=surfing))
             for seed in range(runs)
