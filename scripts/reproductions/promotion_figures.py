@@ -47,7 +47,7 @@ class Drawing:
     curves: Sequence[Curve]
     log: str = ""
     note: str = "simulated, selective, r = 0.1; the thesis prints no values"
-    legend: Literal["best", "lower right"] = "best"
+    legend: Literal["best", "lower right"] | tuple[float, float] = "best"
 
     def write(self, folder: Path) -> None:
         """Draw it and write its numbers."""
@@ -92,7 +92,7 @@ def _modelled() -> Iterator[Drawing]:
     yield Drawing(
         "5.3", "Figure 5.3: popularity of a page of quality 0.4", ("days", "popularity"),
         [Curve(name, colour, days, of.popularity(days), style="-") for name, colour, of in each],
-        note="by the model, of a page that lives on",
+        note="by the model, of a page that lives on", legend=(0.72, 0.7),
     )  # fmt: skip
 
 
