@@ -96,7 +96,7 @@ def opened_command(
     audience = terminal.run(_audience(db, settings, now)) or Audience.nobody()
     told = dict.fromkeys(("lists", "known_before", "opened", "unknown_urls"), 0)
     with terminal.told_in_one_line(), _reading(source) as lines:
-        numbered = _numbered(lines)
+        numbered = _numbered(source, lines)
         while batch := list(islice(numbered, _BATCH)):
             read = [_ReportedList.read(f"{source}, line {n}", line, now) for n, line in batch]
             work = partial(_note, reported=read, audience=audience, told=told)
@@ -136,7 +136,9 @@ class _ReportedList:
 
     def showing(self, place: int, page_id: int) -> Showing:
         """Return a page of the list, with the same id whenever it is read."""
-        digest = hashlib.blake2b(f"{place} {self.key}".encode(), digest_size=8).digest()
+        # JSON may name half of a character.
+        named = f"{place} {self.key}".encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(named, digest_size=8).digest()
         promoted = self.shown[place - 1] in self.promoted
         return Showing(int.from_bytes(digest) >> 1, page_id, place, promoted)
 
@@ -162,13 +164,13 @@ def _require_among(shown: Sequence[str], others: Sequence[str]) -> None:
         raise ValueError(f"{min(strange)[:200]} is not among those shown")
 
 
-def _numbered(lines: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _numbered(source: Path, lines: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not empty, with their numbers from 1 on."""
     number = 0
     while line := lines.readline(_LONGEST + 1):
         number += 1
         if len(line) > _LONGEST:
-            raise UsageError(f"line {number} has more than {_LONGEST:,} bytes")
+            raise UsageError(f"{source}, line {number}: more than {_LONGEST:,} bytes")
         if line.strip():
             yield number, line
 

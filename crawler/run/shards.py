@@ -10,7 +10,6 @@ share (docs/adr/0014).
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -34,15 +33,13 @@ from freshet.storage.records import Acknowledged, Note, Targets
 from freshet.storage.shards import Shards
 from freshet.storage.tables import outgoing
 
-log = logging.getLogger(__name__)
-
 #: Pages told at once, some 150 bytes each.
 _BATCH: Final = 2_000
 #: Seconds after which the coordinator counts as away, and for which its price still holds.
 _AWAY_S: Final = 150.0
 _BY_PRICE_S: Final = 3_600.0
 #: Requests a day of a shard before it is told its share: all may be there already.
-NOTHING: Final = 1.0
+_NOTHING: Final = 1.0
 _DAY_S: Final = 86_400.0
 #: Changes a day of pages that are not held yet: a visit is worth the more the longer it waits.
 _NEW: Final = 1e6
@@ -166,7 +163,7 @@ class Shard:
 
     def _spend(self, per_day: float, now: float) -> None:
         if self.daemon is not None:
-            per_day = max(per_day, NOTHING)
+            per_day = max(per_day, _NOTHING)
             self.daemon.pacer.change(per_day, now)
             self.daemon.state.agenda.budget = per_day
 

@@ -103,12 +103,15 @@ async def test_lists_of_other_programs_are_noted_once(
     told = await run(as_json, "opened", "--from", file, "--db", db)
     assert told == {"lists": 2, "known_before": 1, "opened": 2, "unknown_urls": 2}
     assert (await run(as_json, "opened", "--from", file, "--db", db))["lists"] == 0
+    odd = tmp_path / "odd.jsonl"
+    odd.write_text(json.dumps({"shown": urls[:1], "id": "\ud800"}))
+    assert (await run(as_json, "opened", "--from", odd, "--db", db))["lists"] == 1
     noted = rows(
         db, "SELECT place, promoted FROM showing WHERE opened_at IS NOT NULL ORDER BY place"
     )
     assert noted == [(3, 0), (5, 1)]
     told = await run(as_json, "status", "--db", db)
-    assert told["openings"] == {"lists": 3, "shown": 13, "opened": 2, "promoted": 1}
+    assert told["openings"] == {"lists": 4, "shown": 14, "opened": 2, "promoted": 1}
     assert 0 <= told["attention"][1] < told["attention"][0] < told["attention"][2]
     an_hour_later(db)
     assert (await run(listed, db))[0] in {urls[2], urls[4]}
@@ -128,6 +131,7 @@ async def test_lists_of_other_programs_are_noted_once(
         ('{"shown": ["http://a.example/\\ud800"]}', ""),
         ("[" * 100_000, "line 1: "),
         ("\x00", "line 1: "),
+        ("x" * 1_000_001, "lists.jsonl, line 1: more than 1,000,000 bytes"),
     ],
 )
 async def test_a_wrong_line_is_named(
