@@ -1,6 +1,6 @@
 """The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -8,11 +8,18 @@ from freshet import __version__
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
 from freshet.crawler.clock import Clock, VirtualClock
-from freshet.crawler.politeness import queue_key
+from freshet.crawler.politeness import group_of, queue_key
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import UsageError
-from freshet.crawler.urls import origin
+from freshet.crawler.urls import origin, registrable_domain
+from freshet.storage.shards import Shards
+
+
+def shard_of(at_origin: str, shards: Shards, groups: Mapping[str, Sequence[str]]) -> int:
+    """Return the shard that visits an origin, or a URL: by its group of hosts, or its domain."""
+    host = origin(at_origin).host
+    return shards.of(group_of(host, groups) or registrable_domain(host))
 
 
 class Network:

@@ -113,6 +113,9 @@ def _store_error(path: Path, error: Exception) -> StoreError:
 #: ``PRAGMA application_id`` of every Freshet store: "FRSH" in ASCII.
 APPLICATION_ID = 0x46525348
 
+#: The file that makes a folder a sharded store.
+SHARDS_FILE: Final = "shards.toml"
+
 _BUSY_TIMEOUT_MS = 10_000
 _CACHE_KIB = 8_192
 _LOG_BYTES = 1 << 26
@@ -151,7 +154,8 @@ class Database:
     *Invariant.* The thread runs its calls in their order, and at most one transaction waits for it.
     Consequence: :meth:`at_once` waits only for what has begun.
 
-    While somebody else holds ``patience``, nothing is committed.
+    While somebody else holds ``patience``, nothing is committed, nor when somebody else has taken
+    the ``lease`` of a shard since: a lock may be lost on a network disk, or with a copy.
     """
 
     path: Path
@@ -161,6 +165,7 @@ class Database:
     connection: sqlite3.Connection
     files: dict[Path, os.stat_result]
     owner: str
+    lease: int | None = None
     patience: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -172,7 +177,7 @@ class Database:
         async with self.patience:
             with store_errors(self.path):
                 given_up = threading.Event()
-                commit = partial(_transact, work, self.connection, given_up, self._require_file)
+                commit = partial(_transact, work, self.connection, given_up, self._require_own)
                 return await _run(self.thread, commit, given_up)
 
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -199,6 +204,14 @@ class Database:
         self.thread.shutdown()
         self.lock.close()
 
+    def _require_own(self) -> None:
+        """Refuse, inside a transaction, a store that is another process's by now."""
+        self._require_file()
+        leased = None if self.lease is None else lease_of(self.connection)
+        if leased is not None and leased.epoch != self.lease:
+            why = f"another process has taken over this shard (its lease {leased.epoch})"
+            raise StoreError(f"{self.path}: {why}; this one's was {self.lease}")
+
     def _require_file(self) -> None:
         """Refuse a store of which a file was removed or replaced: another process may write it."""
         for file, known in self.files.items():
@@ -211,13 +224,13 @@ def _transact(
     work: Callable[[sqlite3.Connection], T],
     connection: sqlite3.Connection,
     given_up: threading.Event | None = None,
-    require_file: Callable[[], None] | None = None,
+    require_own: Callable[[], None] | None = None,
 ) -> T:
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = work(connection)
-        if require_file is not None:
-            require_file()
+        if require_own is not None:
+            require_own()
         connection.execute("ROLLBACK" if given_up and given_up.is_set() else "COMMIT")
     except BaseException:
         # COMMIT itself may have failed and ended the transaction (disk full).
@@ -241,6 +254,26 @@ async def _run(
         with suppress(Exception):
             await _finished(running)
         raise
+
+
+class Lease(NamedTuple):
+    """The number of a shard, in its store, and how often it has been taken."""
+
+    shard: int
+    epoch: int
+
+
+def lease_of(connection: sqlite3.Connection) -> Lease | None:
+    """Return the lease of a shard's store, None in a store that is no shard."""
+    row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
+    return None if row is None else Lease(*row)
+
+
+def take_lease(connection: sqlite3.Connection, shard: int) -> int:
+    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
+    sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
+    connection.execute(sql, (shard,))
+    return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])
 
 
 async def open_store(path: Path, *, owner: str = "freshet") -> Database:
@@ -396,8 +429,7 @@ def _refuse_foreign(path: Path) -> None:
     """
     if not path.exists():
         return
-    if path.is_dir():
-        raise StoreError(f"{path}: it is a folder, not a file")
+    _refuse_folder(path)
     with path.open("rb") as file:
         header = file.read(100)
     if header and not header.startswith(b"SQLite format 3\x00"):
@@ -408,6 +440,13 @@ def _require(path: Path) -> None:
     """Refuse a path without a store."""
     if not path.exists():
         raise StoreError(f"{path}: there is no such file; `freshet crawl --db {path}` makes one")
+    _refuse_folder(path)
+
+
+def _refuse_folder(path: Path) -> None:
+    if (path / SHARDS_FILE).is_file():
+        first = path / "0000.db"
+        raise StoreError(f"{path}: this works on one shard of a sharded store, such as {first}")
     if path.is_dir():
         raise StoreError(f"{path}: it is a folder, not a file")
 

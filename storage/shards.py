@@ -9,14 +9,16 @@ the domains, from all others alike.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from freshet.storage.database import StoreError
+from freshet.storage.database import SHARDS_FILE, StoreError
 
-FILE: Final = "shards.toml"
+T = TypeVar("T")
+
 _FORMAT: Final = 1
 _HASH: Final = "jump-blake2b"
 _MOST: Final = 1_000
@@ -38,7 +40,7 @@ class Shards:
         Raises:
             StoreError: it cannot be read, or a key is missing, unknown or wrong.
         """
-        file = folder / FILE
+        file = folder / SHARDS_FILE
         try:
             told = tomllib.loads(file.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -62,7 +64,7 @@ class Shards:
         Raises:
             StoreError: it cannot be written.
         """
-        file = self.folder / FILE
+        file = self.folder / SHARDS_FILE
         text = (
             f"# The shards of one store. `freshet shards split` and `merge` change their number.\n"
             f'format = {_FORMAT}\nepoch = {self.epoch}\nshards = {self.count}\nhash = "{_HASH}"\n'
@@ -95,7 +97,40 @@ class Shards:
 
 def is_sharded(path: Path) -> bool:
     """Return whether a path is the folder of a sharded store."""
-    return (path / FILE).is_file()
+    return (path / SHARDS_FILE).is_file()
+
+
+class Stores:
+    """The stores at a path: the one of a file, or those of a folder's shards.
+
+    Attributes:
+        shards: the shards of the folder, None for a file.
+        down: by its number, why a shard could not be read lately.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raise StoreError if the path is a folder whose ``shards.toml`` is not valid."""
+        self.shards = Shards.read(path) if is_sharded(path) else None
+        self._paths = [path] if self.shards is None else self.shards.paths()
+        self.down: dict[int, str] = {}
+
+    async def each(self, read: Callable[[Path], Awaitable[T]]) -> dict[int, T]:
+        """Return by shard what ``read`` returns of its store; a file counts as shard 0.
+
+        Raises:
+            StoreError: the file cannot be read, or no shard can.
+        """
+        found, self.down = dict[int, T](), dict[int, str]()
+        for shard, path in enumerate(self._paths):
+            try:
+                found[shard] = await read(path)
+            except StoreError as error:
+                if self.shards is None:
+                    raise
+                self.down[shard] = str(error)
+        if not found:
+            raise StoreError(next(iter(self.down.values())))
+        return found
 
 
 def _jump(key: int, buckets: int) -> int:

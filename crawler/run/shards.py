@@ -12,19 +12,18 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
 
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import Clock
+from freshet.crawler.network import shard_of
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import group_of
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.push.hints import Inbox
 from freshet.crawler.run.state import DaemonState
-from freshet.crawler.urls import origin, registrable_domain
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import DemandCurve, divide
@@ -85,16 +84,10 @@ class Shard:
     ) -> None:
         """Be one of these shards; ``groups`` of hosts stay together."""
         self.number = number
-        self._shards, self._groups = shards, groups or {}
         self.daemon: ShardedDaemon | None = None
-        self.of = lru_cache(65_536)(self._of)
+        self.of = lru_cache(65_536)(partial(shard_of, shards=shards, groups=groups or {}))
         self._curve: DemandCurve | None = None
         self._price = self._told_at = 0.0
-
-    def _of(self, at_origin: str) -> int:
-        """Return the shard of an origin."""
-        host = origin(at_origin).host
-        return self._shards.of(group_of(host, self._groups) or registrable_domain(host))
 
     def is_ours(self, at_origin: str) -> bool:
         """Return whether an origin belongs to this shard."""

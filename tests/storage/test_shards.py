@@ -1,14 +1,16 @@
 """A folder of shards: which of them a domain belongs to, and what its file says."""
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.storage.database import StoreError
-from freshet.storage.shards import FILE, Shards, is_sharded
+from freshet.storage.database import SHARDS_FILE, StoreError, lease_of, open_store, take_lease
+from freshet.storage.shards import Shards, Stores, is_sharded
 
 DOMAINS = [f"site{i}.example" for i in range(4_000)]
 
@@ -48,7 +50,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / SHARDS_FILE).write_text(text)
     with pytest.raises(StoreError, match=r"shards\.toml") as caught:
         Shards.read(tmp_path)
     assert said in str(caught.value)
@@ -57,3 +59,45 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, said: str) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="No such file"):
         Shards.read(tmp_path)
+
+
+async def test_who_took_a_shard_last_may_write_it_and_nobody_else(tmp_path: Path) -> None:
+    database = await open_store(tmp_path / "0003.db")
+    try:
+        assert await database.write(lease_of) is None
+        database.lease = await database.write(lambda db: take_lease(db, 3))
+        assert await database.write(lease_of) == (3, 1)
+        # As a process that opens a copy, or on a disk whose locks are lost.
+        with closing(sqlite3.connect(database.path)) as other, other:
+            assert take_lease(other, 3) == 2
+        with pytest.raises(StoreError, match="another process has taken over this shard"):
+            await database.write(lambda db: db.execute("DELETE FROM outgoing"))
+    finally:
+        await database.close()
+
+
+async def test_a_shard_that_is_down_is_named_and_the_others_answer(tmp_path: Path) -> None:
+    made = Shards(tmp_path, 2)
+    made.write()
+    stores = Stores(tmp_path)
+
+    async def name(path: Path) -> str:
+        if not path.exists():
+            raise StoreError(f"{path}: there is no such file")
+        return path.name
+
+    with pytest.raises(StoreError, match=r"0000\.db: there is no such file"):
+        await stores.each(name)
+    made.path(1).touch()
+    assert await stores.each(name) == {1: "0001.db"}
+    assert stores.down == {0: f"{tmp_path}/0000.db: there is no such file"}
+    file = Stores(made.path(1))
+    assert await file.each(name) == {0: "0001.db"}
+    with pytest.raises(StoreError, match="no such file"):
+        await Stores(tmp_path / "none.db").each(name)
+
+
+async def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    Shards(tmp_path, 2).write()
+    with pytest.raises(StoreError, match=r"works on one shard .* such as .*0000\.db"):
+        await open_store(tmp_path)
