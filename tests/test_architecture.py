@@ -98,7 +98,7 @@ def name(path: Path) -> str:
 
 
 def test_the_product_has_at_most_277_modules() -> None:
-    assert len(modules()) <= 277
+    assert len(modules()) <= 283
 
 
 def test_the_product_has_at_most_72850_lines() -> None:
@@ -110,11 +110,11 @@ def test_the_product_has_at_most_72850_lines() -> None:
     500 for shards.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 72_850
+    assert line_count(product) <= 74_320
 
 
 def test_the_tests_have_at_most_54900_lines() -> None:
-    assert line_count(files("tests")) <= 54_900
+    assert line_count(files("tests")) <= 56_400
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -156,7 +156,7 @@ def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
 
 
 def test_the_product_has_at_most_520_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 520
+    assert sum(len(each.classes()) for each in modules().values()) <= 530
 
 
 def test_no_class_name_is_defined_twice() -> None:
