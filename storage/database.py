@@ -31,7 +31,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Final,
-    Literal,
     NamedTuple,
     TypeAlias,
     TypeVar,
@@ -207,10 +206,10 @@ class Database:
     def _require_own(self) -> None:
         """Refuse, inside a transaction, a store that is another process's by now."""
         self._require_file()
-        leased = None if self.lease is None else lease_of(self.connection)
-        if leased is not None and leased.epoch != self.lease:
-            why = f"another process has taken over this shard (its lease {leased.epoch})"
-            raise StoreError(f"{self.path}: {why}; this one's was {self.lease}")
+        if self.lease is not None:
+            (epoch,) = self.connection.execute("SELECT epoch FROM lease").fetchone() or (0,)
+            if epoch != self.lease:
+                raise StoreError(f"{self.path}: another process has taken over this shard")
 
     def _require_file(self) -> None:
         """Refuse a store of which a file was removed or replaced: another process may write it."""
@@ -254,26 +253,6 @@ async def _run(
         with suppress(Exception):
             await _finished(running)
         raise
-
-
-class Lease(NamedTuple):
-    """The number of a shard, in its store, and how often it has been taken."""
-
-    shard: int
-    epoch: int
-
-
-def lease_of(connection: sqlite3.Connection) -> Lease | None:
-    """Return the lease of a shard's store, None in a store that is no shard."""
-    row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
-    return None if row is None else Lease(*row)
-
-
-def take_lease(connection: sqlite3.Connection, shard: int) -> int:
-    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
-    sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
-    connection.execute(sql, (shard,))
-    return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])
 
 
 async def open_store(path: Path, *, owner: str = "freshet") -> Database:
@@ -543,30 +522,6 @@ def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = Tr
             f"{path}: its schema {version} is older than {newest()}; `freshet crawl` migrates it"
         )
     return int(version)
-
-
-# -- formats of versioned bytes, whose first byte is the format's number
-
-#: Data kept as versioned bytes, in the words that users read.
-VersionedData: TypeAlias = Literal["sketches", "memories", "not_content"]
-
-_ROWS: Final[dict[VersionedData, str]] = {
-    "sketches": "SELECT sketch FROM version WHERE sketch IS NOT NULL ORDER BY id",
-    "memories": "SELECT data FROM memory ORDER BY page_id",
-    "not_content": "SELECT data FROM not_content ORDER BY host_id",
-}
-
-
-async def formats(connection: aiosqlite.Connection, what: VersionedData) -> list[int]:
-    """Return the formats of the first and the last row, empty without rows.
-
-    Rows are appended by one program or its later versions: these two tell of all.
-    """
-    found = []
-    for order in ("ASC", "DESC"):
-        rows = await connection.execute_fetchall(f"{_ROWS[what]} {order} LIMIT 1")
-        found += [row[0][0] for row in rows if row[0]]
-    return found
 
 
 # -- columns -----------------------------------------------------------------

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import aiosqlite
 
@@ -559,3 +559,27 @@ async def _dangling(connection: aiosqlite.Connection) -> list[str]:
     sql = 'SELECT "table", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2'
     rows = await connection.execute_fetchall(sql)
     return [f"{row[2]:,} rows of {row[0]} refer to a missing {row[1]}" for row in rows]
+
+
+# -- formats of versioned bytes, whose first byte is the format's number
+
+#: Data kept as versioned bytes, in the words that users read.
+VersionedData: TypeAlias = Literal["sketches", "memories", "not_content"]
+
+_ROWS: Final[dict[VersionedData, str]] = {
+    "sketches": "SELECT sketch FROM version WHERE sketch IS NOT NULL ORDER BY id",
+    "memories": "SELECT data FROM memory ORDER BY page_id",
+    "not_content": "SELECT data FROM not_content ORDER BY host_id",
+}
+
+
+async def formats(connection: aiosqlite.Connection, what: VersionedData) -> list[int]:
+    """Return the formats of the first and the last row, empty without rows.
+
+    Rows are appended by one program or its later versions: these two tell of all.
+    """
+    found = []
+    for order in ("ASC", "DESC"):
+        rows = await connection.execute_fetchall(f"{_ROWS[what]} {order} LIMIT 1")
+        found += [row[0][0] for row in rows if row[0]]
+    return found

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, TypeVar
+from sqlite3 import Connection
+from typing import Final, NamedTuple, TypeVar
 
 from freshet.storage.database import SHARDS_FILE, StoreError
 
@@ -98,6 +99,26 @@ class Shards:
 def is_sharded(path: Path) -> bool:
     """Return whether a path is the folder of a sharded store."""
     return (path / SHARDS_FILE).is_file()
+
+
+class Lease(NamedTuple):
+    """The number of a shard, in its store, and how often it has been taken."""
+
+    shard: int
+    epoch: int
+
+
+def lease_of(connection: Connection) -> Lease | None:
+    """Return the lease of a shard's store, None in a store that is no shard."""
+    row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
+    return None if row is None else Lease(*row)
+
+
+def take_lease(connection: Connection, shard: int) -> int:
+    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
+    sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
+    connection.execute(sql, (shard,))
+    return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])
 
 
 class Stores:

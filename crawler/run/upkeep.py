@@ -29,9 +29,9 @@ from freshet.crawler.compare.templates import Correction, Template, settled
 from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.terminal import moment, span
-from freshet.storage.database import Database, StoreError, StoreUnavailable, VersionedData, formats
+from freshet.storage.database import Database, StoreError, StoreUnavailable
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
-from freshet.storage.maintenance import Retention
+from freshet.storage.maintenance import Retention, VersionedData, formats
 from freshet.storage.records import Acknowledged
 from freshet.storage.tables import alerts, changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.alerts import AlertFilter
