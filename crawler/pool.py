@@ -47,6 +47,7 @@ class FetchPool:
     ``perform`` makes one request, when the ``pacer`` allows it, and returns its entries, which
     ``write`` hands to the writer. ``begun`` is called in each run after the first turn, which may
     take a while. ``requisites`` are not counted by the limits, and fetched after the last page.
+    While ``more_comes`` from elsewhere, the pool waits for it when nothing is due.
 
     Attributes:
         chores: awaited in this order with the time at each turn, in a daemon at least once a
@@ -66,6 +67,7 @@ class FetchPool:
     pacer: Pacer
     begun: Callable[[], None] | None = None
     requisites: Requisites | None = None
+    more_comes: Callable[[], bool] = lambda: False
     chores: list[Callable[[float], Awaitable[None]]] = field(default_factory=list)
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     unacknowledged: int = field(default=0, init=False)
@@ -244,7 +246,10 @@ class FetchPool:
         return not self.rules.max_pages or pages < self.rules.max_pages
 
     def _over(self, now: float) -> bool:
-        """Return whether the run is over: no URL is due within the patience."""
+        return self.idle(now) and not self.more_comes()
+
+    def idle(self, now: float) -> bool:
+        """Return whether no URL is due within the patience."""
         if not self._quiet() or self.agenda.hungry:
             return False
         at = self._next_wake()

@@ -23,6 +23,7 @@ from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.push import sender
 from freshet.crawler.run.quality import note_quality, open_index
+from freshet.crawler.run.shards import Running, Shard, own
 from freshet.crawler.run.upkeep import (
     Grouping,
     catch_up,
@@ -95,12 +96,14 @@ async def crawl(
     fetcher: Fetcher | None = None,
     clock: Clock | None = None,
     embedded: bool = False,
+    shard: Shard | None = None,
 ) -> CrawlReport:
     """Crawl until nothing is due, a limit, or a signal; everything reported is committed.
 
     ``watch`` receives the running parts once, and returns an observer of every committed batch.
     ``fetcher`` replaces the network (archive, synthetic web) and uses the same ``clock``, which is
-    the machine's by default. ``embedded`` in another program it leaves the signals alone.
+    the machine's by default. ``embedded`` in another program it leaves the signals alone. Of a
+    ``shard`` it visits the pages of that, until no shard has a page left.
 
     Raises:
         CrawlError: there is nothing to crawl, or no contact for a crawl beyond loopback.
@@ -117,6 +120,7 @@ async def crawl(
         network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
+        await own(database, shard)
         await require_readable(database.reader, order.db)
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
@@ -141,12 +145,13 @@ async def crawl(
             embedded=embedded,
             index=await open_index(database, settings.search),
             has_room=has_room,
+            is_ours=None if shard is None else shard.is_ours,
             archive=archive,
         )
         importances = stored_importances(database, settings)
         outbox = sender(context, network.resolver, importances)
         stack.push_async_callback(outbox.close)
-        return await _CrawlRun(context, outbox).perform(watch, resumed=is_resumed)
+        return await _CrawlRun(context, outbox, shard).perform(watch, resumed=is_resumed)
 
 
 async def _open_run(
@@ -183,9 +188,10 @@ async def _open_run(
 class _CrawlRun:
     """One invocation of a crawl."""
 
-    def __init__(self, context: RunContext, outbox: Outbox) -> None:
+    def __init__(self, context: RunContext, outbox: Outbox, shard: Shard | None) -> None:
         self._context = context
         self._outbox = outbox
+        self._shard = shard
         self._settings = context.settings
         self._database = context.database
         self._clock = context.clock
@@ -210,6 +216,10 @@ class _CrawlRun:
         )
         pacer = Pacer(inf, started_at)
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
+        if self._shard is not None:
+            admission, pool.more_comes = self._assembly.admission, self._shard.may_get_more
+            running = Running(self._shard, pool, admission, self._database, self._clock)
+            listeners.append(running.acknowledged)
         comparing = Grouping(lambda: pool.stopping)
         left = partial(frontier_tables.due_by_host, self._database.reader)
         live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)

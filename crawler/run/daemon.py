@@ -30,7 +30,7 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_re
 from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.service import Service
-from freshet.crawler.run.shards import Shard, ShardedDaemon
+from freshet.crawler.run.shards import NOTHING, Running, Shard, own
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import (
     Grouping,
@@ -192,6 +192,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
         stack.push_async_callback(database.close)
+        await own(database, shard)
         await require_readable(database.reader, order.db)
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
@@ -294,7 +295,9 @@ class _Daemon:
         self._reread: Reread | None = None
         self._pool: FetchPool | None = None
         self._ends_at = self._kept_up_at = inf
-        self._pacer = Pacer(order.budget, context.clock.now())
+        # A shard has its share when it is told.
+        budget = order.budget if shard is None else NOTHING
+        self._pacer = Pacer(budget, context.clock.now())
         #: Requests spent and forgone at the last report.
         self._reported = 0, 0.0
         self._tally = Tally()
@@ -377,11 +380,11 @@ class _Daemon:
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
         if self._shard is not None:
-            daemon = self._shard.daemon = ShardedDaemon(
-                pool=pool, admission=self._assembly.admission, pacer=self._pacer,
-                state=self.state, database=self._context.database, clock=self._clock,
+            running = Running(
+                self._shard, pool, self._assembly.admission, self._context.database, self._clock,
+                self._pacer, self.state,
             )  # fmt: skip
-            self._assembly.listeners.append(daemon.committed)
+            self._assembly.listeners.append(running.acknowledged)
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
@@ -461,7 +464,7 @@ class _Daemon:
         await self.state.weigh()
         seeding.renew(self._chosen.seeds)
         await outages.endure(partial(self._assembly.ask_schemes, seeding))
-        self._pacer.change(order.budget, now)
+        self._pacer.change(order.budget if self._shard is None else self._pacer.per_day, now)
         await self.state.begin_anew(ranker)
         self._order = order
         self._service.reloaded(done=True)

@@ -9,10 +9,15 @@ share (docs/adr/0014).
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from math import inf
+from time import monotonic
 from typing import Final
 
 import numpy as np
@@ -27,56 +32,75 @@ from freshet.crawler.run.state import DaemonState
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import DemandCurve, divide
-from freshet.storage.database import Database
+from freshet.storage.database import Database, StoreError
 from freshet.storage.records import Acknowledged, Note, Targets
-from freshet.storage.shards import Shards
+from freshet.storage.shards import Shards, lease_of, take_lease
 from freshet.storage.tables import outgoing
 
 #: Pages told at once, some 150 bytes each.
 _BATCH: Final = 2_000
+#: Seconds between two messages to shards, and until those that were down are told again.
+_TOLD_S: Final = 1.0
+_ANEW_S: Final = 30.0
+#: Seconds until a report that had no answer is made again.
+_SOON_S: Final = 2.0
+#: Seconds between two reports of a shard.
+REPORTED_S: Final = 60.0
 #: Seconds after which the coordinator counts as away, and for which its price still holds.
 _AWAY_S: Final = 150.0
 _BY_PRICE_S: Final = 3_600.0
 #: Requests a day of a shard before it is told its share: all may be there already.
-_NOTHING: Final = 1.0
+NOTHING: Final = 1.0
 _DAY_S: Final = 86_400.0
 #: Changes a day of pages that are not held yet: a visit is worth the more the longer it waits.
 _NEW: Final = 1e6
 
 
-class ShardedDaemon:
-    """The parts of a running daemon that its shard works with."""
+class Away(Exception):
+    """The coordinator did not answer."""
 
-    def __init__(
-        self,
-        *,
-        pool: FetchPool,
-        admission: Admission,
-        pacer: Pacer,
-        state: DaemonState,
-        database: Database,
-        clock: Clock,
-    ) -> None:
-        self.pool, self.admission, self.pacer = pool, admission, pacer
-        self.state, self.database, self.clock = state, database, clock
-        self.inbox = Inbox(pool.wake)
-        pool.chores.append(self._turn)
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """The parts of a crawl or daemon that its ``shard`` works with from the pool's first turn on.
+
+    A daemon has all of them.
+    """
+
+    shard: Shard
+    pool: FetchPool
+    admission: Admission
+    database: Database
+    clock: Clock
+    pacer: Pacer | None = None
+    state: DaemonState | None = None
+    inbox: Inbox = field(init=False)
+    #: Set by each commit: there may be pages to tell.
+    committed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        self.inbox = Inbox(self.pool.wake)
+        self.pool.chores.append(self._turn)
 
     async def _turn(self, _now: float) -> None:
+        self.shard.running = self
         for entry in self.inbox.take():
             await self.pool.submit(entry)
 
-    def committed(self, batch: Sequence[Acknowledged]) -> None:
+    def acknowledged(self, batch: Sequence[Acknowledged]) -> None:
         """Observe a committed batch."""
         self.inbox.acknowledged(batch)
+        self.committed.set()
 
 
 class Shard:
-    """One shard of a store; ``daemon`` is there while it runs.
+    """One shard of a store, and what it does while a crawl or a daemon runs on it.
 
     Attributes:
         number: from 0 on.
-        daemon: the parts of the running daemon, set by that.
+        running: the parts of that crawl or daemon, set by it.
+        share: requests a day that this shard may make, None before it was told.
+        price: the price on which the shards agreed last, None before that.
     """
 
     def __init__(
@@ -84,10 +108,13 @@ class Shard:
     ) -> None:
         """Be one of these shards; ``groups`` of hosts stay together."""
         self.number = number
-        self.daemon: ShardedDaemon | None = None
+        self.running: Running | None = None
+        self.share: float | None = None
+        self.price: float | None = None
         self.of = lru_cache(65_536)(partial(shard_of, shards=shards, groups=groups or {}))
         self._curve: DemandCurve | None = None
-        self._price = self._told_at = 0.0
+        self._told_at = 0.0
+        self._taking, self._ends = 0, False
 
     def is_ours(self, at_origin: str) -> bool:
         """Return whether an origin belongs to this shard."""
@@ -95,38 +122,86 @@ class Shard:
 
     # -- links across shards ---------------------------------------------------------
 
-    async def outgoing(self) -> dict[int, tuple[list[int], bytes]]:
-        """Return by shard the pages to tell it of: their ids here, and a message."""
-        if self.daemon is None:
-            return {}
-        by_shard: defaultdict[int, list[outgoing.OutgoingPage]] = defaultdict(list)
-        for page in await outgoing.waiting(self.daemon.database.reader, _BATCH):
-            by_shard[self.of(page.url)].append(page)
-        return {shard: ([it.page_id for it in pages], _message(pages))
-                for shard, pages in by_shard.items()}  # fmt: skip
+    async def tell(self, send: Callable[[int, bytes], Awaitable[bool]]) -> None:
+        """Tell other shards of their pages, for ever; ``send`` returns whether they have them.
 
-    async def acknowledge(self, page_ids: Sequence[int]) -> None:
-        """Forget pages that another shard has committed."""
-        if self.daemon is not None:
-            await self.daemon.database.write(lambda db: outgoing.acknowledge(db, page_ids))
+        A shard that is down is told later, and holds up no other one.
+        """
+        after, anew_at = 0, inf
+        while True:
+            missed, after = await self._tell(send, after)
+            now = monotonic()
+            anew_at = min(anew_at, now + _ANEW_S) if missed else anew_at
+            if now >= anew_at:
+                after, anew_at = 0, inf
+            await asyncio.sleep(_TOLD_S)
+            if (running := self.running) is not None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.0, min(anew_at, now + _ANEW_S) - monotonic())):
+                        await running.committed.wait()
+                running.committed.clear()
+
+    async def _tell(
+        self, send: Callable[[int, bytes], Awaitable[bool]], after: int
+    ) -> tuple[bool, int]:
+        """Tell of the pages behind an id; return whether a shard was not told, and the last id."""
+        missed = False
+        while (it := self.running) is not None:
+            by_shard: defaultdict[int, list[outgoing.OutgoingPage]] = defaultdict(list)
+            found = await outgoing.waiting(it.database.reader, after, _BATCH)
+            for page in found:
+                by_shard[self.of(page.url)].append(page)
+            told = await asyncio.gather(*(send(to, _message(of)) for to, of in by_shard.items()))
+            ids = [page.page_id for has, pages in zip(told, by_shard.values(), strict=True) if has
+                   for page in pages]  # fmt: skip
+            if ids:
+                await it.database.write(partial(outgoing.acknowledge, page_ids=ids))
+            missed = missed or not all(told)
+            after = found[-1].page_id if found else after
+            if len(found) < _BATCH:
+                break
+        return missed, after
 
     async def take(self, message: bytes) -> bool:
         """Admit the pages of a message; return whether they are committed."""
-        if self.daemon is None:
+        if self.running is None or self.running.pool.stopping:
             return False
-        targets, admission = Targets(), self.daemon.admission
+        targets, admission = Targets(), self.running.admission
         for url, fetch_url, role, depth, redirects in json.loads(message):
             admission.add(targets, url, fetch_url, depth=depth, role=role, redirects=redirects)
-        note = Note(self.daemon.clock.now(), targets=targets)
-        return await self.daemon.inbox.commit(note)
+        note = Note(self.running.clock.now(), targets=targets)
+        self._taking += 1
+        try:
+            return await self.running.inbox.commit(note)
+        finally:
+            self._taking -= 1
+
+    # -- the end of a crawl ----------------------------------------------------------
+
+    def may_get_more(self) -> bool:
+        """Return whether other shards may still tell of pages."""
+        return not self._ends
+
+    async def idle(self) -> bool:
+        """Return whether nothing is left to do here unless another shard tells of pages."""
+        it = self.running
+        if it is None or self._taking or not it.pool.idle(it.clock.now()):
+            return False
+        return not await outgoing.waiting(it.database.reader, 0, 1)
+
+    def end(self) -> None:
+        """End when nothing is due: no shard will tell of pages any more."""
+        self._ends = True
+        if self.running is not None:
+            self.running.pool.wake()
 
     # -- the budget ------------------------------------------------------------------
 
-    async def demand(self) -> bytes:
-        """Return the message of the demand curve, by what is believed now."""
-        if self.daemon is None:
-            return b""
-        state, now = self.daemon.state, self.daemon.clock.now()
+    async def demand(self) -> bytes | None:
+        """Return the message of the demand curve, by what is believed now; None without one."""
+        if self.running is None or (state := self.running.state) is None:
+            return None
+        now = self.running.clock.now()
         limits = await state.limits()
         agenda = state.agenda
         rate = agenda.ranker.beliefs(now / _DAY_S).rate
@@ -141,48 +216,96 @@ class Shard:
 
     def follow(self, price: float, share: float) -> None:
         """Go by the price and the share, in requests a day, that the coordinator has found."""
-        if self.daemon is not None:
-            now = self.daemon.clock.now()
-            self._price, self._told_at = price, now
-            self._spend(share, now)
+        if self.running is not None:
+            self.price, self._told_at = price, self.running.clock.now()
+            self._spend(share)
 
     def go_on(self) -> None:
         """Go by the last price, if the coordinator has not been heard for a while."""
-        if self.daemon is None or self._curve is None:
+        if self.running is None or self._curve is None or not self.price:
             return
-        now = self.daemon.clock.now()
-        if _AWAY_S < now - self._told_at < _BY_PRICE_S and self._price > 0:
-            self._spend(self._curve.at(self._price), now)
+        if _AWAY_S < self.running.clock.now() - self._told_at < _BY_PRICE_S:
+            self._spend(self._curve.at(self.price))
 
-    def _spend(self, per_day: float, now: float) -> None:
-        if self.daemon is not None:
-            per_day = max(per_day, _NOTHING)
-            self.daemon.pacer.change(per_day, now)
-            self.daemon.state.agenda.budget = per_day
+    async def agree(
+        self, report: Callable[[bytes, float | None], Awaitable[tuple[float, float] | None]]
+    ) -> None:
+        """Tell the coordinator the demand once a minute, and go by its answer, for ever.
+
+        ``report`` takes the demand and the share until now, and raises :class:`Away`.
+        """
+        while True:
+            answer, message = None, await self.demand()
+            try:
+                if message is not None:
+                    answer = await report(message, self.share)
+            except Away:
+                self.go_on()
+            if answer is not None:
+                self.follow(*answer)
+            await asyncio.sleep(_SOON_S if answer is None else REPORTED_S)
+
+    def _spend(self, per_day: float) -> None:
+        it = self.running
+        if it is not None and it.pacer is not None and it.state is not None:
+            self.share = per_day = max(per_day, NOTHING)
+            it.pacer.change(per_day, it.clock.now())
+            it.state.agenda.budget = per_day
+            it.pool.wake()
+
+
+async def own(database: Database, shard: Shard | None) -> None:
+    """Become the only one who may write the store of a shard.
+
+    Raises:
+        StoreError: it is another shard's, or a shard's and ``shard`` is None.
+    """
+    leased = await database.write(lease_of)
+    number = None if shard is None else shard.number
+    if leased is not None and leased.shard != number:
+        folder = database.path.parent
+        raise StoreError(f"{database.path}: it is shard {leased.shard} of a store; name {folder}")
+    if shard is not None:
+        database.lease = await database.write(partial(take_lease, shard=shard.number))
 
 
 class Coordinator:
-    """Divides a budget, in requests a day, among the shards that have told their demand lately.
+    """Divides a budget, in requests a day, among shards, each of which reports once a minute.
 
-    It has nothing to lose: after a restart it knows what the shards tell next. A shard that is
-    silent for two minutes counts as down, and the others get its share.
+    *Invariant.* The shares that were granted never sum to more than the budget, but for
+    :data:`NOTHING` a shard. Consequence: a shard that is to have more waits until another has
+    reported and knows that it has less.
+
+    It has nothing to lose: after a restart it knows what the shards report next, and grants nothing
+    until all have, or a minute has passed. A shard that is silent for two minutes counts as down,
+    and the others get its share.
     """
 
-    def __init__(self, per_day: float) -> None:
-        self._per_day = per_day
-        self._told: dict[int, tuple[float, DemandCurve]] = {}
+    def __init__(self, per_day: float, shards: int, now: float) -> None:
+        self.per_day = per_day
+        self._shards, self._began_at = shards, now
+        self._curves: dict[int, DemandCurve] = {}
+        self._granted: dict[int, tuple[float, float]] = {}
 
-    def told(self, shard: int, message: bytes, now: float) -> None:
-        """Take what a shard wants; raises ValueError for what is no demand curve."""
-        self._told[shard] = now, DemandCurve.read(message)
+    def report(
+        self, shard: int, message: bytes, share: float | None, now: float
+    ) -> tuple[float, float] | None:
+        """Take a shard's demand and its share; return the price and its new share.
 
-    def divided(self, now: float) -> tuple[float, dict[int, float]]:
-        """Return the price, and the share of each shard that is up."""
-        up = {shard: curve for shard, (at, curve) in self._told.items() if now - at < _AWAY_S}
-        if not up:
-            return 0.0, {}
-        price, shares = divide(list(up.values()), self._per_day)
-        return price, dict(zip(up, shares.tolist(), strict=True))
+        None: the other shards have not reported yet. Raises ValueError for what is no demand curve.
+        """
+        self._curves[shard] = DemandCurve.read(message)
+        self._granted[shard] = now, share or NOTHING
+        for other in [one for one, (at, _) in self._granted.items() if now - at >= _AWAY_S]:
+            del self._granted[other], self._curves[other]
+        if len(self._curves) < self._shards and now - self._began_at < REPORTED_S:
+            return None
+        price, shares = divide(list(self._curves.values()), self.per_day)
+        fair = dict(zip(self._curves, shares.tolist(), strict=True))[shard]
+        others = sum(granted for one, (_, granted) in self._granted.items() if one != shard)
+        share = max(min(fair, self.per_day - others), NOTHING)
+        self._granted[shard] = now, share
+        return price, share
 
 
 def _message(pages: Sequence[outgoing.OutgoingPage]) -> bytes:

@@ -156,7 +156,10 @@ def deferred_as_json(found: Sequence[WaitingHost]) -> list[dict[str, object]]:
 
 
 async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
-    """Return the seeds whose host gave no page in a run: line, URL, and the last result."""
+    """Return the seeds whose host gave no page in a run: line, URL, and the last result.
+
+    A shard leaves those of other shards to them.
+    """
     rows = await db.execute_fetchall(
         "SELECT s.text, coalesce(s.root_url, s.url), f.deferred, o.kind, o.reason, o.detail, "
         "       o.status, p.held_back, s.fallback_url, r.reason "
@@ -165,8 +168,9 @@ async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
         "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
         # One list of hosts for all seeds: many of them may stand on one large host.
-        "WHERE p.id IS NULL OR p.host_id NOT IN (SELECT host_id FROM page WHERE role = 'page' "
-        "  AND checked_at >= (SELECT started_at FROM crawl_run WHERE id = ?1)) ORDER BY s.id",
+        "WHERE coalesce(p.held_back, '') <> 'shard' AND (p.id IS NULL OR p.host_id NOT IN "
+        " (SELECT host_id FROM page WHERE role = 'page' AND checked_at >= "
+        "  (SELECT started_at FROM crawl_run WHERE id = ?1))) ORDER BY s.id",
         (run_id,),
     )
     return [(row[0], row[1], _why_silent(row)) for row in rows]

@@ -31,14 +31,14 @@ class OutgoingPage:
     redirects: int
 
 
-async def waiting(db: Reader, limit: int) -> list[OutgoingPage]:
-    """Return the pages that wait longest, at most so many."""
+async def waiting(db: Reader, after: int, limit: int) -> list[OutgoingPage]:
+    """Return the pages behind an id that wait longest, at most so many."""
     columns = columns_of(OutgoingPage, "p", page_id="p.id")
     sql = (
         f"SELECT {columns} FROM outgoing AS o JOIN page AS p ON p.id = o.page_id "
-        "ORDER BY o.page_id LIMIT ?"
+        "WHERE o.page_id > ? ORDER BY o.page_id LIMIT ?"
     )
-    return list(map(row_to(OutgoingPage), await db.execute_fetchall(sql, (limit,))))
+    return list(map(row_to(OutgoingPage), await db.execute_fetchall(sql, (after, limit))))
 
 
 def acknowledge(db: Connection, page_ids: Iterable[int]) -> None:

@@ -1,16 +1,21 @@
 """Two shards in one program: each asks its own hosts, and links find their way across."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.shards import Coordinator, Shard
+from freshet.crawler.run.shards import NOTHING, Away, Coordinator, Shard
 from freshet.scheduler.solve.shared_price import PRICES, DemandCurve
+from freshet.storage.database import StoreError
+from freshet.storage.records import StoredSeed
 from freshet.storage.shards import Shards
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
@@ -31,29 +36,7 @@ HOSTS = {
 }
 
 
-async def tell(shards: Sequence[Shard]) -> int:
-    """Carry the pages that wait to their shards; return how many were told."""
-    told = 0
-    for shard in shards:
-        for number, (page_ids, message) in (await shard.outgoing()).items():
-            assert number != shard.number
-            if await shards[number].take(message):
-                await shard.acknowledge(page_ids)
-                told += len(page_ids)
-    return told
-
-
-async def share(shards: Sequence[Shard], per_day: float) -> None:
-    """Divide a budget, as the coordinator does."""
-    if any(shard.daemon is None for shard in shards):
-        return
-    coordinator = Coordinator(per_day)
-    for shard in shards:
-        coordinator.told(shard.number, await shard.demand(), 0.0)
-    price, found = coordinator.divided(0.0)
-    assert sum(found.values()) == pytest.approx(per_day)
-    for number, one in found.items():
-        shards[number].follow(price, one)
+BUDGET = 10 * 864_000.0
 
 
 def pages_asked(site: Scripted) -> set[tuple[str, str]]:
@@ -61,29 +44,60 @@ def pages_asked(site: Scripted) -> set[tuple[str, str]]:
     return {(host, path) for host, path in site.log if path in HOSTS[host]}
 
 
-async def run(site: Scripted, folder: Path) -> None:
-    """Run both shards until all pages were read."""
+@asynccontextmanager
+async def talking(shards: Sequence[Shard], per_day: float) -> AsyncIterator[None]:
+    """Carry messages between shards, and to a coordinator, which is away at first."""
+    coordinator = Coordinator(per_day, len(shards), monotonic())
+    calls = 0
+
+    async def send(shard: int, message: bytes) -> bool:
+        return await shards[shard].take(message)
+
+    def report_of(shard: Shard) -> Callable[..., Awaitable[tuple[float, float] | None]]:
+        async def report(message: bytes, share: float | None) -> tuple[float, float] | None:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise Away
+            return coordinator.report(shard.number, message, share, monotonic())
+
+        return report
+
+    tasks = [asyncio.create_task(shard.tell(send)) for shard in shards]
+    tasks += [asyncio.create_task(shard.agree(report_of(shard))) for shard in shards]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def shards_of(site: Scripted, folder: Path) -> tuple[list[Shard], list[StoredSeed]]:
+    """Return the two shards of a new folder, and the seeds."""
     made = Shards(folder, 2)
     made.write()
-    shards = [Shard(made, number) for number in range(2)]
     seeds = seeds_from_arguments([site.origin("docs"), site.origin("shop")]).seeds
-    orders = [DaemonOrder(made.path(n), seeds, 864_000.0) for n in range(2)]
+    return [Shard(made, number) for number in range(2)], list(seeds)
+
+
+async def run(site: Scripted, folder: Path) -> None:
+    """Keep both shards until all pages were read."""
+    shards, seeds = shards_of(site, folder)
+    orders = [DaemonOrder(Shards(folder, 2).path(n), seeds, BUDGET) for n in range(2)]
     tasks = [
-        asyncio.create_task(
-            keep(quick(), order, watch=unwatched, embedded=True, shard=shard)
-        )
+        asyncio.create_task(keep(quick(), order, watch=unwatched, embedded=True, shard=shard))
         for order, shard in zip(orders, shards, strict=True)
-    ]  # fmt: skip
+    ]
     try:
-        async with asyncio.timeout(60):
-            while len(pages_asked(site)) < sum(map(len, HOSTS.values())):
-                await share(shards, 10 * 864_000.0)
-                await tell(shards)
+        async with asyncio.timeout(60), talking(shards, BUDGET):
+            while len(pages_asked(site)) < sum(map(len, HOSTS.values())):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+        assert sum(shard.share or 0.0 for shard in shards) <= BUDGET + 2 * NOTHING
     finally:
         for shard in shards:
-            if shard.daemon is not None:
-                shard.daemon.pool.stop()
+            if shard.running is not None:
+                shard.running.pool.stop()
         await asyncio.gather(*tasks)
 
 
@@ -111,18 +125,60 @@ async def test_each_host_is_asked_by_its_shard_and_all_pages_are_found(folder: P
     ) == [(2,)]
 
 
-def test_a_shard_that_is_silent_has_no_share_until_it_tells_again() -> None:
-    coordinator, message = Coordinator(90.0), DemandCurve(10 / PRICES).message()
-    assert coordinator.divided(0.0) == (0.0, {})
-    for shard in range(3):
-        coordinator.told(shard, message, 0.0)
-    price, shares = coordinator.divided(60.0)
-    assert price == pytest.approx(1 / 3)
-    assert shares == pytest.approx({0: 30.0, 1: 30.0, 2: 30.0})
+async def test_a_crawl_ends_when_no_shard_has_a_page_left(folder: Path) -> None:
+    async with scripted(HOSTS) as site:
+        shards, seeds = shards_of(site, folder)
+        orders = [CrawlOrder(Shards(folder, 2).path(n), seeds) for n in range(2)]
+        work = asyncio.gather(
+            *(crawl(quick(), order, watch=unwatched, embedded=True, shard=shard)
+              for order, shard in zip(orders, shards, strict=True))
+        )  # fmt: skip
+        async with asyncio.timeout(60), talking(shards, BUDGET):
+            while not all([await shard.idle() for shard in shards]):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            assert pages_asked(site) == {(host, path) for host in HOSTS for path in HOSTS[host]}
+            for shard in shards:
+                shard.end()
+            reports = await work
+    assert [report.pages for report in reports] == [3, 3]
+    assert [report.silent_seeds for report in reports] == [[], []]
+
+
+async def test_a_store_of_a_shard_is_no_store_of_another_crawl(folder: Path) -> None:
+    async with scripted(HOSTS) as site:
+        await run(site, folder)
+        order = CrawlOrder(folder / "0001.db", [])
+        with pytest.raises(StoreError, match=r"0001\.db: it is shard 1 of a store; name .*crawl"):
+            await crawl(quick(), order, watch=unwatched, embedded=True)
+
+
+def test_shares_never_sum_to_more_than_the_budget() -> None:
+    coordinator, message = Coordinator(90.0, 3, 0.0), DemandCurve(10 / PRICES).message()
+    assert coordinator.report(0, message, None, 1.0) is None
+    assert coordinator.report(1, message, None, 2.0) is None
+    # All have reported: the last gets its share at once, the others when they report again.
+    price, share = coordinator.report(2, message, None, 3.0) or (0.0, 0.0)
+    assert (price, share) == pytest.approx((1 / 3, 30.0))
+    assert coordinator.report(0, message, None, 4.0) == pytest.approx((1 / 3, 30.0))
+    assert coordinator.report(1, message, None, 5.0) == pytest.approx((1 / 3, 30.0))
     for shard in (0, 2):
-        coordinator.told(shard, message, 120.0)
-    assert coordinator.divided(180.0)[1] == pytest.approx({0: 45.0, 2: 45.0})
-    coordinator.told(1, message, 190.0)
-    assert coordinator.divided(190.0)[1].keys() == {0, 1, 2}
+        coordinator.report(shard, message, 30.0, 120.0)
+    # Shard 1 is down from now on: the others get its share.
+    assert coordinator.report(0, message, 30.0, 156.0) == pytest.approx((2 / 9, 45.0))
+    assert coordinator.report(2, message, 30.0, 180.0) == pytest.approx((2 / 9, 45.0))
+    # It is back, and waits until the others have less.
+    assert coordinator.report(1, message, None, 190.0) == pytest.approx((1 / 3, NOTHING))
+    assert coordinator.report(0, message, 45.0, 216.0) == pytest.approx((1 / 3, 30.0))
+    assert coordinator.report(1, message, 1.0, 218.0) == pytest.approx((1 / 3, 15.0))
+    assert coordinator.report(2, message, 45.0, 240.0) == pytest.approx((1 / 3, 30.0))
+    assert coordinator.report(1, message, 15.0, 250.0) == pytest.approx((1 / 3, 30.0))
     with pytest.raises(ValueError, match="a demand curve has"):
-        coordinator.told(1, b"", 200.0)
+        coordinator.report(1, b"", None, 260.0)
+
+
+def test_a_new_coordinator_waits_a_minute_for_what_shards_have() -> None:
+    coordinator, message = Coordinator(90.0, 3, 0.0), DemandCurve(10 / PRICES).message()
+    assert coordinator.report(0, message, 60.0, 10.0) is None
+    assert coordinator.report(1, message, None, 59.0) is None
+    assert coordinator.report(1, message, None, 61.0) == pytest.approx((2 / 9, 30.0))
+    assert coordinator.report(0, message, 60.0, 70.0) == pytest.approx((2 / 9, 45.0))
