@@ -21,7 +21,8 @@ _HEAP: Final = (
 )
 
 
-def _return_freed_memory() -> None:
+def return_freed_memory() -> None:
+    """Let freed memory go back to the system; processes that this one starts do so, too."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return
@@ -56,7 +57,7 @@ def run() -> None:
     # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
     with suppress(OSError, AttributeError):
         os.set_blocking(sys.stdout.fileno(), True)
-    _return_freed_memory()
+    return_freed_memory()
     try:
         # Nothing here multiplies matrices: numpy need not start a thread for each core.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -160,6 +160,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     ] = None,
     allow_private_addresses: options.PrivateAddresses = None,
     resolve: options.Resolve = None,
+    shards: options.Shards = None,
+    ray: options.RayAddress = None,
     resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
     archive: options.ArchiveDir = None,
@@ -204,13 +206,21 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     settings = options.overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
+    order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     if settings.search.index == "on":
         from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
 
         keep_index(db, settings)
-    order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
-    with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
-        report = terminal.run(crawl(settings, order, watch=watch))
+    if options.for_shards(db, shards, ray):
+        from freshet.crawler.cli.sharded import run_sharded  # noqa: PLC0415 - likewise
+
+        report = run_sharded(
+            db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose
+        )
+    else:
+        style = settings.operation.log_format
+        with watching(quiet=json, verbose=verbose, log_format=style) as watch:
+            report = terminal.run(crawl(settings, order, watch=watch))
     if json:
         print_json(report.as_json())
     else:

@@ -18,6 +18,7 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day,
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import owner_of
+from freshet.storage.shards import is_sharded
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -70,6 +71,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="ADDRESS:PORT", help="Where to answer /healthz, /metrics and /v1 over HTTP."
         ),
     ] = None,
+    shards: options.Shards = None,
+    ray: options.RayAddress = None,
     log_format: options.Logs = None,
     config: options.ConfigFile = None,
     json: options.Json = False,
@@ -126,8 +129,16 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
 
         keep_index(db, settings)
-    with watching(quiet=json, verbose=verbose, log_format=settings.operation.log_format) as watch:
-        report = terminal.run(served())
+    if options.for_shards(db, shards, ray):
+        from freshet.crawler.cli.sharded import run_sharded  # noqa: PLC0415 - few need it
+
+        report = run_sharded(
+            db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose
+        )
+    else:
+        style = settings.operation.log_format
+        with watching(quiet=json, verbose=verbose, log_format=style) as watch:
+            report = terminal.run(served())
     if json:
         print_json(report.as_json())
     else:
@@ -139,7 +150,7 @@ def _print(report: CrawlReport, db: Path) -> None:
 
     now = time.time()
     print_outcomes(report)
-    if (standing := terminal.run(read_status(db, now))) is not None:
+    if not is_sharded(db) and (standing := terminal.run(read_status(db, now))) is not None:
         print_standing(standing, now)
     print_seeds(report)
     why = "limit reached" if report.ending == "limit" else "interrupted"

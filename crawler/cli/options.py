@@ -14,6 +14,8 @@ from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.database import open_store
 from freshet.storage.records import StoredSeed
+from freshet.storage.shards import Shards as ShardsOfFolder
+from freshet.storage.shards import is_sharded
 from freshet.storage.tables import runs
 
 if TYPE_CHECKING:
@@ -121,6 +123,19 @@ Queries = Annotated[
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at a bad line of the site list.")]
+Shards = Annotated[
+    int | None,
+    typer.Option(
+        "--shards", metavar="N", min=1, max=1_000,
+        help="A new store of N shards in a folder, each with a process of its own.",
+    ),
+]  # fmt: skip
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="ADDRESS", help="With shards: the Ray cluster to join; else one starts."
+    ),
+]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
 ]
@@ -182,7 +197,13 @@ def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
     """Return the scope of a store, which only the option changes; None for a new store."""
     if wanted is not None or not db.exists():
         return wanted
-    scope = terminal.run(_stored_scope(db))
+    if is_sharded(db):
+        there = [path for path in ShardsOfFolder.read(db).paths() if path.exists()]
+        if not there:
+            return wanted
+        scope = terminal.run(_stored_scope(there[0]))
+    else:
+        scope = terminal.run(_stored_scope(db))
     settings, origins = read_settings(config, {})
     if scope is not None and scope != settings.crawl.scope and origins["crawl.scope"] != "default":
         say(
@@ -231,6 +252,26 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
     if (arguments or file is not None) and not found:
         fail("no usable line in the site list", 2)
     return found
+
+
+# -- shards ----------------------------------------------------------------
+
+
+def for_shards(db: Path, shards: int | None, address: str | None) -> bool:
+    """Return whether this is about a sharded store; exit where the options do not fit it."""
+    if is_sharded(db):
+        count = ShardsOfFolder.read(db).count
+        if shards not in {None, count}:
+            word = "split" if (shards or 0) > count else "merge"
+            fail(f"--shards {shards}: {db} has {count}; `freshet shards {word}` changes that", 2)
+        return True
+    if shards is None:
+        if address is not None:
+            fail("--ray ADDRESS is for a sharded store: give --shards N, too", 2)
+        return False
+    if db.exists():
+        fail(f"--shards {shards}: {db} is one store; name a new folder with --db", 2)
+    return True
 
 
 # -- since -------------------------------------------------------------------

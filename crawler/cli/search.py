@@ -29,6 +29,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.storage.database import open_store
 from freshet.storage.queries import page
+from freshet.storage.shards import Shards, is_sharded
 from freshet.storage.tables import search as tables
 
 
@@ -113,6 +114,10 @@ async def _search(
 
 def keep_index(db: Path, settings: Settings) -> None:
     """Make or delete the index of a store, as ``search.index`` says; show the progress."""
+    if is_sharded(db):
+        for path in Shards.read(db).paths():
+            keep_index(path, settings)
+        return
     if settings.search.index == "keep" or not db.exists():
         return
     with progress_bars() as tell:

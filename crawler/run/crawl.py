@@ -217,8 +217,11 @@ class _CrawlRun:
         pacer = Pacer(inf, started_at)
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
         if self._shard is not None:
-            admission, pool.more_comes = self._assembly.admission, self._shard.may_get_more
-            running = Running(self._shard, pool, admission, self._database, self._clock)
+            pool.more_comes = self._shard.may_get_more
+            running = Running(
+                shard=self._shard, pool=pool, admission=self._assembly.admission,
+                database=self._database, clock=self._clock,
+            )  # fmt: skip
             listeners.append(running.acknowledged)
         comparing = Grouping(lambda: pool.stopping)
         left = partial(frontier_tables.due_by_host, self._database.reader)

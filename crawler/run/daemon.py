@@ -381,8 +381,9 @@ class _Daemon:
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
         if self._shard is not None:
             running = Running(
-                self._shard, pool, self._assembly.admission, self._context.database, self._clock,
-                self._pacer, self.state,
+                shard=self._shard, pool=pool, admission=self._assembly.admission,
+                database=self._context.database, clock=self._clock,
+                pacer=self._pacer, state=self.state,
             )  # fmt: skip
             self._assembly.listeners.append(running.acknowledged)
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)

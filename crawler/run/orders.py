@@ -1,11 +1,11 @@
 """Orders to a daemon, and the report of a run."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiosqlite
 
@@ -132,6 +132,47 @@ class CrawlReport:
 
 
 _CHANGE = ("url", "at", "resemblance", "blocks_added", "blocks_removed")
+
+
+_COUNTS = (
+    "pages", "fetches", "new", "changed", "unchanged", "gone", "redirected", "refused",
+    "refused_by_robots", "skipped", "errors", "retries",
+)  # fmt: skip
+_LISTS = ("changed_pages", "appeared", "vanished", "deferred", "silent_seeds", "bounded")
+
+
+def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
+    """Return one report of all shards."""
+    first, duplicates = reports[0], [each.duplicates for each in reports]
+    found: dict[str, Any] = {name: sum(getattr(it, name) for it in reports) for name in _COUNTS}
+    found |= {name: [it for each in reports for it in getattr(each, name)] for name in _LISTS}
+    compared: dict[str, Any] = {
+        name: sum(getattr(each, name) for each in duplicates)
+        for name in ("pages", "groups", "duplicates", "unseen", "waiting")
+    }
+    needed = [each.requisites for each in reports if each.requisites is not None]
+    forgone = [each.forgone for each in reports if each.forgone is not None]
+    held_back = _added([each.held_back for each in reports])
+    # Pages of the other shards.
+    held_back.pop("shard", None)
+    return replace(
+        first,
+        **found,
+        run=max(each.run for each in reports),
+        resumed=any(each.resumed for each in reports),
+        ending=next((it.ending for it in reports if it.ending != "nothing due"), first.ending),
+        seconds=max(each.seconds for each in reports),
+        reasons=_added([each.reasons for each in reports]),
+        moved_seeds=list(dict.fromkeys(it for each in reports for it in each.moved_seeds)),
+        held_back=held_back,
+        duplicates=replace(first.duplicates, **compared),
+        requisites=_added(needed) if needed else None,
+        forgone=round(sum(forgone), 1) if forgone else None,
+    )
+
+
+def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return dict(sum(map(Counter, counts), Counter[str]()).most_common())
 
 
 async def make_report(

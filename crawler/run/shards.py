@@ -60,7 +60,7 @@ class Away(Exception):
     """The coordinator did not answer."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Running:
     """The parts of a crawl or daemon that its ``shard`` works with from the pool's first turn on.
 

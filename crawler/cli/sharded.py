@@ -1,0 +1,161 @@
+"""A crawl or a daemon on a sharded store: ``--shards N``, or ``--db FOLDER`` of one."""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+from gc import freeze, set_threshold
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.live import Live as LiveDisplay
+from rich.table import Table
+
+from freshet.config.settings import Settings
+from freshet.crawler import terminal
+from freshet.crawler.cli.progress import watching
+from freshet.crawler.run.crawl import CrawlOrder, Live
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, summed
+from freshet.crawler.run.wiring import Observer
+from freshet.crawler.service.logs import LogFormat
+from freshet.crawler.terminal import amount, counted, err, fail, say, span
+from freshet.storage.database import SHARDS_FILE, held, store_errors
+from freshet.storage.shards import Shards, is_sharded
+
+if TYPE_CHECKING:
+    from freshet.crawler.run.actors import ShardState
+
+#: Of more shards only the sums are shown.
+_ROWS = 24
+_LOGGED_S = 60.0
+
+
+def run_sharded(
+    db: Path,
+    settings: Settings,
+    order: CrawlOrder | DaemonOrder,
+    *,
+    shards: int | None,
+    address: str | None,
+    quiet: bool,
+    verbose: bool,
+) -> CrawlReport:
+    """Run the order on all shards, and return the sum of their reports."""
+    if settings.politeness.key == "ip":
+        fail("politeness.key = ip: hosts of one address may be in several shards; "
+             "with --shards it must be host or domain", 2)  # fmt: skip
+    if find_spec("ray") is None:
+        fail("--shards needs Ray: `pip install 'freshet[ray]'` brings it")
+    with terminal.told_in_one_line(), err.status("starting Ray") as status:
+        made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
+        made.write()
+        from freshet.crawler.run.actors import Cluster, Job, connected  # noqa: PLC0415 - slow, and an extra
+
+        as_json = settings.operation.log_format
+        if as_json == "auto":
+            as_json = "console" if err.is_terminal else "json"
+        job = Job(
+            shards=made, settings=settings, order=order,
+            watching=partial(_in_actor, verbose=verbose, log_format=as_json),
+        )  # fmt: skip
+        per_day = order.budget if isinstance(order, DaemonOrder) else 1.0
+        with store_errors(db), closing(held(db / SHARDS_FILE, "daemon")), connected(address):
+            status.stop()
+            cluster = Cluster(job, per_day)
+            with _shown(quiet=quiet, as_json=as_json == "json") as show:
+                reports = terminal.run(cluster.run(show))
+    if not reports:
+        fail("stopped before any shard began")
+    return summed(reports)
+
+
+@contextmanager
+def _in_actor(*, verbose: bool, log_format: LogFormat) -> Iterator[Callable[[Live], Observer]]:
+    """Yield what observes the run of a shard, inside its actor."""
+    from freshet.crawler.cli import return_freed_memory  # noqa: PLC0415 - for actors only
+
+    return_freed_memory()
+    freeze()
+    set_threshold(25_000, 20, 20)
+    with watching(quiet=True, verbose=verbose, log_format=log_format) as watch:
+        yield watch
+
+
+@contextmanager
+def _shown(*, quiet: bool, as_json: bool) -> Iterator[Callable[[Mapping[int, "ShardState"]], None]]:
+    """Yield a function that shows the states of all shards, and their log lines."""
+    began = logged_at = time.monotonic()
+    down = dict[int, str]()
+
+    def told(states: Mapping[int, "ShardState"]) -> None:
+        nonlocal logged_at
+        for shard, state in states.items():
+            for line in state.lines:
+                sys.stderr.write(_line(shard, line, as_json=as_json) + "\n")
+            if state.why != down.get(shard, "") and state.why:
+                say("down:", "yellow", f"shard {shard}: {state.why}; the others go on")
+            elif not state.why and down.get(shard):
+                say("up:", "green", f"shard {shard}")
+            down[shard] = state.why
+        if not err.is_terminal and not quiet and time.monotonic() >= logged_at + _LOGGED_S:
+            logged_at = time.monotonic()
+            sys.stderr.write(f"{_words(states)}\n")
+
+    if quiet or not err.is_terminal:
+        yield told
+        return
+    with LiveDisplay(console=err, refresh_per_second=4, transient=True) as display:
+
+        def show(states: Mapping[int, "ShardState"]) -> None:
+            told(states)
+            display.update(_table(states, time.monotonic() - began))
+
+        yield show
+
+
+def _line(shard: int, line: str, *, as_json: bool) -> str:
+    try:
+        found = json.loads(line) if as_json else None
+    except ValueError:
+        found = None
+    if isinstance(found, dict):
+        return json.dumps(found | {"shard": shard})
+    return f"shard {shard}: {line}"
+
+
+def _words(states: Mapping[int, "ShardState"]) -> str:
+    kinds = sum((Counter(state.kinds) for state in states.values()), Counter[str]())
+    fetches = sum(state.fetches for state in states.values())
+    parts = [
+        f"{number:,} {kind}"
+        for kind in ("changed", "new", "gone", "failed")
+        if (number := kinds[kind])
+    ]
+    up = sum(not state.why for state in states.values())
+    return "  ".join([f"{up} of {len(states)} shards  {counted(fetches, 'request')}", *parts])
+
+
+def _table(states: Mapping[int, "ShardState"], seconds: float) -> Table:
+    """Return the sums, and below them a row for each shard."""
+    table = Table(
+        box=None,
+        padding=(0, 2, 0, 0),
+        title=f"{_words(states)}  {span(seconds)}",
+        title_justify="left",
+    )
+    for name in ("shard", "requests", "pages", "a day", "price"):
+        table.add_column(name, justify="right")
+    table.add_column("next", no_wrap=True, overflow="ellipsis", max_width=60)
+    for shard, state in list(states.items())[:_ROWS]:
+        begins = "" if state.lease else "starting"
+        table.add_row(
+            str(shard), f"{state.fetches:,}", f"{state.pages:,}",
+            "" if state.share is None else amount(state.share),
+            "" if state.price is None else f"{state.price:.3g}",
+            state.why or begins or state.next_url or ("waits for the others" if state.idle else ""),
+        )  # fmt: skip
+    return table

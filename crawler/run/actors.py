@@ -1,0 +1,479 @@
+"""Shards as Ray's actors: Ray places, starts and watches them; what lasts is in their stores.
+
+Each shard is a crawl or a daemon in an actor, whose event loop is its own. Shards tell one another
+of pages directly, and report to the coordinator, an actor of its own. An actor that is killed is
+started again by Ray, and goes on with its store; whoever wrote that before has lost its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from freshet import __version__
+from freshet.config import ConfigError
+from freshet.config.settings import Settings
+from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.run.shards import Away, Coordinator, Shard
+from freshet.crawler.run.wiring import Observer
+from freshet.crawler.tally import CrawlError
+from freshet.scheduler import PolicyError
+from freshet.storage.database import StoreError
+from freshet.storage.shards import Shards, is_sharded
+
+T = TypeVar("T")
+
+#: Seconds after which another actor counts as away.
+_ANSWERS_S: Final = 20.0
+#: Seconds until a shard that failed is tried again.
+_AGAIN_S: Final = 10.0
+#: Seconds between two states of a shard.
+_POLL_S: Final = 0.5
+#: Seconds without an answer of any shard, after which Ray is gone.
+_LOST_S: Final = 60.0
+#: Ray's store of objects, of which there are only messages.
+_STORE_BYTES: Final = 80 * 1024 * 1024
+_COORDINATOR: Final = "coordinator"
+_GONE: Final = "its process or its machine is gone"
+_WRONG: Final = (StoreError, CrawlError, PolicyError, ConfigError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What all shards are to do: a crawl's or a daemon's ``order``, whose store is the folder.
+
+    ``watching`` yields, inside an actor, what observes a run.
+    """
+
+    shards: Shards
+    settings: Settings
+    order: CrawlOrder | DaemonOrder
+    watching: Callable[[], AbstractContextManager[Callable[[Live], Observer]]]
+
+    @property
+    def namespace(self) -> str:
+        """The name under which Ray keeps the actors apart from those of other stores."""
+        return f"freshet {os.path.realpath(self.shards.folder)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardState:
+    """A shard at one moment; ``why`` is the reason if it is down.
+
+    ``fetches`` are requests, ``kinds`` counts results, ``share`` and ``price`` are those of the
+    coordinator, ``lines`` are log lines since the last state.
+    """
+
+    why: str = ""
+    lease: int = 0
+    fetches: int = 0
+    pages: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    share: float | None = None
+    price: float | None = None
+    next_url: str | None = None
+    next_at: float = 0.0
+    told: int = 0
+    idle: bool = False
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A shard's store on a machine: its lease, and its last run and whether that is unfinished."""
+
+    epoch: int
+    run_id: int
+    is_unfinished: bool
+
+
+# -- inside the actors -----------------------------------------------------------
+
+
+class _Coordinator:
+    """The coordinator in an actor."""
+
+    def __init__(self, per_day: float, shards: int) -> None:
+        self._coordinator = Coordinator(per_day, shards, time.monotonic())
+
+    async def report(
+        self, shard: int, message: bytes, share: float | None
+    ) -> tuple[float, float] | None:
+        """Take a shard's demand and share; return the price and the new share."""
+        return self._coordinator.report(shard, message, share, time.monotonic())
+
+    async def change(self, per_day: float) -> None:
+        """Change the budget."""
+        self._coordinator.per_day = per_day
+
+
+class _Shard:
+    """A shard in an actor. Errors that are told to users are returned: others cannot be pickled."""
+
+    def __init__(self, job: Job, number: int, held: _Held | None) -> None:
+        self._job, self._number, self._held = job, number, held
+        groups = job.settings.politeness.groups
+        self._shard = Shard(job.shards, number, groups)
+        self._live: Live | None = None
+        self._told = 0
+        sys.stderr = self._lines = _Lines()
+        self._peers: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"shard {self._number}"
+
+    async def run(self) -> CrawlReport | str:
+        """Crawl or keep until the end; return the report, or in one line why it failed."""
+        job, path = self._job, self._job.shards.path(self._number)
+        talking = [
+            asyncio.create_task(self._shard.tell(self._send)),
+            asyncio.create_task(self._shard.agree(self._report)),
+        ]
+        try:
+            if not is_sharded(job.shards.folder):
+                job.shards.write()
+            with job.watching() as watch:
+                order = replace(job.order, db=path)
+                seen = partial(self._watch, watch)
+                if isinstance(order, DaemonOrder):
+                    return await keep(
+                        job.settings, order, watch=seen, embedded=True, shard=self._shard
+                    )
+                order = replace(order, resume=self._resumes(order))
+                return await crawl(
+                    job.settings, order, watch=seen, embedded=True, shard=self._shard
+                )
+        except _WRONG as error:
+            return str(error)
+        finally:
+            self._shard.running = None
+            for task in talking:
+                task.cancel()
+
+    def _resumes(self, order: CrawlOrder) -> bool | None:
+        """Return whether to go on with the last run, which may be this crawl's, begun before."""
+        now, before = _held(self._job.shards.path(self._number)), self._held or _Held(0, 0, False)
+        if now is None or now.epoch == before.epoch:
+            return order.resume
+        # An actor before this one was killed.
+        goes_on = before.is_unfinished and order.resume is not False
+        return True if goes_on or now.run_id > before.run_id else order.resume
+
+    def _watch(self, watch: Callable[[Live], Observer], live: Live) -> Observer:
+        self._live = live
+        return watch(live)
+
+    async def _send(self, to: int, message: bytes) -> bool:
+        with suppress(RayError, ValueError, TimeoutError):
+            async with asyncio.timeout(_ANSWERS_S):
+                return bool(await self._peer(_name(to)).take.remote(message))
+        return False
+
+    def _peer(self, name: str) -> Any:
+        """Return another actor; raises ValueError if there is none of the name."""
+        if name not in self._peers:
+            self._peers[name] = ray.get_actor(name, self._job.namespace)
+        return self._peers[name]
+
+    async def _report(self, message: bytes, share: float | None) -> tuple[float, float] | None:
+        try:
+            async with asyncio.timeout(_ANSWERS_S):
+                report = self._peer(_COORDINATOR).report.remote(self._number, message, share)
+                answer = await report
+        except (RayError, ValueError, TimeoutError) as error:
+            raise Away from error
+        return None if answer is None else (answer[0], answer[1])
+
+    async def take(self, message: bytes) -> bool:
+        """Admit pages that another shard has found; return whether they are committed."""
+        self._told += 1
+        return await self._shard.take(message)
+
+    async def state(self) -> ShardState:
+        """Return how it stands."""
+        lines = self._lines.take()
+        live, running = self._live, self._shard.running
+        if live is None or running is None:
+            return ShardState(lines=lines)
+        now = running.clock.now()
+        snapshot = live.snapshot(now) if live.snapshot is not None else None
+        return ShardState(
+            lease=running.database.lease or 0,
+            fetches=running.pool.pacer.spent,
+            pages=live.tally.pages,
+            kinds=dict(live.tally.kinds),
+            share=self._shard.share,
+            price=self._shard.price,
+            next_url=None if snapshot is None else snapshot.next_url,
+            next_at=0.0 if snapshot is None else snapshot.next_at,
+            told=self._told,
+            idle=snapshot is None and await self._shard.idle(),
+            lines=lines,
+        )
+
+    async def read(self, work: Callable[[Path], Awaitable[T]]) -> T | StoreError:
+        """Return what some work reads of the store, which may lie on another machine."""
+        return await work(self._job.shards.path(self._number))
+
+    async def end(self) -> None:
+        """End when nothing is due."""
+        self._shard.end()
+
+    async def stop(self, *, at_once: bool) -> None:
+        """Take no new work, and with ``at_once`` cancel what is under way."""
+        if self._live is not None:
+            self._live.pool.stop(at_once=at_once)
+
+
+class _Lines(StringIO):
+    """Standard error of an actor: its lines wait for the program that started it."""
+
+    def take(self) -> list[str]:
+        """Return all whole lines, and forget them."""
+        text, last, rest = self.getvalue().rpartition("\n")
+        self.seek(0)
+        self.truncate()
+        self.write(rest)
+        # Ray names the actor to readers of its own logs.
+        return [it for it in (text + last).splitlines() if not it.startswith(":actor_name:")]
+
+
+def _name(shard: int) -> str:
+    return f"shard {shard}"
+
+
+def _held(path: Path) -> _Held | None:
+    """Return what a machine has of a shard, None without its store."""
+    if not path.exists():
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            epoch = db.execute("SELECT epoch FROM lease").fetchone() or (0,)
+            sql = "SELECT id, ended_at IS NULL FROM crawl_run ORDER BY id DESC LIMIT 1"
+            run = db.execute(sql).fetchone() or (0, 0)
+    except sqlite3.Error:
+        # Of an older schema, or not a store: who opens it says so.
+        return _Held(0, 0, is_unfinished=False)
+    return _Held(epoch[0], run[0], bool(run[1]))
+
+
+def _holdings(shards: Shards) -> tuple[str, Shards | None, dict[int, _Held]]:
+    """Return of a machine its Freshet, its ``shards.toml`` and its shards."""
+    own = Shards.read(shards.folder) if is_sharded(shards.folder) else None
+    found = {shard: _held(path) for shard, path in enumerate(shards.paths())}
+    return __version__, own, {shard: it for shard, it in found.items() if it is not None}
+
+
+# -- the program that starts them ------------------------------------------------
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[None]:
+    """Start Ray on this machine, or join the cluster at an address.
+
+    Raises:
+        CrawlError: Ray cannot be started, or reached.
+    """
+    # It would report its use to its makers; it tells of each killed process on standard output, and
+    # by itself it listens on all addresses of the machine.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - version pinned
+    ray._private.ray_constants.ENABLE_RAY_CLUSTER = address is not None  # noqa: SLF001 - likewise
+    with TemporaryDirectory(prefix="freshet-", ignore_cleanup_errors=True) as folder:
+        local = {
+            "num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES,
+            "_node_ip_address": "127.0.0.1", "_temp_dir": folder,
+        }  # fmt: skip
+        chosen = local if address is None else {"address": address}
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **chosen)
+        except (RayError, OSError, RuntimeError, ValueError) as error:
+            where = "Ray cannot be started here" if address is None else f"--ray {address}"
+            raise CrawlError(f"{where}: {str(error).strip().splitlines()[0]}") from error
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+class Cluster:
+    """The actors of a job, as the program that started them sees them.
+
+    Attributes:
+        states: the last state of each shard.
+    """
+
+    def __init__(self, job: Job, per_day: float) -> None:
+        self._job, self._count = job, job.shards.count
+        # Beside the pages of others no shard needs a processor of its own in Ray's books.
+        self._options = {"namespace": job.namespace, "max_restarts": -1, "num_cpus": 0}
+        made = ray.remote(_Coordinator).options(name=_COORDINATOR, **self._options)
+        self._coordinator = made.remote(per_day, self._count)
+        self._actors: dict[int, Any] = {}
+        self._runs: dict[int, asyncio.Task[CrawlReport | str]] = {}
+        self._again_at = dict.fromkeys(range(self._count), 0.0)
+        self._stops = 0
+        self._answered_at = time.monotonic()
+        self._last: object = None
+        self.states = dict.fromkeys(range(self._count), ShardState())
+
+    def stop(self) -> None:
+        """Let all shards end what is under way, and at the second call cancel it."""
+        self._stops += 1
+
+    async def run(self, show: Callable[[Mapping[int, ShardState]], None]) -> list[CrawlReport]:
+        """Run all shards to their end, and return their reports; ``show`` is told of each state.
+
+        A shard of a daemon that fails is tried again every ten seconds; one of a crawl ends it.
+
+        Raises:
+            CrawlError: no shard could begin, a shard of a crawl failed, or Ray is gone.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        reports: dict[int, CrawlReport] = {}
+        failed = ""
+        lasting = isinstance(self._job.order, DaemonOrder)
+        while self._runs or (self._again_at and not self._stops):
+            await self._begin()
+            await asyncio.wait(self._runs.values() or [asyncio.create_task(asyncio.sleep(_POLL_S))],
+                               timeout=_POLL_S)  # fmt: skip
+            await self._poll()
+            for shard in [one for one, run in self._runs.items() if run.done()]:
+                outcome = await self._runs.pop(shard)
+                if isinstance(outcome, CrawlReport):
+                    reports[shard] = outcome
+                    continue
+                self._again_at[shard] = time.monotonic() + _AGAIN_S
+                self.states[shard] = replace(self.states[shard], why=outcome)
+                is_first = not self._began
+                if not lasting or (is_first and not self._runs and not reports):
+                    failed = failed or f"shard {shard}: {outcome}"
+                    self._stops += 1
+            show(self.states)
+            await self._end()
+        if failed:
+            raise CrawlError(failed)
+        return [reports[shard] for shard in sorted(reports)]
+
+    @property
+    def _began(self) -> bool:
+        return any(state.lease for state in self.states.values())
+
+    async def _begin(self) -> None:
+        """Begin the shards that wait for it, each where its store lies."""
+        now = time.monotonic()
+        due = [shard for shard, at in self._again_at.items() if at <= now]
+        if not due or self._stops:
+            return
+        for shard, (node, held) in (await self._places(due)).items():
+            del self._again_at[shard]
+            if shard not in self._actors or self.states[shard].why == _GONE:
+                where = NodeAffinitySchedulingStrategy(node, soft=False)
+                made = ray.remote(_Shard).options(
+                    name=_name(shard), scheduling_strategy=where, **self._options
+                )
+                self._actors[shard] = made.remote(self._job, shard, held)
+            run = self._actors[shard].run.options(max_task_retries=-1)
+            self._runs[shard] = asyncio.create_task(_outcome(run.remote()))
+
+    async def _places(self, shards: Sequence[int]) -> dict[int, tuple[str, _Held | None]]:
+        """Return by shard the machine that has it, or else should, and what that has of it."""
+        nodes = [node["NodeID"] for node in await asyncio.to_thread(ray.nodes) if node["Alive"]]
+        if len(nodes) == 1:
+            found = {nodes[0]: _holdings(self._job.shards)}
+        else:
+            ask = ray.remote(_holdings).options(num_cpus=0)
+            asked = [
+                ask.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
+                .remote(self._job.shards) for node in nodes
+            ]  # fmt: skip
+            found = dict(zip(nodes, await asyncio.gather(*asked), strict=True))
+        for node, (version, own, _) in found.items():
+            if version != __version__:
+                raise CrawlError(
+                    f"machine {node[:8]} has Freshet {version}, this one {__version__}"
+                )
+            if own is not None and (own.count, own.epoch) != (
+                self._job.shards.count, self._job.shards.epoch,
+            ):  # fmt: skip
+                raise CrawlError(f"machine {node[:8]} has another shards.toml than this one")
+        load = {node: len(held) for node, (_, _, held) in found.items()}
+        places: dict[int, tuple[str, _Held | None]] = {}
+        for shard in shards:
+            # Of copies the one that was taken last is the true one.
+            having = [(held[shard].epoch, -load[node], node) for node, (_, _, held) in found.items()
+                      if shard in held]  # fmt: skip
+            node = max(having)[2] if having else min(nodes, key=lambda it: (load[it], it))
+            load[node] += not having
+            places[shard] = node, found[node][2].get(shard)
+        return places
+
+    async def _poll(self) -> None:
+        """Ask all shards how they stand."""
+        now = time.monotonic()
+        found = await asyncio.gather(*(self._state(shard) for shard in self._runs))
+        for shard, state in zip(self._runs, found, strict=True):
+            self.states[shard] = state
+        if any(not state.why for state in found) or not found:
+            self._answered_at = now
+        if now - self._answered_at > _LOST_S:
+            raise CrawlError("Ray has ended; the same command continues")
+
+    async def _state(self, shard: int) -> ShardState:
+        try:
+            async with asyncio.timeout(_ANSWERS_S):
+                if self._stops:
+                    await self._actors[shard].stop.remote(at_once=self._stops > 1)
+                state: ShardState = await self._actors[shard].state.remote()
+        except TimeoutError:
+            # A process takes its time to begin.
+            why = "it does not answer" if self.states[shard].lease else ""
+            return replace(self.states[shard], why=why, lines=())
+        except RayError:
+            return replace(self.states[shard], why=_GONE, lines=())
+        return state
+
+    async def _end(self) -> None:
+        """End a crawl when all shards are idle, and no message was between two of them."""
+        order, states = self._job.order, self.states.values()
+        most = self._job.settings.crawl.max_pages
+        if isinstance(order, DaemonOrder):
+            return
+        if most and sum(state.pages for state in states) >= most:
+            self._stops = max(self._stops, 1)
+        # Twice the same: whoever was asked first has got nothing from those asked later.
+        last = [(state.lease, state.told, state.fetches) for state in states]
+        if all(state.idle and not state.why for state in states) and last == self._last:
+            for actor in self._actors.values():
+                with suppress(RayError):
+                    await actor.end.remote()
+        self._last = last
+
+
+async def _outcome(run: Awaitable[CrawlReport | str]) -> CrawlReport | str:
+    try:
+        return await run
+    except RayTaskError:
+        raise
+    except RayError:
+        return _GONE
