@@ -190,7 +190,7 @@ class Database:
 
     def answer(self, words: str) -> None:
         """Leave words for whoever asks for the store's owner; the last ones are forgotten."""
-        _sign(self.lock, self.owner, f"{time.time():.3f} {words}")
+        answer(self.lock, self.owner, words)
 
     async def close(self) -> None:
         """Close both connections and release the lock, however often the caller is cancelled."""
@@ -386,6 +386,11 @@ def held(path: Path, owner: str) -> IO[bytes]:
         raise StoreError(f"{path}: {whose} (process {number or 'unknown'}) is writing it")
     _sign(lock, owner)
     return lock
+
+
+def answer(lock: IO[bytes], owner: str, words: str) -> None:
+    """Leave words in a lock for whoever asks for its owner; the last ones are forgotten."""
+    _sign(lock, owner, f"{time.time():.3f} {words}")
 
 
 def _sign(lock: IO[bytes], owner: str, answer: str = "") -> None:

@@ -17,7 +17,7 @@ from freshet.crawler.cli.status import print_standing
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
-from freshet.storage.database import owner_of
+from freshet.storage.database import SHARDS_FILE, owner_of
 from freshet.storage.shards import is_sharded
 
 
@@ -133,8 +133,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         from freshet.crawler.cli.sharded import run_sharded  # noqa: PLC0415 - few need it
 
         report = run_sharded(
-            db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose
-        )
+            db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose,
+            reread=reread,
+        )  # fmt: skip
     else:
         style = settings.operation.log_format
         with watching(quiet=json, verbose=verbose, log_format=style) as watch:
@@ -200,6 +201,8 @@ def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     It follows all of the changes, or says why it cannot and goes on as before. Options of its
     command line stay. It does so when the requests under way have ended; this waits for that.
     """
+    if is_sharded(db):
+        db /= SHARDS_FILE
     owner = owner_of(db)
     if owner is None or owner.name != "daemon":
         inside = " by itself: a program runs one inside" if owner is not None else ""

@@ -1,6 +1,7 @@
 """A crawl or a daemon on a sharded store: ``--shards N``, or ``--db FOLDER`` of one."""
 
 import json
+import logging
 import sys
 import time
 from collections import Counter
@@ -10,7 +11,7 @@ from functools import partial
 from gc import freeze, set_threshold
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rich.live import Live as LiveDisplay
 from rich.table import Table
@@ -19,15 +20,18 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.run.crawl import CrawlOrder, Live
-from freshet.crawler.run.orders import CrawlReport, DaemonOrder, summed
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
+from freshet.crawler.run.upkeep import handling_reload_signals
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat
+from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
-from freshet.storage.database import SHARDS_FILE, held, store_errors
+from freshet.scheduler import PolicyError
+from freshet.storage.database import SHARDS_FILE, answer, held, store_errors
 from freshet.storage.shards import Shards, is_sharded
 
 if TYPE_CHECKING:
-    from freshet.crawler.run.actors import ShardState
+    from freshet.crawler.run.actors import Cluster, ShardState
 
 #: Of more shards only the sums are shown.
 _ROWS = 24
@@ -43,8 +47,12 @@ def run_sharded(
     address: str | None,
     quiet: bool,
     verbose: bool,
+    reread: Reread | None = None,
 ) -> CrawlReport:
-    """Run the order on all shards, and return the sum of their reports."""
+    """Run the order on all shards, and return the sum of their reports.
+
+    At SIGHUP it is ``reread``.
+    """
     if settings.politeness.key == "ip":
         fail("politeness.key = ip: hosts of one address may be in several shards; "
              "with --shards it must be host or domain", 2)  # fmt: skip
@@ -63,14 +71,45 @@ def run_sharded(
             watching=partial(_in_actor, verbose=verbose, log_format=as_json),
         )  # fmt: skip
         per_day = order.budget if isinstance(order, DaemonOrder) else 1.0
-        with store_errors(db), closing(held(db / SHARDS_FILE, "daemon")), connected(address):
+        with (
+            store_errors(db),
+            closing(held(db / SHARDS_FILE, _owner(order))) as lock,
+            connected(address),
+        ):
             status.stop()
             cluster = Cluster(job, per_day)
             with _shown(quiet=quiet, as_json=as_json == "json") as show:
-                reports = terminal.run(cluster.run(show))
+                reports = terminal.run(_run(cluster, show, lock, reread))
     if not reports:
         fail("stopped before any shard began")
     return summed(reports)
+
+
+def _owner(order: CrawlOrder | DaemonOrder) -> str:
+    return "daemon" if isinstance(order, DaemonOrder) else "freshet"
+
+
+async def _run(
+    cluster: "Cluster",
+    show: Callable[[Mapping[int, "ShardState"]], None],
+    lock: IO[bytes],
+    reread: Reread | None,
+) -> list[CrawlReport]:
+    def reload() -> None:
+        if reread is None:
+            return
+        try:
+            cluster.reload(reread)
+        except (CrawlError, PolicyError) as error:
+            say("not reloaded:", "yellow", f"{error}; the shards go on with their old settings")
+            answer(lock, "daemon", f"refused: {error}")
+        else:
+            say("reloaded:", "green", "each shard follows when its requests under way have ended")
+            answer(lock, "daemon", f"reloaded: {len(cluster.states)} shards")
+
+    with handling_reload_signals() as at_reload_signals:
+        at_reload_signals(reload)
+        return await cluster.run(show)
 
 
 @contextmanager
@@ -81,6 +120,8 @@ def _in_actor(*, verbose: bool, log_format: LogFormat) -> Iterator[Callable[[Liv
     return_freed_memory()
     freeze()
     set_threshold(25_000, 20, 20)
+    # Ray adds a field to each record.
+    logging.setLogRecordFactory(logging.LogRecord)
     with watching(quiet=True, verbose=verbose, log_format=log_format) as watch:
         yield watch
 
@@ -141,15 +182,11 @@ def _words(states: Mapping[int, "ShardState"]) -> str:
 
 def _table(states: Mapping[int, "ShardState"], seconds: float) -> Table:
     """Return the sums, and below them a row for each shard."""
-    table = Table(
-        box=None,
-        padding=(0, 2, 0, 0),
-        title=f"{_words(states)}  {span(seconds)}",
-        title_justify="left",
-    )
+    title = f"{_words(states)}  {span(seconds)}"
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left", expand=True)
     for name in ("shard", "requests", "pages", "a day", "price"):
-        table.add_column(name, justify="right")
-    table.add_column("next", no_wrap=True, overflow="ellipsis", max_width=60)
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    table.add_column("next", no_wrap=True, overflow="ellipsis", ratio=1)
     for shard, state in list(states.items())[:_ROWS]:
         begins = "" if state.lease else "starting"
         table.add_row(

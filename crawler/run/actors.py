@@ -32,11 +32,12 @@ from freshet.config import ConfigError
 from freshet.config.settings import Settings
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread
 from freshet.crawler.run.shards import Away, Coordinator, Shard
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.tally import CrawlError
 from freshet.scheduler import PolicyError
+from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.storage.database import StoreError
 from freshet.storage.shards import Shards, is_sharded
 
@@ -79,12 +80,13 @@ class Job:
 class ShardState:
     """A shard at one moment; ``why`` is the reason if it is down.
 
-    ``fetches`` are requests, ``kinds`` counts results, ``share`` and ``price`` are those of the
-    coordinator, ``lines`` are log lines since the last state.
+    ``order`` counts reloads, ``fetches`` are requests, ``kinds`` counts results, ``share`` and
+    ``price`` are those of the coordinator, ``lines`` are log lines since the last state.
     """
 
     why: str = ""
     lease: int = 0
+    order: int = 0
     fetches: int = 0
     pages: int = 0
     kinds: Mapping[str, int] = field(default_factory=dict)
@@ -134,7 +136,7 @@ class _Shard:
         groups = job.settings.politeness.groups
         self._shard = Shard(job.shards, number, groups)
         self._live: Live | None = None
-        self._told = 0
+        self._told = self._order = 0
         sys.stderr = self._lines = _Lines()
         self._peers: dict[str, Any] = {}
 
@@ -218,6 +220,7 @@ class _Shard:
         snapshot = live.snapshot(now) if live.snapshot is not None else None
         return ShardState(
             lease=running.database.lease or 0,
+            order=self._order,
             fetches=running.pool.pacer.spent,
             pages=live.tally.pages,
             kinds=dict(live.tally.kinds),
@@ -233,6 +236,14 @@ class _Shard:
     async def read(self, work: Callable[[Path], Awaitable[T]]) -> T | StoreError:
         """Return what some work reads of the store, which may lie on another machine."""
         return await work(self._job.shards.path(self._number))
+
+    async def reload(self, order: DaemonOrder, number: int) -> None:
+        """Follow another order, the ``number``-th one."""
+        running = self._shard.running
+        if running is not None and running.reload is not None:
+            self._order = number
+            mine = replace(order, db=self._job.shards.path(self._number))
+            running.reload(lambda: mine)
 
     async def end(self) -> None:
         """End when nothing is due."""
@@ -327,11 +338,11 @@ class Cluster:
         # Beside the pages of others no shard needs a processor of its own in Ray's books.
         self._options = {"namespace": job.namespace, "max_restarts": -1, "num_cpus": 0}
         made = ray.remote(_Coordinator).options(name=_COORDINATOR, **self._options)
-        self._coordinator = made.remote(per_day, self._count)
+        self._coordinator: Any = made.remote(per_day, self._count)
         self._actors: dict[int, Any] = {}
         self._runs: dict[int, asyncio.Task[CrawlReport | str]] = {}
         self._again_at = dict.fromkeys(range(self._count), 0.0)
-        self._stops = 0
+        self._stops = self._orders = 0
         self._answered_at = time.monotonic()
         self._last: object = None
         self.states = dict.fromkeys(range(self._count), ShardState())
@@ -339,6 +350,19 @@ class Cluster:
     def stop(self) -> None:
         """Let all shards end what is under way, and at the second call cancel it."""
         self._stops += 1
+
+    def reload(self, reread: Reread) -> None:
+        """Let all shards follow the order as it is now, also those that Ray starts again.
+
+        Raises:
+            CrawlError: the order is not valid; all go on with the last one.
+            PolicyError: its policy is not known, or an option of it.
+        """
+        order = reread()
+        ranker_of(order.policy, order.budget)
+        self._job = replace(self._job, order=order)
+        self._orders += 1
+        self._coordinator.change.remote(order.budget)
 
     async def run(self, show: Callable[[Mapping[int, ShardState]], None]) -> list[CrawlReport]:
         """Run all shards to their end, and return their reports; ``show`` is told of each state.
@@ -445,6 +469,8 @@ class Cluster:
                 if self._stops:
                     await self._actors[shard].stop.remote(at_once=self._stops > 1)
                 state: ShardState = await self._actors[shard].state.remote()
+                if state.lease and state.order != self._orders:
+                    await self._actors[shard].reload.remote(self._job.order, self._orders)
         except TimeoutError:
             # A process takes its time to begin.
             why = "it does not answer" if self.states[shard].lease else ""

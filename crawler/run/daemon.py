@@ -383,7 +383,7 @@ class _Daemon:
             running = Running(
                 shard=self._shard, pool=pool, admission=self._assembly.admission,
                 database=self._context.database, clock=self._clock,
-                pacer=self._pacer, state=self.state,
+                pacer=self._pacer, state=self.state, reload=self.reload,
             )  # fmt: skip
             self._assembly.listeners.append(running.acknowledged)
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)

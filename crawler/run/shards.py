@@ -28,6 +28,7 @@ from freshet.crawler.network import shard_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.push.hints import Inbox
+from freshet.crawler.run.orders import Reread
 from freshet.crawler.run.state import DaemonState
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
@@ -74,6 +75,7 @@ class Running:
     clock: Clock
     pacer: Pacer | None = None
     state: DaemonState | None = None
+    reload: Callable[[Reread], None] | None = None
     inbox: Inbox = field(init=False)
     #: Set by each commit: there may be pages to tell.
     committed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
