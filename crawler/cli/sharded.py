@@ -189,10 +189,12 @@ def _table(states: Mapping[int, "ShardState"], seconds: float) -> Table:
     table.add_column("next", no_wrap=True, overflow="ellipsis", ratio=1)
     for shard, state in list(states.items())[:_ROWS]:
         begins = "" if state.lease else "starting"
-        table.add_row(
+        waits = "waits for the others" if state.idle else ""
+        cells = [
             str(shard), f"{state.fetches:,}", f"{state.pages:,}",
             "" if state.share is None else amount(state.share),
             "" if state.price is None else f"{state.price:.3g}",
-            state.why or begins or state.next_url or ("waits for the others" if state.idle else ""),
-        )  # fmt: skip
+            state.why or begins or state.next_url or waits,
+        ]  # fmt: skip
+        table.add_row(*cells)
     return table

@@ -60,7 +60,7 @@ _WRONG: Final = (StoreError, CrawlError, PolicyError, ConfigError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What all shards are to do: a crawl's or a daemon's ``order``, whose store is the folder.
+    """The work of all shards: a crawl's or a daemon's ``order``, whose store is the folder.
 
     ``watching`` yields, inside an actor, what observes a run.
     """
