@@ -45,6 +45,9 @@ _TOLD_S: Final = 1.0
 _ANEW_S: Final = 30.0
 #: Seconds until a report that had no answer is made again.
 _SOON_S: Final = 2.0
+#: Seconds' worth of the budget that is granted later, and within which it is.
+_LEFT_S: Final = 30.0
+_GRANTED_S: Final = 120.0
 #: Seconds between two reports of a shard.
 REPORTED_S: Final = 60.0
 #: Seconds after which the coordinator counts as away, and for which its price still holds.
@@ -274,9 +277,11 @@ async def own(database: Database, shard: Shard | None) -> None:
 class Coordinator:
     """Divides a budget, in requests a day, among shards, each of which reports once a minute.
 
-    *Invariant.* The shares that were granted never sum to more than the budget, but for
-    :data:`NOTHING` a shard. Consequence: a shard that is to have more waits until another has
-    reported and knows that it has less.
+    A shard that is to have more waits until another has reported and knows that it has less; what
+    is left of the budget meanwhile is granted within two minutes.
+
+    *Invariant.* In any span of time the shares that were granted sum to no more than the budget and
+    half a minute's worth of it, but for :data:`NOTHING` a shard.
 
     It has nothing to lose: after a restart it knows what the shards report next, and grants nothing
     until all have, or a minute has passed. A shard that is silent for two minutes counts as down,
@@ -288,6 +293,7 @@ class Coordinator:
         self._shards, self._began_at = shards, now
         self._curves: dict[int, DemandCurve] = {}
         self._granted: dict[int, tuple[float, float]] = {}
+        self._left, self._left_at = 0.0, inf
 
     def report(
         self, shard: int, message: bytes, share: float | None, now: float
@@ -297,6 +303,9 @@ class Coordinator:
         None: the other shards have not reported yet. Raises ValueError for what is no demand curve.
         """
         self._curves[shard] = DemandCurve.read(message)
+        flowed = max(0.0, now - self._left_at) / _DAY_S
+        left = self._left + flowed * (self.per_day - sum(it for _, it in self._granted.values()))
+        self._left = min(left, self.per_day * _LEFT_S / _DAY_S)
         self._granted[shard] = now, share or NOTHING
         for other in [one for one, (at, _) in self._granted.items() if now - at >= _AWAY_S]:
             del self._granted[other], self._curves[other]
@@ -305,7 +314,9 @@ class Coordinator:
         price, shares = divide(list(self._curves.values()), self.per_day)
         fair = dict(zip(self._curves, shares.tolist(), strict=True))[shard]
         others = sum(granted for one, (_, granted) in self._granted.items() if one != shard)
-        share = max(min(fair, self.per_day - others), NOTHING)
+        share = min(fair, self.per_day - others)
+        share = max(share * (1 + self._left * _DAY_S / _GRANTED_S / self.per_day), NOTHING)
+        self._left_at = now
         self._granted[shard] = now, share
         return price, share
 
