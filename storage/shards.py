@@ -143,6 +143,10 @@ class Stores:
         """
         found, self.down = dict[int, T](), dict[int, str]()
         for shard, path in enumerate(self._paths):
+            # What opens a store for writing would make one.
+            if self.shards is not None and not path.exists():
+                self.down[shard] = f"{path}: there is no such file"
+                continue
             try:
                 found[shard] = await read(path)
             except StoreError as error:
