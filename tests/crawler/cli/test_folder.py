@@ -1,0 +1,106 @@
+"""Verbs on the folder of a sharded store: as on one store, and with a shard that is missing."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freshet.storage.shards import Shards
+from tests.console import as_json, freshet, shown
+from tests.storage.small_store import SmallStore, small_store
+
+#: By the hash, one.example belongs to shard 0, three.example to shard 1.
+HOSTS = ("http://one.example", "http://three.example")
+
+
+def fill(store: SmallStore, now: float, *hosts: str, stubs: bool) -> None:
+    """Enter what a run found on these hosts, and pages of others as ``stubs`` of their shards."""
+    store.run(now - 600.0, state="ended", ended_at=now - 60.0, fetches=4 * len(hosts))
+    ids = {each: store.host(each) for each in hosts}
+    for host in hosts:
+        page = store.page(f"{host}/", host=ids[host], checked_at=now - 90.0)
+        store.observe(page, now - 90.0, "new")
+        store.due(store.page(f"{host}/due", host=ids[host]), now - 1.0, host=ids[host])
+        store.page(f"{host}/kept-out", host=ids[host], held_back="nofollow")
+        store.insert(
+            "trap", host_id=ids[host], shape=f"/{len(host)}?d=*", kind="trap", admitted=9,
+            refused=len(host),
+        )  # fmt: skip
+    for other in (each for each in HOSTS if each not in hosts and stubs):
+        # One page of the other shard has been told, and another one has not.
+        ids[other] = store.host(other)
+        known = store.page(f"{other}/", host=ids[other], held_back="shard")
+        store.page(f"{other}/due", host=ids[other], held_back="shard")
+        store.execute("DELETE FROM outgoing WHERE page_id = ?", known)
+        store.link(1, known, now, anchor="a secret word")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, now: float) -> Path:
+    """A store of two shards, each with one host and links to the other."""
+    made = Shards(tmp_path / "crawl", 2)
+    made.write()
+    for number, host in enumerate(HOSTS):
+        fill(asyncio.run(small_store(made.path(number))), now, host, stubs=True)
+    return made.folder
+
+
+@pytest.fixture
+def single(small: SmallStore, now: float) -> Path:
+    """One store that holds the same pages."""
+    fill(small, now, *HOSTS, stubs=False)
+    return small.path
+
+
+@pytest.fixture
+def lame(folder: Path) -> Path:
+    """The same folder without the file of shard 1."""
+    (folder / "0001.db").unlink()
+    return folder
+
+
+def test_the_status_of_a_folder_is_that_of_one_store(folder: Path, single: Path) -> None:
+    told: dict[str, Any] = as_json("status", "--db", folder)
+    whole: dict[str, Any] = as_json("status", "--db", single)
+    links = told["holdings"].pop("links") - whole["holdings"].pop("links")
+    assert links == 2  # those across shards, which the single store was not given
+    # Its own fields, and those of another run or file.
+    shards = told.pop("shards")
+    assert told.pop("down") == {}
+    for key in ("db", "at", "file_bytes"):
+        del told[key], whole[key]
+    assert told == whole
+    assert [(it["shard"], it["pages"], it["due"], it["outgoing"]) for it in shards] == [
+        (0, 1, 1, 1), (1, 1, 1, 1),
+    ]  # fmt: skip
+
+
+def test_a_shard_that_is_missing_is_named_in_the_status(lame: Path) -> None:
+    told = freshet("status", "--db", lame)
+    assert told.exit_code == 0
+    assert "2 shards" in told.stdout
+    assert "1  down" in told.stdout
+    assert "shard 1: " in told.stderr
+    assert "0001.db: there is no such file; the others answer" in " ".join(told.stderr.split())
+    found = as_json("status", "--db", lame)
+    assert found["holdings"]["pages"] == 1
+    assert found["down"].keys() == {"1"}
+    assert found["shards"][1].keys() == {"shard", "down"}
+    (lame / "0000.db").write_text("a letter")
+    lost = freshet("status", "--db", lame)
+    assert lost.exit_code == 1
+    assert "not a Freshet store" in " ".join(lost.stderr.split())
+
+
+def test_what_is_told_of_a_page_is_told_by_its_shard(folder: Path) -> None:
+    for host in HOSTS:
+        told = as_json("explain", f"{host}/", "--db", folder)
+        assert told["page"]["last_visit"] if "page" in told else told
+        assert as_json("history", host.removeprefix("http://"), "--db", folder)["total"] == 1
+    (folder / "0001.db").unlink()
+    shown("history", f"{HOSTS[0]}/", "--db", folder)
+    for verb in ("explain", "history", "diff", "text", "check", "discover"):
+        refused = freshet(verb, f"{HOSTS[1]}/", "--db", folder)
+        assert refused.exit_code == 1
+        assert "has not run yet, or was lost" in " ".join(refused.stderr.split())
