@@ -166,7 +166,8 @@ def _copy(
                 why = f"the disk has {free / 1e6:,.0f} MB free, and the copy takes"
                 raise StoreUnavailable(target, f"{why} {needed / 1e6:,.0f}")
             with closing(_opened(partial.path, target, "rw")) as new:
-                _fill(old, new, deed, source, target, progress)
+                _fill(old, new, source, target, progress)
+                new.execute(deed)
         copied = _checked(partial.path, target, schema, progress)
         _require_target(source, target, replace=replace)
         partial.take_place(target)
@@ -259,9 +260,8 @@ def _bytes_of(connection: sqlite3.Connection) -> int:
 
 
 def _fill(
-    old: sqlite3.Connection, new: sqlite3.Connection, deed: str,
-    source: Path, target: Path, progress: Progress,
-) -> None:  # fmt: skip
+    old: sqlite3.Connection, new: sqlite3.Connection, source: Path, target: Path, progress: Progress
+) -> None:
     """Copy page by page within the open read transaction, into one file without a log."""
 
     def report(_: int, remaining: int, total: int) -> None:
@@ -273,7 +273,6 @@ def _fill(
         new.execute("PRAGMA journal_mode = OFF")
         old.backup(new, pages=_STEP_PAGES, progress=report)
         changefeed.begin_epoch(new)
-        new.execute(deed)
         new.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")

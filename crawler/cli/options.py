@@ -1,8 +1,8 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -21,6 +21,8 @@ from freshet.storage.tables import runs
 if TYPE_CHECKING:
     from freshet.config.loading import Origins
     from freshet.config.settings import Settings
+
+T = TypeVar("T")
 
 
 def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
@@ -163,6 +165,12 @@ def stores_at(db: Path) -> Stores:
     """Return the stores at a path; exit where the file of the shards is wrong."""
     with terminal.told_in_one_line():
         return Stores(db)
+
+
+def read_each(db: Path, read: Callable[[Path], Awaitable[T]]) -> tuple[list[T], dict[str, object]]:
+    """Return what ``read`` returns of a file or each shard, and what JSON says of the others."""
+    stores = stores_at(db)
+    return list(terminal.run(stores.each(read)).values()), tell_down(stores)
 
 
 def tell_down(stores: Stores) -> dict[str, object]:

@@ -292,7 +292,7 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
 
 
 class _OfShard(NamedTuple):
-    """What is read of a shard: ``hosts`` are those of other shards, known here by links alone."""
+    """The facts of a shard: ``hosts`` are those of other shards, known here by links alone."""
 
     status: Status
     shard: dict[str, object]

@@ -180,11 +180,84 @@ def test_a_folder_of_backups_keeps_the_newest(
     kept = tmp_path / "backups"
     kept.mkdir()
     (kept / "crawl-20250101T000000Z").mkdir()  # not one that was finished
+    deleted = []
     for hour in range(3):
         monkeypatch.setattr(time, "time", lambda now=3_600.0 * hour: now)
         found = as_json("backup", kept, "--db", folder, "--keep", 2)
         os.utime(found["path"], (hour, hour))
-    assert len(found["deleted"]) == 1
+        deleted += found["deleted"]
+    assert len(deleted) == 1
     assert sorted(path.name for path in kept.iterdir()) == [
         "crawl-19700101T010000Z", "crawl-19700101T020000Z", "crawl-20250101T000000Z",
     ]  # fmt: skip
+
+
+# -- upkeep ------------------------------------------------------------------
+
+
+def test_a_forgotten_page_is_in_no_shard(folder: Path, now: float) -> None:
+    page = f"{HOSTS[1]}/"
+    whole = SmallStore(folder / "0000.db")
+    whole.page(f"{HOSTS[1]}/seed", host=2, held_back="shard")
+    whole.insert("seed", url=f"{HOSTS[1]}/seed", text="three", added_at=now, page_id=6)
+    assert b"a secret word" in whole.path.read_bytes()
+    assert [it["url"] for it in as_json("forget", page, "--db", folder, "--dry-run")["pages"]] == [
+        page
+    ]
+    told = as_json("forget", "--site", HOSTS[1], "--db", folder, "--keep-refusing")
+    assert len(told["pages"]) == 4
+    assert b"a secret word" not in whole.path.read_bytes()
+    kept = "SELECT url, held_back FROM page JOIN host ON host.id = host_id WHERE origin = ?"
+    # A seed's address stays where it is, and what is of another shard is not fetched here.
+    assert rows(whole.path, kept, HOSTS[1]) == [(f"{HOSTS[1]}/seed", "shard")]
+    assert rows(folder / "0001.db", kept, HOSTS[1]) == [
+        (f"{HOSTS[1]}/{path}", "forgotten") for path in ("", "due", "kept-out")
+    ]
+    findings = as_json("doctor", "--db", folder)["findings"]
+    assert {it["check"]: it["standing"] for it in findings}["shard 0: store"] == "fine"
+
+
+def test_nothing_is_forgotten_while_a_shard_is_missing(lame: Path) -> None:
+    before = (lame / "0000.db").read_bytes()
+    refused = freshet("forget", "--site", HOSTS[0], "--db", lame)
+    assert refused.exit_code == 1
+    assert "nothing is forgotten until all shards can be read" in " ".join(refused.stderr.split())
+    assert (lame / "0000.db").read_bytes() == before
+    assert not (lame / "0001.db").exists()
+
+
+def test_upkeep_sums_the_shards_and_goes_on_without_one(
+    folder: Path, single: Path, now: float
+) -> None:
+    for path in (single, *Shards.read(folder).paths()):
+        store = SmallStore(path)
+        store.insert(
+            "alert_message", rule="r", key=f"{path}", state="failed", made_at=now, since=now,
+            next_at=now,
+        )  # fmt: skip
+        store.insert("claim_source", host_id=1, url=f"http://{path.stem}", kind="feed")
+    verbs = (["gc", "--dry-run"], ["gc"], ["alerts"], ["duplicates"], ["signals"])
+    for verb in verbs:
+        told, whole = (as_json(*verb, "--db", db) for db in (folder, single))
+        assert told.pop("down") == {}
+        assert told.keys() == whole.keys()
+    assert as_json("alerts", "--db", folder)["rules"][0]["failed"] == 2
+    assert "2 messages will be sent again" in shown("alerts", "--retry", "--db", folder)
+    assert len(as_json("signals", "--db", folder)["sources"]) == 2
+    assert as_json("gc", "--db", folder)["after"]["size_bytes"] == sum(
+        path.stat().st_size for path in Shards.read(folder).paths()
+    )
+    (folder / "0001.db").unlink()
+    for verb in verbs:
+        assert as_json(*verb, "--db", folder)["down"].keys() == {"1"}
+    assert not (folder / "0001.db").exists()
+    ill = freshet("doctor", "--db", folder)
+    assert ill.exit_code == 1
+    assert "shard 1: store: it was lost, unless" in " ".join(ill.stdout.split())
+
+
+@pytest.mark.parametrize("verb", [["plan", "--budget", "9/day"], ["rereduce"]])
+def test_other_verbs_say_that_they_work_on_one_shard(folder: Path, verb: list[str]) -> None:
+    refused = freshet(*verb, "--db", folder)
+    assert refused.exit_code == 1
+    assert "works on one shard of a sharded store, such as" in " ".join(refused.stderr.split())
