@@ -125,10 +125,15 @@ def _copy_shards(
     if not replace and (there or is_sharded(target)):
         raise StoreError(f"{target}: it is there already; --force replaces it")
     with ExitStack() as stack, store_errors(target):
+        is_new = not target.exists()
+        target.mkdir(exist_ok=True)
+        if is_new:
+            # Left empty, it would be taken for a folder of backups.
+            stack.callback(lambda: any(target.iterdir()) or target.rmdir())
         for path in there:
             stack.enter_context(closing(held(path, whose)))
         partial = target / PARTIAL
-        partial.mkdir(parents=True, exist_ok=True)
+        partial.mkdir(exist_ok=True)
         stack.enter_context(closing(held(partial / "all", whose)))
         stack.callback(shutil.rmtree, partial, ignore_errors=True)
         copies = [
