@@ -142,7 +142,7 @@ def _print_shards(shards: Sequence[Mapping[str, Any]]) -> None:
     form: dict[str, Callable[[Any], str]] = {"budget": amount, "price": amount, "file_bytes": size}
     rows = []
     for it in shards:
-        state = f"{it['writer']} {it['process']}" if it.get("process") else "idle"
+        state = f"{it['writer'].split()[-1]} {it['process']}" if it.get("process") else "idle"
         values = [None if (v := it.get(key)) is None else form.get(key, int)(v) for key in _SHARD]
         rows.append((it["shard"], "down" if "down" in it else state, *values))
     show_list("Shards", ("shard", "state", *_SHARD.values()), rows, _SHARDS_SHOWN)
