@@ -128,8 +128,7 @@ def _copy_shards(
         is_new = not target.exists()
         target.mkdir(exist_ok=True)
         if is_new:
-            # Left empty, it would be taken for a folder of backups.
-            stack.callback(lambda: any(target.iterdir()) or target.rmdir())
+            stack.callback(_remove_empty, target)
         for path in there:
             stack.enter_context(closing(held(path, whose)))
         partial = target / PARTIAL
@@ -152,6 +151,12 @@ def _copy_shards(
         sync(target)
     newest = [copy.newest_at for copy in copies if copy.newest_at is not None]
     return summed(copies, path=target, schema=copies[0].schema, newest_at=max(newest, default=None))
+
+
+def _remove_empty(folder: Path) -> None:
+    # It would be taken for a folder of backups.
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _copy(

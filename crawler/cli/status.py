@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
@@ -281,7 +281,7 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
     else:
         found = terminal.run(stores.each(partial(_read_shard, stores.shards, now)))
         status = _merged(db, now, list(found.values()))
-        told = {n: it.shard for n, it in found.items()}
+        told = {number: shard for number, (_, shard, _, _) in found.items()}
         told |= {n: {"shard": n, "down": why} for n, why in stores.down.items()}
         shards = [told[number] for number in sorted(told)]
     down = tell_down(stores)
@@ -291,13 +291,8 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
         _print(status, shards)
 
 
-class _OfShard(NamedTuple):
-    """The facts of a shard: ``hosts`` are those of other shards, known here by links alone."""
-
-    status: Status
-    shard: dict[str, object]
-    hosts: int
-    audits: NDArray[np.void] | None
+#: Of a shard: its status, its line of the table, hosts of others that it knows, and its audits.
+_OfShard: TypeAlias = "tuple[Status, dict[str, object], int, NDArray[np.void] | None]"
 
 
 async def _read_shard(shards: Shards, now: float, db: Path) -> _OfShard:
@@ -319,7 +314,7 @@ async def _read_shard(shards: Shards, now: float, db: Path) -> _OfShard:
         "budget": it and it.outlook.budget, "price": it and it.outlook.price,
         "outgoing": outgoing, "file_bytes": status.file_bytes,
     }  # fmt: skip
-    return _OfShard(status, shard, foreign, audits)
+    return status, shard, foreign, audits
 
 
 def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
@@ -328,7 +323,7 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
     The quality of searches and the attention to places are left out: they are shares and exponents
     that cannot be merged without what they were learnt from.
     """
-    all_of = [each.status for each in found]
+    all_of = [status for status, _, _, _ in found]
     running = [it.last_run for it in all_of if it.last_run is not None]
 
     def counts(name: str) -> Counter[str]:
@@ -349,21 +344,21 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         last_run=_merged_run(running) if running else None,
         observed_at=max((it.observed_at for it in all_of if it.observed_at), default=None),
         kinds=dict(sorted(counts("kinds").items())),
-        bounds=dict(counts("bounds").most_common()),
+        bounds=dict(sorted(counts("bounds").items(), key=_falling)),
         holdings=summed(
             holdings := [it.holdings for it in all_of],
             urls=sum(it.urls for it in holdings) - stubs,
-            hosts=sum(it.hosts for it in holdings) - sum(it.hosts for it in found),
+            hosts=sum(it.hosts for it in holdings) - sum(hosts for _, _, hosts, _ in found),
         ),
         file_bytes=sum(it.file_bytes for it in all_of),
         frontier=dict(counts("frontier")),
-        busiest=joined_of("busiest", lambda row: (-row[1], row[0]))[:_SHOWN],
+        busiest=joined_of("busiest", _falling)[:_SHOWN],
         parked=joined_of("parked", lambda host: (host.until, host.origin)),
         deferred=joined_of("deferred", lambda host: host.origin),
         robots_unreachable=joined_of("robots_unreachable", lambda row: row[0]),
         bounded=joined_of("bounded", lambda row: -row[1].held),
         held_back=dict(sorted(held_back.items())),
-        needs_javascript=dict(counts("needs_javascript").most_common()),
+        needs_javascript=dict(sorted(counts("needs_javascript").items(), key=_falling)),
         duplicates=summed(
             [it.duplicates for it in all_of],
             parameters=next((it.duplicates.parameters for it in all_of), None),
@@ -379,8 +374,12 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
     )
 
 
+def _falling(named: tuple[str, int]) -> tuple[int, str]:
+    return -named[1], named[0]
+
+
 def _merged_daemon(found: Sequence[_OfShard], now: float) -> DaemonStatus | None:
-    daemons = [(d, it.audits) for it in found if (d := it.status.daemon) and it.audits is not None]
+    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
     if not daemons:
         return None
 
