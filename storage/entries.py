@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+# -- sums --------------------------------------------------------------------
+
+Record = TypeVar("Record", bound="DataclassInstance")
+
+
+def summed(records: Sequence[Record], **others: object) -> Record:
+    """Return a record like the first, with the sums of those fields that are not ``others``."""
+    names = [each.name for each in fields(records[0]) if each.name not in others]
+    sums = {name: sum(getattr(each, name) for each in records) for name in names}
+    return replace(records[0], **sums, **others)
+
 
 # -- words -------------------------------------------------------------------
 #

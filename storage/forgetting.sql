@@ -42,5 +42,14 @@ UPDATE page SET
     checked_at = NULL, status = NULL, etag = NULL, last_modified = NULL, wish_s = NULL,
     body_digest = NULL, text_digest = NULL, version_id = NULL, title = NULL, language = NULL,
     canonical_url = NULL, noindex = 0, noarchive = 0, nofollow = 0, still = 0,
-    held_back = iif(:refused, 'forgotten', nullif(held_back, 'forgotten'))
+    held_back = CASE
+        WHEN held_back = 'shard' THEN 'shard'
+        ELSE iif(:refused, 'forgotten', nullif(held_back, 'forgotten'))
+    END
 WHERE id IN (SELECT value FROM json_each(:ids));
+-- The shard of a page keeps its address; here it is known by links alone, or as a seed.
+DELETE FROM page
+WHERE id IN (SELECT value FROM json_each(:ids)) AND held_back = 'shard'
+    AND NOT EXISTS (SELECT 1 FROM seed WHERE seed.page_id = page.id)
+    AND NOT EXISTS (SELECT 1 FROM page AS a WHERE a.alias_of = page.id OR a.copy_of = page.id);
+DELETE FROM outgoing WHERE page_id NOT IN (SELECT id FROM page);

@@ -14,8 +14,9 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from functools import partial
 from math import inf, isinf
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Final, Literal, TypeAlias
 import aiosqlite
 
 from freshet.storage.database import (
+    SHARDS_FILE,
     Database,
     StoreError,
     StoreUnavailable,
@@ -34,9 +36,13 @@ from freshet.storage.database import (
     sqlite_errors,
     store_errors,
     sync,
+    write_beside,
 )
+from freshet.storage.entries import summed
+from freshet.storage.shards import Shards, is_sharded
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
+from freshet.storage.tables.outgoing import HELD
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -73,6 +79,8 @@ def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Cop
         StoreError: the store does not exist; the target exists and ``replace`` is False, is the
             store itself or is being written; the disk has no room; the copy is damaged.
     """
+    if is_sharded(db):
+        return _copy_shards(db, target, replace=replace, restores=False, progress=progress)
     if (owner := owner_of(target)) is not None:
         who = f"a freshet {owner.name} (process {owner.process})"
         raise StoreError(f"{target}: {who} is writing it")
@@ -81,13 +89,84 @@ def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Cop
 
 def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Copied:
     """Make a backup the store at ``db``, locked meanwhile. Raises StoreError as :func:`back_up`."""
+    if is_sharded(backup):
+        return _copy_shards(backup, db, replace=replace, restores=True, progress=progress)
     with store_errors(db), closing(held(db, "restore")):
-        return _copy(backup, db, replace=replace, progress=progress)
+        if not is_sharded(db.parent):
+            return _copy(backup, db, replace=replace, progress=progress)
+        for shard in Shards.read(db.parent).paths():
+            if shard.exists() and shard.name != db.name:
+                write_beside(shard, lambda other: other.execute(_TELL_ALL))
+        return _copy(backup, db, _TELL_ALL, replace=replace, progress=progress)
 
 
-def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
+# *A folder* has been copied when it has ``shards.toml``. Its copies are of different moments: a
+# page that one shard told another between them waits in neither. So a shard that is restored tells
+# its pages of other shards again, and is told theirs: what is known there stays as it is.
+
+_TELL_ALL: Final = (
+    f"INSERT OR IGNORE INTO outgoing (page_id) SELECT id FROM page WHERE held_back = '{HELD}'"
+)
+#: The folder of copies that are not in their places yet; locked.
+PARTIAL: Final = ".partial"
+
+
+def _copy_shards(
+    source: Path, target: Path, *, replace: bool, restores: bool, progress: Progress
+) -> Copied:
+    """Copy and check all shards of a folder before the first of another folder is replaced."""
+    shards = Shards.read(source)
+    whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
+    if target.exists() and not target.is_dir():
+        raise StoreError(f"{target}: it is a file; a store with shards is copied to a folder")
+    if target.exists() and target.samefile(source):
+        raise StoreError(f"{target}: it is the store itself")
+    there = sorted(target.glob("[0-9][0-9][0-9][0-9].db"))
+    if not replace and (there or is_sharded(target)):
+        raise StoreError(f"{target}: it is there already; --force replaces it")
+    with ExitStack() as stack, store_errors(target):
+        is_new = not target.exists()
+        target.mkdir(exist_ok=True)
+        if is_new:
+            stack.callback(_remove_empty, target)
+        for path in there:
+            stack.enter_context(closing(held(path, whose)))
+        partial = target / PARTIAL
+        partial.mkdir(exist_ok=True)
+        stack.enter_context(closing(held(partial / "all", whose)))
+        stack.callback(shutil.rmtree, partial, ignore_errors=True)
+        copies = [
+            _copy(path, partial / path.name, deed, replace=True, progress=progress)
+            for path in shards.paths()
+        ]
+        (target / SHARDS_FILE).unlink(missing_ok=True)
+        for path in there:
+            for ending in ("", *_BESIDE):
+                path.with_name(path.name + ending).unlink(missing_ok=True)
+        for copy in copies:
+            copy.path.replace(target / copy.path.name)
+        sync(target)
+        replaced(shards, folder=target).write()
+        sync(target / SHARDS_FILE)
+        sync(target)
+    newest = [copy.newest_at for copy in copies if copy.newest_at is not None]
+    return summed(copies, path=target, schema=copies[0].schema, newest_at=max(newest, default=None))
+
+
+def _remove_empty(folder: Path) -> None:
+    # It would be taken for a folder of backups.
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _copy(
+    source: Path, target: Path, deed: str = "", *, replace: bool, progress: Progress
+) -> Copied:
+    """Copy a store; ``deed`` is done in the copy."""
     if not source.exists():
         raise StoreError(f"{source}: there is no such file")
+    if source.is_dir():
+        raise StoreError(f"{source}: it is a folder without {SHARDS_FILE}: no store, nor a backup")
     _require_target(source, target, replace=replace)
     with store_errors(target), _Partial(target, source.stat().st_mode) as partial:
         with sqlite_errors(source), closing(_opened(source, source, "ro")) as old:
@@ -98,6 +177,7 @@ def _copy(source: Path, target: Path, *, replace: bool, progress: Progress) -> C
                 raise StoreUnavailable(target, f"{why} {needed / 1e6:,.0f}")
             with closing(_opened(partial.path, target, "rw")) as new:
                 _fill(old, new, source, target, progress)
+                new.execute(deed)
         copied = _checked(partial.path, target, schema, progress)
         _require_target(source, target, replace=replace)
         partial.take_place(target)

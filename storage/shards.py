@@ -126,13 +126,14 @@ class Stores:
 
     Attributes:
         shards: the shards of the folder, None for a file.
+        paths: the file, or those of the shards.
         down: by its number, why a shard could not be read lately.
     """
 
     def __init__(self, path: Path) -> None:
         """Raise StoreError if the path is a folder whose ``shards.toml`` is not valid."""
         self.shards = Shards.read(path) if is_sharded(path) else None
-        self._paths = [path] if self.shards is None else self.shards.paths()
+        self.paths = [path] if self.shards is None else self.shards.paths()
         self.down: dict[int, str] = {}
 
     async def each(self, read: Callable[[Path], Awaitable[T]]) -> dict[int, T]:
@@ -142,7 +143,11 @@ class Stores:
             StoreError: the file cannot be read, or no shard can.
         """
         found, self.down = dict[int, T](), dict[int, str]()
-        for shard, path in enumerate(self._paths):
+        for shard, path in enumerate(self.paths):
+            # What opens a store for writing would make one.
+            if self.shards is not None and not path.exists():
+                self.down[shard] = f"{path}: there is no such file"
+                continue
             try:
                 found[shard] = await read(path)
             except StoreError as error:

@@ -1,12 +1,14 @@
 """``freshet alerts``: the alert rules, their messages, test messages and retries."""
 
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Annotated
+from sqlite3 import Connection
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -15,7 +17,15 @@ from freshet.crawler import terminal
 from freshet.crawler.alerts.messages import Composing, stored_importances, trial
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, receiver
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ConfigFile,
+    Db,
+    Json,
+    read_each,
+    read_settings,
+    stores_at,
+)
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.tally import CrawlError
@@ -24,6 +34,8 @@ from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
 from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import Message, RuleCounts, key_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +89,15 @@ def alerts_command(
             _drop(db, settings, drop)
     if retry:
         with terminal.told_in_one_line():
-            count = write_beside(db, partial(alerts.requeue, rule=None, now=time.time()))
+            work = partial(alerts.requeue, rule=None, now=time.time())
+            count = sum(terminal.run(stores_at(db).each(partial(_beside, work))).values())
         show_line(f"{counted(count, 'message')} will be sent again")
     if send:
-        terminal.run(_send(db, settings))
-    found = terminal.run(_read(db, settings))
+        terminal.run(stores_at(db).each(partial(_send, settings=settings)))
+    counts, down = read_each(db, _counts)
+    found = _rules(alerts.merged(counts), settings)
     if json:
-        print_json({"rules": [each.as_json() for each in found]})
+        print_json({"rules": [each.as_json() for each in found]} | down)
     else:
         _print(found, time.time())
 
@@ -113,11 +127,17 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
         raise CrawlError(
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
         )
-    stood = write_beside(db, partial(alerts.drop, rule=name))
-    if stood is None:
+    work = partial(_beside, partial(alerts.drop, rule=name))
+    dropped = [each for each in terminal.run(stores_at(db).each(work)).values() if each is not None]
+    if not dropped:
         raise CrawlError(f"{db}: no alerts of a rule {name}")
+    (stood,) = alerts.merged([dropped])
     unsent = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
     show_line(f"{name}: rule removed; discarded: {unsent}, {stood.failed:,} given up")
+
+
+async def _beside(work: Callable[[Connection], T], db: Path) -> T:
+    return write_beside(db, work)
 
 
 async def _send(db: Path, settings: Settings) -> None:
@@ -144,9 +164,13 @@ async def _send(db: Path, settings: Settings) -> None:
         await outbox.send_due()
 
 
-async def _read(db: Path, settings: Settings) -> list[_RuleStatus]:
+async def _counts(db: Path) -> list[RuleCounts]:
     async with page.snapshot(db) as connection:
-        stand = {each.rule: each for each in await alerts.counts(connection)}
+        return await alerts.counts(connection)
+
+
+def _rules(counts: list[RuleCounts], settings: Settings) -> list[_RuleStatus]:
+    stand = {each.rule: each for each in counts}
     none = RuleCounts(
         rule="", waiting=0, pending=0, sent=0, failed=0, sent_at=None, next_at=None, said=None
     )

@@ -1,6 +1,7 @@
 """``freshet backup`` and ``freshet restore``: copies of the store, also while it is written."""
 
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Copied, Progress, back_up
+from freshet.storage.shards import is_sharded
 
 
 # -- copying -----------------------------------------------------------------
@@ -50,7 +52,9 @@ def copied_words(copied: Copied, now: float) -> str:
 def backup_command(
     target: Annotated[
         Path,
-        typer.Argument(metavar="TARGET", help="A file, or a folder for files named by the time."),
+        typer.Argument(
+            metavar="TARGET", help="A file, or a folder for files named by the time; see below."
+        ),
     ],
     db: Db = DEFAULT_DB,
     keep: Annotated[
@@ -68,11 +72,15 @@ def backup_command(
 
     The copy has everything committed before it began. It appears when it is whole, checked and on
     the disk; an interrupted backup leaves the old one in place. `freshet restore` restores it.
+
+    That of a folder of shards is a folder: TARGET, or one in it, named by the time, if TARGET is
+    there and is no such backup.
     """
-    folder = target if target.is_dir() else None
+    is_one = is_sharded(db) and (is_sharded(target) or (target / maintenance.PARTIAL).exists())
+    folder = target if target.is_dir() and not is_one else None
     if keep and folder is None:
         fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
-    if not target.suffix and not target.exists():
+    if not target.suffix and not target.exists() and not is_sharded(db):
         fail(f"{target}: there is no such folder; make it, or name a file, as {target}.db", 2)
     name = f"{db.stem}-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%SZ}{db.suffix}"
     file = target if folder is None else folder / name
@@ -94,11 +102,12 @@ def _rotated(made: Path, db: Path, keep: int) -> list[Path]:
     # Names do not tell the age: the clock may have been wrong.
     name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
     others = [each for each in made.parent.iterdir() if name.fullmatch(each.name) and each != made]
+    others = [each for each in others if is_sharded(each) or not is_sharded(made)]
     try:
         others.sort(key=lambda each: (each.stat().st_mtime_ns, each.name))
         old = others[: max(0, len(others) + 1 - keep)]
         for each in old:
-            each.unlink()
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
     except OSError as error:
         fail(f"{error.filename}: an older backup cannot be deleted: {error.strerror}")
     return old

@@ -19,6 +19,7 @@ from freshet.crawler.cli.options import (
     Contact,
     Db,
     Json,
+    home_of,
     read_settings,
 )
 from freshet.crawler.clock import SteadyClock
@@ -315,6 +316,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if tried:
         said = Sites(settings.sites).at(urls[0]).model_copy(update={**tried, "match": "/*"})
         settings = settings.model_copy(update={"sites": (said,)})
+    db = home_of(db, url, config)
     found = terminal.run(check(settings, db, urls, time.time()))
     if json:
         print_json(asdict(found))

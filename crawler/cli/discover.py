@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, home_of
 from freshet.crawler.clock import calendar
 from freshet.crawler.lab.discover import (
     Cover,
@@ -220,7 +220,7 @@ def _throttled_row(
     return each.held, plain(f"{origin}{what}"), plain(why(each)), still(each), each.example
 
 
-def discover_command(
+def discover_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     site: Annotated[str, typer.Argument(metavar="SITE", help="A host or URL of the site.")],
     db: Db = DEFAULT_DB,
     algorithm: Annotated[
@@ -243,6 +243,7 @@ def discover_command(
     new_sites: Annotated[
         bool, typer.Option("--new-sites", help="Find other sites that no page led to, not pages.")
     ] = False,
+    config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Show which pages of a site reveal its new ones, and what they would have found before.
@@ -252,6 +253,7 @@ def discover_command(
     """
     if algorithm not in ALGORITHMS:
         fail(f"--algorithm {algorithm}: there are {', '.join(ALGORITHMS)}", 2)
+    db = home_of(db, site, config)
     if explain:
         held_back = terminal.run(throttled(db, site))
         if json:

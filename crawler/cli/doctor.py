@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -26,6 +26,7 @@ from freshet.crawler.terminal import counted, print_json, relative, show_line, s
 from freshet.crawler.urls import origin
 from freshet.storage import maintenance
 from freshet.storage.database import StoreError, reading
+from freshet.storage.shards import Stores, is_sharded
 from freshet.storage.tables import runs
 
 # -- checks ------------------------------------------------------------------
@@ -67,7 +68,7 @@ async def examine(
     settings: Settings, db: Path, now: float, *, thorough: bool = False
 ) -> list[_CheckResult]:
     """Run all checks in a sensible order."""
-    names, newest_at, findings = await _store(db, thorough=thorough)
+    names, newest_at, findings = await _stores(db, thorough=thorough)
     return [
         versions({"expat": pyexpat.version_info, "SQLite": sqlite3.sqlite_version_info}),
         *findings,
@@ -96,10 +97,30 @@ def versions(libraries: Mapping[str, tuple[int, ...]]) -> _CheckResult:
     return _CheckResult("versions", "warning", found, "; ".join(faults))
 
 
+async def _stores(
+    db: Path, *, thorough: bool
+) -> tuple[list[str], float | None, list[_CheckResult]]:
+    """Return what :func:`_store` does, of all shards."""
+    shards = Stores(db).shards
+    if shards is None:
+        return await _store(db, thorough=thorough)
+    parts = [await _store(path, thorough=thorough) for path in shards.paths()]
+    findings = [
+        replace(each, check=f"shard {number}: {each.check}")
+        for number, (_, _, found) in enumerate(parts)
+        for each in found
+    ]
+    names = list(dict.fromkeys(name for some, _, _ in parts for name in some))
+    return names, max((at for _, at, _ in parts if at is not None), default=None), findings
+
+
 async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, list[_CheckResult]]:
     """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
         words = f"{db} does not exist yet"
+        if is_sharded(db.parent):
+            advice = "it was lost, unless this shard has not run yet: restore it from a backup"
+            return [], None, [_CheckResult("store", "problem", words, advice)]
         return [], None, [_CheckResult("store", "warning", words, "a first crawl makes it")]
     try:
         found = await maintenance.examine(db, thorough=thorough)
@@ -132,7 +153,7 @@ def log(found: maintenance.StoreHealth) -> _CheckResult:
 
 def disk(db: Path) -> _CheckResult:
     """Check that the disk has room for the store."""
-    folder = db.absolute().parent
+    folder = db.absolute() if is_sharded(db) else db.absolute().parent
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -4,13 +4,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each
 from freshet.crawler.compare.near_duplicates import THRESHOLD, Variant, variant
 from freshet.crawler.run.upkeep import Grouping, catch_up, require_readable
 from freshet.crawler.terminal import (
@@ -24,6 +25,7 @@ from freshet.crawler.terminal import (
     show_list,
 )
 from freshet.storage.database import open_store
+from freshet.storage.entries import summed
 from freshet.storage.queries import page
 from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.near_duplicates import Duplicate, IndexState
@@ -70,14 +72,21 @@ def duplicates_command(
     if threshold is not None and not update:
         fail("--threshold is for --update: it compares all pages anew", 2)
     if update:
-        done = terminal.run(_update(db, threshold))
-        if done.rebuilt_from is not None:
+        for done in read_each(db, partial(_update, threshold=threshold))[0]:
+            if done.rebuilt_from is None:
+                continue
             became = f"{done.rebuilt_from:g} became {done.threshold:g}"
             say("threshold", "dim", f"{became}: all pages were compared anew")
-    state, groups = terminal.run(_read(db, limit))
+    found, down = read_each(db, partial(_read, limit=limit))
+    parameters = next((it.parameters for it, _ in found if it.parameters), None)
+    state = summed([it for it, _ in found], parameters=parameters)
+    rows = list(chain(*(groups.items() for _, groups in found)))
+    if len(found) > 1:  # a store has sorted its own
+        rows.sort(key=lambda group: (-len(group[1]), group[0]))
+    groups = dict(rows[:limit])
     if json:
         listed = [_as_json(*group) for group in groups.items()]
-        print_json({"state": asdict(state), "groups": listed})
+        print_json({"state": asdict(state), "groups": listed} | down)
     else:
         _print(state, groups)
 

@@ -2,9 +2,11 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Any, Final
 
@@ -15,7 +17,7 @@ from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, Slice, scan
 from freshet.crawler.archive.writer import ArchiveInUse, recovered
 from freshet.crawler.cli.archive import warc_files
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, stores_at
 from freshet.crawler.documents import cache_of, forget_documents
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import (
@@ -87,16 +89,26 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         fail("give one of URL, --site HOST and --prefix URL", 2)
     urls, prefixes = _addresses(url, site, prefix)
     settings, _ = read_settings(config, {})
-    choice, folders = terminal.run(_chosen(db, urls, prefixes, settings.archive.dir))
+    stores = stores_at(db)
+    found = terminal.run(stores.each(partial(_chosen, urls=urls, prefixes=prefixes)))
+    for shard, why in stores.down.items():
+        fail(f"shard {shard}: {why}; nothing is forgotten until all shards can be read")
+    archives_of = {settings.archive.dir, *chain(*(named for _, named in found.values()))} - {""}
+    folders = [folder for folder in map(Path, sorted(archives_of)) if folder.is_dir()]
+    choice = _choice(urls, prefixes, [pages for pages, _ in found.values()], folders)
     if not choice.pages and not choice.records and not (keep_refusing and prefixes):
         fail(f"{url or site or prefix}: {db} knows no such page")
     if not dry_run:
         with err.status("Forgetting"), terminal.told_in_one_line():
-            terminal.run(_forget(db, choice, refused=keep_refusing))
-            forget_documents(db, [each.page_id for each in choice.pages])
+            for shard, (pages, _) in found.items():
+                if pages or prefixes or stores.shards is None:
+                    path = stores.paths[shard]
+                    terminal.run(_forget(path, pages, prefixes, refused=keep_refusing))
+                    forget_documents(path, [each.page_id for each in pages])
             if archives:
                 _remove(folders, choice)
-        _require_overwritten(db)
+        for path in stores.paths:
+            _require_overwritten(path)
     if json:
         print_json(
             {
@@ -126,25 +138,36 @@ def _addresses(
 
 
 async def _chosen(
-    db: Path, urls: tuple[str, ...], prefixes: tuple[str, ...], archive: str
-) -> tuple[_Choice, list[Path]]:
+    db: Path, urls: tuple[str, ...], prefixes: tuple[str, ...]
+) -> tuple[list[Forgettable], Iterable[str]]:
     """Read what is to be forgotten, and the folders of archives that runs of the store wrote."""
     async with page.snapshot(db) as connection:
         found = await forgetting.forgettable(connection, urls=urls, prefixes=prefixes)
-        folders = {archive, *await runs.archive_folders(connection)} - {""}
-    there = [folder for folder in map(Path, sorted(folders)) if folder.is_dir()]
-    choice = _Choice(urls, prefixes, tuple(found))
-    files = [file for folder in there for file in warc_files(folder)]
-    records = [each for file in files for each in _doomed_records(file, choice.matcher())]
-    return replace(choice, records=tuple(records)), there
+        return found, await runs.archive_folders(connection)
 
 
-async def _forget(db: Path, choice: _Choice, *, refused: bool) -> None:
+def _choice(
+    urls: tuple[str, ...], prefixes: tuple[str, ...],
+    found: Iterable[Sequence[Forgettable]], folders: Sequence[Path],
+) -> _Choice:  # fmt: skip
+    """Return what is chosen; a page that several shards know is that of its own shard."""
+    pages: dict[str, Forgettable] = {}
+    for each in chain(*found):
+        if each.url not in pages or each.versions > pages[each.url].versions:
+            pages[each.url] = each
+    choice = _Choice(urls, prefixes, tuple(pages.values()))
+    files = [file for folder in folders for file in warc_files(folder)]
+    with terminal.told_in_one_line():
+        records = [each for file in files for each in _doomed_records(file, choice.matcher())]
+    return replace(choice, records=tuple(records))
+
+
+async def _forget(
+    db: Path, pages: Sequence[Forgettable], prefixes: Sequence[str], *, refused: bool
+) -> None:
     database = await open_store(db, owner="forget")
     try:
-        await forgetting.forget(
-            database, choice.pages, time.time(), refused=refused, prefixes=choice.prefixes
-        )
+        await forgetting.forget(database, pages, time.time(), refused=refused, prefixes=prefixes)
     finally:
         await database.close()
 

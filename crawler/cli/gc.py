@@ -2,18 +2,27 @@
 
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from freshet.config.settings import StoreSettings
-from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ConfigFile,
+    Db,
+    Json,
+    read_each,
+    read_settings,
+    stores_at,
+)
 from freshet.crawler.run.upkeep import retention_of
 from freshet.crawler.terminal import err, fail, print_json, show_line, show_list, size
 from freshet.storage import maintenance
 from freshet.storage.database import open_store, owner_of
+from freshet.storage.entries import summed
 from freshet.storage.maintenance import Retention, Rows, Space
 
 #: Less than this share of the file is not worth writing all of it anew: it is used again.
@@ -48,11 +57,15 @@ def gc_command(
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
     if dry_run:
-        outcome: _Outcome = terminal.run(maintenance.doomed(db, keep, time.time())), None, None
+        counted, down = read_each(db, partial(maintenance.doomed, retention=keep, now=time.time()))
+        found: list[_Outcome] = [(rows, None, None) for rows in counted]
     else:
-        _require_idle(db)
+        for path in stores_at(db).paths:
+            if path == db or path.exists():
+                _require_idle(path)
         with err.status("Throwing away"):
-            outcome = terminal.run(_collect(db, keep, vacuum))
+            found, down = read_each(db, partial(_collect, keep=keep, vacuum=vacuum))
+    outcome = _merged(found)
     if json:
         rows, before, after = outcome
         print_json(
@@ -61,9 +74,19 @@ def gc_command(
                 "before": before and asdict(before),
                 "after": after and asdict(after),
             }
+            | down
         )
     else:
         _print(outcome, settings.store, db)
+
+
+def _merged(found: list[_Outcome]) -> _Outcome:
+    """Return the sums of all shards."""
+    by_rule = zip(*(rows for rows, _, _ in found), strict=True)
+    rows = [summed(some, what=some[0].what, table=some[0].table) for some in by_rule]
+    before = [space for _, space, _ in found if space is not None]
+    after = [space for _, _, space in found if space is not None]
+    return rows, summed(before) if before else None, summed(after) if after else None
 
 
 def _require_idle(db: Path) -> None:

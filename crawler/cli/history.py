@@ -14,7 +14,7 @@ import aiosqlite
 import typer
 
 from freshet.crawler import documents, terminal
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, home_of
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     Cell,
@@ -50,6 +50,7 @@ def history_command(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N observations.")
     ] = 20,
+    config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """Show what every visit to a page found, newest first.
@@ -57,7 +58,7 @@ def history_command(
     Each line has the result (kind), the rung of the change-detection ladder that decided, and the
     similarity of the main text to the one before (0 to 1).
     """
-    history = terminal.run(_read(db, url, limit))
+    history = terminal.run(_read(home_of(db, url, config), url, limit))
     if json:
         print_json(asdict(history))
     else:
@@ -159,6 +160,7 @@ def text_command(
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
     if as_of is not None and as_of.isdecimal():
         fail(f"--as-of {as_of}: not a time such as 2026-03-31T12:00", 2)
+    db = home_of(db, url, config)
     with told_in_one_line(), Store(db, config=config) as store:
         found = store.page(url, version or as_of)
     if form == "json":

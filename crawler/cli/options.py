@@ -1,8 +1,8 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,12 +15,14 @@ from freshet.crawler.terminal import fail, say
 from freshet.storage.database import open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.shards import Shards as ShardsOfFolder
-from freshet.storage.shards import is_sharded
+from freshet.storage.shards import Stores, is_sharded
 from freshet.storage.tables import runs
 
 if TYPE_CHECKING:
     from freshet.config.loading import Origins
     from freshet.config.settings import Settings
+
+T = TypeVar("T")
 
 
 def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
@@ -35,8 +37,8 @@ Db = Annotated[
     Path,
     typer.Option(
         "--db",
-        metavar="FILE",
-        help="The store (one SQLite file); else FRESHET_DB, or db in freshet.toml.",
+        metavar="FILE|DIR",
+        help="The store: an SQLite file, or a folder of shards; else FRESHET_DB or freshet.toml.",
         callback=store_of,
     ),
 ]
@@ -141,6 +143,41 @@ Verbose = Annotated[
 ]
 
 DEFAULT_DB = Path("crawl.db")
+
+
+# -- a store, or the shards of one -------------------------------------------
+def home_of(db: Path, url: str, config: Path | None) -> Path:
+    """Return the store that holds a URL or host: the file itself, or its shard of a folder."""
+    if not is_sharded(db):
+        return db
+    from freshet.crawler.network import shard_of  # noqa: PLC0415 - slow to import
+
+    with terminal.told_in_one_line():
+        shards = ShardsOfFolder.read(db)
+    groups = read_settings(config, {})[0].politeness.groups
+    home = shards.path(shard_of(terminal.spellings(url)[0], shards, groups))
+    if not home.exists():
+        fail(f"{home}: there is no such file; this shard has not run yet, or was lost")
+    return home
+
+
+def stores_at(db: Path) -> Stores:
+    """Return the stores at a path; exit where the file of the shards is wrong."""
+    with terminal.told_in_one_line():
+        return Stores(db)
+
+
+def read_each(db: Path, read: Callable[[Path], Awaitable[T]]) -> tuple[list[T], dict[str, object]]:
+    """Return what ``read`` returns of a file or each shard, and what JSON says of the others."""
+    stores = stores_at(db)
+    return list(terminal.run(stores.each(read)).values()), tell_down(stores)
+
+
+def tell_down(stores: Stores) -> dict[str, object]:
+    """Name the shards that could not be read on stderr; return that for JSON, if it is a folder."""
+    for shard, why in stores.down.items():
+        say("down:", "yellow", f"shard {shard}: {why}; the others answer")
+    return {} if stores.shards is None else {"down": {str(n): w for n, w in stores.down.items()}}
 
 
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[Settings, Origins]":

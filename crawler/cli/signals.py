@@ -3,13 +3,14 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each
 from freshet.crawler.cli.page_forecast import daemon_settings
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.crawler.run.upkeep import require_readable
@@ -50,7 +51,10 @@ def signals_command(
     *right*: the share of signals that a visit confirmed; *finds*: the share of the changes found
     that had been signalled; *late*: from the change to the signal; *odd*: impossible dates.
     """
-    policy, sources, headers = terminal.run(_read(db, host))
+    found, down = read_each(db, partial(_read, host=host))
+    policy = next((followed for followed, _, _ in found if followed), None)
+    sources = sorted(chain(*(some for _, some, _ in found)), key=lambda each: each[0].host)
+    headers = sorted(chain(*(some for _, _, some in found)), key=lambda each: each.origin)
     if json:
         print_json(
             {
@@ -58,6 +62,7 @@ def signals_command(
                 "sources": [_as_json(*each) for each in sources],
                 "headers": [asdict(each) for each in headers],
             }
+            | down
         )
         return
     _print(policy, sources, time.time())

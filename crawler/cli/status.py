@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
 from freshet.crawler.tally import AUDITED_S, RECORD_S
 from freshet.crawler.terminal import (
     amount,
@@ -28,7 +30,8 @@ from freshet.crawler.terminal import (
     span,
     when,
 )
-from freshet.storage.entries import Outlook, RobotsRecord
+from freshet.storage.database import owner_of
+from freshet.storage.entries import Outlook, RobotsRecord, summed
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
@@ -36,14 +39,18 @@ from freshet.storage.tables import hosts, near_duplicates, openings, runs, searc
 from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.openings import ListCounts
+from freshet.storage.tables.outgoing import HELD
 from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
 
 if TYPE_CHECKING:
+    import numpy as np
     from aiosqlite import Connection as Reader
+    from numpy.typing import NDArray
 
     from freshet.crawler.run.status import DaemonStatus, Spent
     from freshet.scheduler.agenda.audit import BesideRotation
+    from freshet.storage.shards import Shards
 
 # -- standing view: the status of a daemon on one screen ---------------------
 
@@ -52,12 +59,28 @@ _CLASSES = ("daily or more", "weekly", "monthly", "yearly", "less often")
 _BAR = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _QUEUES_SHOWN = 4
+_SHARDS_SHOWN = 64
+#: What is said of a shard, as in JSON, with the heads of its columns.
+_SHARD = {
+    "pages": "pages", "due": "due", "waiting": "new", "requests_today": "today", "budget": "a day",
+    "price": "price", "outgoing": "to tell", "file_bytes": "file",
+}  # fmt: skip
 
 
-def print_standing(it: DaemonStatus, now: float) -> None:
-    """Print budget, freshness, change rates, hosts at their cap and what is next."""
+def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Print budget, freshness, change rates, hosts at their cap and what is next.
+
+    With ``shards`` it is the status of all of them, and they are listed.
+    """
     outlook, found = it.outlook, it.outlook.discovered
     state = f"running (process {it.process})" if it.process else "not running"
+    prices = [p for each in shards if (p := each.get("price")) is not None] or [
+        outlook.price or 0.0
+    ]
+    price = " to ".join(dict.fromkeys((amount(min(prices)), amount(max(prices)))))
+    if shards:
+        running = sum(each.get("process") is not None for each in shards)
+        state = f"{running:,} of {counted(len(shards), 'shard')} running"
     pause_s = _DAY_S / outlook.budget
     pause = f"{pause_s:.2g} s" if pause_s < 10 else span(pause_s)
     show_facts(
@@ -90,7 +113,7 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             f"{span(RECORD_S)}",
             "price": None
             if outlook.price is None
-            else f"{amount(outlook.price)}: pages worth less than this are not visited now",
+            else f"{price}: pages worth less than this are not visited now",
             "clocks": f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
             if outlook.clocked
             else None,
@@ -99,6 +122,7 @@ def print_standing(it: DaemonStatus, now: float) -> None:
             else None,
         },
     )
+    _print_shards(shards)
     _print_rates(outlook)
     if len(it.by_host) > 1:
         rows = [(host, beside(found), found.changes) for host, found in it.by_host]
@@ -112,6 +136,16 @@ def print_standing(it: DaemonStatus, now: float) -> None:
         ],
         _QUEUES_SHOWN,
     )
+
+
+def _print_shards(shards: Sequence[Mapping[str, Any]]) -> None:
+    form: dict[str, Callable[[Any], str]] = {"budget": amount, "price": amount, "file_bytes": size}
+    rows = []
+    for it in shards:
+        state = f"{it['writer'].split()[-1]} {it['process']}" if it.get("process") else "idle"
+        values = [None if (v := it.get(key)) is None else form.get(key, int)(v) for key in _SHARD]
+        rows.append((it["shard"], "down" if "down" in it else state, *values))
+    show_list("Shards", ("shard", "state", *_SHARD.values()), rows, _SHARDS_SHOWN)
 
 
 def beside(it: BesideRotation) -> str:
@@ -241,11 +275,130 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
 
     A crawl may be writing the store meanwhile.
     """
-    status = terminal.run(_read(db, time.time()))
-    if json:
-        print_json(status.as_json())
+    stores, now = stores_at(db), time.time()
+    if stores.shards is None:
+        status, shards = terminal.run(_read(db, now)), list[dict[str, object]]()
     else:
-        _print(status)
+        found = terminal.run(stores.each(partial(_read_shard, stores.shards, now)))
+        status = _merged(db, now, list(found.values()))
+        told = {number: shard for number, (_, shard, _, _) in found.items()}
+        told |= {n: {"shard": n, "down": why} for n, why in stores.down.items()}
+        shards = [told[number] for number in sorted(told)]
+    down = tell_down(stores)
+    if json:
+        print_json(status.as_json() | ({"shards": shards} if shards else {}) | down)
+    else:
+        _print(status, shards)
+
+
+#: Of a shard: its status, its line of the table, hosts of others that it knows, and its audits.
+_OfShard: TypeAlias = "tuple[Status, dict[str, object], int, NDArray[np.void] | None]"
+
+
+async def _read_shard(shards: Shards, now: float, db: Path) -> _OfShard:
+    status, audits, owner = await _read(db, now), None, owner_of(db)
+    async with page.snapshot(db) as connection:
+        ((outgoing, foreign),) = await connection.execute_fetchall(
+            "SELECT (SELECT count(*) FROM outgoing), count(DISTINCT host_id) FROM page "
+            f"WHERE held_back = '{HELD}'"
+        )
+        if (it := status.daemon) is not None:
+            from freshet.storage.queries import columns  # noqa: PLC0415 - imports numpy
+
+            audits = await columns.audits(connection, now - AUDITED_S)
+    shard = {
+        "shard": shards.paths().index(db), "writer": owner and owner.name,
+        "process": owner and owner.process, "pages": status.holdings.pages,
+        "due": status.frontier["due"] if it is None else None,
+        "waiting": it and it.outlook.waiting, "requests_today": it and it.today.requests,
+        "budget": it and it.outlook.budget, "price": it and it.outlook.price,
+        "outgoing": outgoing, "file_bytes": status.file_bytes,
+    }  # fmt: skip
+    return status, shard, foreign, audits
+
+
+def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
+    """Return the status of all shards as that of one store.
+
+    The quality of searches and the attention to places are left out: they are shares and exponents
+    that cannot be merged without what they were learnt from.
+    """
+    all_of = [status for status, _, _, _ in found]
+    running = [it.last_run for it in all_of if it.last_run is not None]
+
+    def counts(name: str) -> Counter[str]:
+        total = Counter[str]()
+        for each in all_of:
+            total.update(getattr(each, name))
+        return total
+
+    def joined_of(name: str, order: Callable[[Any], Any]) -> list[Any]:
+        return sorted((row for each in all_of for row in getattr(each, name)), key=order)
+
+    held_back = counts("held_back")
+    # A page of another shard counts there.
+    stubs = held_back.pop(HELD, 0)
+    return Status(
+        db=str(db),
+        at=now,
+        last_run=_merged_run(running) if running else None,
+        observed_at=max((it.observed_at for it in all_of if it.observed_at), default=None),
+        kinds=dict(sorted(counts("kinds").items())),
+        bounds=dict(sorted(counts("bounds").items(), key=_falling)),
+        holdings=summed(
+            holdings := [it.holdings for it in all_of],
+            urls=sum(it.urls for it in holdings) - stubs,
+            hosts=sum(it.hosts for it in holdings) - sum(hosts for _, _, hosts, _ in found),
+        ),
+        file_bytes=sum(it.file_bytes for it in all_of),
+        frontier=dict(counts("frontier")),
+        busiest=joined_of("busiest", _falling)[:_SHOWN],
+        parked=joined_of("parked", lambda host: (host.until, host.origin)),
+        deferred=joined_of("deferred", lambda host: host.origin),
+        robots_unreachable=joined_of("robots_unreachable", lambda row: row[0]),
+        bounded=joined_of("bounded", lambda row: -row[1].held),
+        held_back=dict(sorted(held_back.items())),
+        needs_javascript=dict(sorted(counts("needs_javascript").items(), key=_falling)),
+        duplicates=summed(
+            [it.duplicates for it in all_of],
+            parameters=next((it.duplicates.parameters for it in all_of), None),
+        ),
+        search=(sum(a for a, _ in held), sum(b for _, b in held))
+        if (held := [it.search for it in all_of if it.search is not None])
+        else None,
+        search_quality=None,
+        openings=summed(lists) if (lists := [x for it in all_of if (x := it.openings)]) else None,
+        attention=None,
+        alerts=alerts_tables.merged(it.alerts for it in all_of),
+        daemon=_merged_daemon(found, now),
+    )
+
+
+def _falling(named: tuple[str, int]) -> tuple[int, str]:
+    return -named[1], named[0]
+
+
+def _merged_daemon(found: Sequence[_OfShard], now: float) -> DaemonStatus | None:
+    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
+    if not daemons:
+        return None
+
+    from freshet.crawler.run.status import merged  # noqa: PLC0415 - imports numpy
+
+    return merged(daemons, now)
+
+
+def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:
+    """Return the last runs of shards as one, in the state of the one that has to go on longest."""
+    ended = [it.ended_at for it in found if it.ended_at is not None]
+    states: tuple[RunState, ...] = ("running", "interrupted", "limit", "ended")
+    return summed(
+        found,
+        run_id=max(it.run_id for it in found),
+        started_at=min(it.started_at for it in found),
+        ended_at=max(ended) if len(ended) == len(found) else None,
+        state=min((it.state for it in found), key=states.index),
+    )
 
 
 async def _read(db: Path, now: float) -> Status:
@@ -282,10 +435,13 @@ async def _read(db: Path, now: float) -> Status:
         )
 
 
-def _print(status: Status) -> None:
-    show_line(f"{status.db} ({size(status.file_bytes)})", "bold")
+def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
+    of = f", {counted(len(shards), 'shard')}" if shards else ""
+    show_line(f"{status.db} ({size(status.file_bytes)}{of})", "bold")
     if status.daemon is not None:
-        print_standing(status.daemon, status.at)
+        print_standing(status.daemon, status.at, shards)
+    else:
+        _print_shards(shards)
     _print_run(status)
     _print_holdings(status)
     _print_hosts(status)

@@ -9,6 +9,7 @@ from typing import Final
 
 import aiosqlite
 import numpy as np
+from numpy.typing import NDArray
 
 from freshet.crawler.tally import AUDITED_S, RECORD_S
 from freshet.scheduler.agenda.audit import (
@@ -22,7 +23,7 @@ from freshet.scheduler.agenda.audit import (
 )
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.storage.database import owner_of
-from freshet.storage.entries import Outlook
+from freshet.storage.entries import Outlook, summed
 from freshet.storage.queries import columns, page
 from freshet.storage.tables import hosts
 from freshet.storage.tables import runs as runs_tables
@@ -131,6 +132,58 @@ async def read_status(db: Path, now: float) -> DaemonStatus | None:
     """Return :func:`daemon_status` of the last run of a store; raises as :func:`page.snapshot`."""
     async with page.snapshot(db) as connection:
         return await daemon_status(connection, db, await runs_tables.latest(connection), now)
+
+
+def merged(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]], now: float) -> DaemonStatus:
+    """Return the status of the daemons of all shards as that of one, by the audits of each, too.
+
+    Means are over the captured pages, as if the sites of each shard were as important: outlooks do
+    not have the sum of importance. An audit counts for the pages of which its shard drew it. What
+    visits found beside a rotation is left out, for each shard has a rotation of its own.
+    """
+    daemons = [each for each, _ in found]
+    outlooks = [each.outlook for each in daemons]
+
+    def mean(name: str) -> float | None:
+        held = [it for it in outlooks if it.captured and getattr(it, name) is not None]
+        values, pages = [getattr(it, name) for it in held], [it.captured for it in held]
+        return float(np.average(values, weights=pages)) if held else None
+
+    coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
+    following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
+    prices = [it.price for it in outlooks if it.price is not None]
+    capped = (queue for it in outlooks for queue in it.capped)
+    weights = [it.outlook.captured / max(1, len(drawn)) for it, drawn in found]
+    drawn = np.concatenate([drawn for _, drawn in found])
+    outlook = summed(
+        outlooks,
+        at=max(it.at for it in outlooks),
+        began_at=min(it.began_at for it in outlooks),
+        policy=", ".join(sorted({it.policy for it in outlooks})),
+        stale=mean("stale"),
+        harmonic=mean("harmonic"),
+        price=float(np.median(prices)) if prices else None,
+        changing=tuple(map(sum, zip(*(it.changing for it in outlooks), strict=True))),
+        clocked=mean("clocked") or 0.0,
+        next_at=following.outlook.next_at,
+        next_page_id=None,
+        capped=tuple(sorted(capped, key=lambda it: -it.refused)),
+        discovered=summed([it.discovered for it in outlooks]),
+    )
+    return DaemonStatus(
+        process=next((it.process for it in daemons if it.process is not None), None),
+        outlook=outlook,
+        today=summed([it.today for it in daemons]),
+        day=summed([it.day for it in daemons]),
+        measured=staleness(
+            drawn["importance"] * np.repeat(weights, [len(drawn) for _, drawn in found]),
+            drawn["stale"],
+            drawn["hazard"],
+        ),
+        rotation=None,
+        by_host=(),
+        next_url=following.next_url,
+    )
 
 
 async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:

@@ -123,6 +123,15 @@ Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
 Health: TypeAlias = tuple[list[str], Mapping[str, object]]
 
 
+def of_shards(found: Mapping[int, Health], down: Mapping[int, str]) -> Health:
+    """Return the health of a store by that of its shards, and by why others cannot be asked."""
+    lines = {shard: problems for shard, (problems, _) in found.items()}
+    lines |= {shard: [f"down: {why}"] for shard, why in down.items()}
+    problems = [f"shard {shard}: {line}" for shard in sorted(lines) for line in lines[shard]]
+    facts = {str(shard): found[shard][1] for shard in sorted(found)}
+    return problems, {"shards": facts, "down": {str(n): down[n] for n in sorted(down)}}
+
+
 class HttpServer:
     """Server from :meth:`open` to :meth:`close` of ``/healthz``, ``/metrics`` and further routes.
 

@@ -6,7 +6,7 @@ the number of series is fixed, however much is crawled, and a scrape costs about
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
@@ -17,8 +17,10 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
+    generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from freshet.scheduler.agenda.audit import Staleness
@@ -173,6 +175,28 @@ def of_sample(it: Staleness | None) -> Figures:
         "harmonic_cost_measured": it.harmonic.mean,
         "audit_draws": it.draws,
     }
+
+
+def of_shards(texts: Mapping[int, bytes]) -> bytes:
+    """Return the expositions of shards, in the text format, as one with a label ``shard``."""
+    families: dict[str, Metric] = {}
+    for shard, text in sorted(texts.items()):
+        for family in text_string_to_metric_families(text.decode()):
+            its = families.setdefault(
+                family.name, Metric(family.name, family.documentation, family.type)
+            )
+            for each in family.samples:
+                labels = {"shard": str(shard), **each.labels}
+                its.add_sample(each.name, labels, each.value, each.timestamp, each.exemplar)
+    return generate_latest(_Collected(families))
+
+
+class _Collected(dict[str, Metric], Collector):
+    """Collector of families that others have collected, by their names."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families."""
+        return self.values()
 
 
 def _made(

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from sqlite3 import Connection
 from typing import Final
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import REBASED, Kind
+from freshet.storage.entries import REBASED, Kind, summed
 from freshet.storage.records import Observation, Visit
 from freshet.storage.tables.observations import SIGNIFICANT
 
@@ -361,3 +362,20 @@ def drop(db: Connection, rule: str) -> RuleCounts | None:
 async def counts(db: Reader) -> list[RuleCounts]:
     """Return the counts of every rule with alerts."""
     return [RuleCounts(*row) for row in await db.execute_fetchall(_COUNTS)]
+
+
+def merged(found: Iterable[Sequence[RuleCounts]]) -> list[RuleCounts]:
+    """Return the counts of every rule in several stores together."""
+    by_rule: dict[str, list[RuleCounts]] = {}
+    for each in chain.from_iterable(found):
+        by_rule.setdefault(each.rule, []).append(each)
+    return [
+        summed(
+            some,
+            rule=rule,
+            sent_at=max((each.sent_at for each in some if each.sent_at is not None), default=None),
+            next_at=min((each.next_at for each in some if each.next_at is not None), default=None),
+            said=next((each.said for each in some if each.said is not None), None),
+        )
+        for rule, some in sorted(by_rule.items())
+    ]

@@ -2,14 +2,16 @@
 
 import asyncio
 import fcntl
+import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from freshet.storage.shards import Shards
 from tests.console import as_json, shown
 from tests.storage.small_store import SmallStore, small_store
 
@@ -145,3 +147,37 @@ def test_a_crawl_is_no_daemon(tmp_path: Path) -> None:
     store.run(time.time() - 5)
     assert status_json(store) is None
     assert "Daemon" not in status(store)
+
+
+def test_the_daemons_of_shards_are_told_as_one(store: SmallStore, tmp_path: Path) -> None:
+    made = Shards(tmp_path / "shards", 2)
+    made.write()
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for path in made.paths():
+        path.write_bytes(store.path.read_bytes())
+    other = SmallStore(made.path(1))
+    other.execute(
+        "UPDATE outlook SET captured = 10, stale = 0.5, price = 0.25, clocked = 0, next_at = at + 9"
+    )
+    other.execute("DELETE FROM audit WHERE observation_id % 2 = 0")
+    other.execute("UPDATE capped_queue SET queue = 'slower.example', most = 1")
+    told, whole = as_json("status", "--db", made.folder), as_json("status", "--db", store.path)
+    it, one = told["daemon"], whole["daemon"]
+    assert it["today"] == {name: 2 * value for name, value in one["today"].items()}
+    assert it["outlook"]["budget"] == 4_800
+    assert it["outlook"]["captured"] == 100
+    assert it["outlook"]["changing"] == [2 * count for count in one["outlook"]["changing"]]
+    # Means over the captured pages.
+    assert it["outlook"]["stale"] == pytest.approx(0.9 * 0.088 + 0.1 * 0.5)
+    assert it["outlook"]["clocked"] == pytest.approx(0.45)
+    assert [queue["queue"] for queue in it["outlook"]["capped"]] == [
+        "slower.example", "slow.example",
+    ]  # fmt: skip
+    # Of 40 audits of 90 pages one in four found a change, of 20 audits of 10 pages one in two.
+    assert it["measured"]["draws"] == 60
+    assert it["measured"]["binary"]["mean"] == pytest.approx(0.9 * 0.25 + 0.1 * 0.5)
+    assert [each["price"] for each in told["shards"]] == [0.125, 0.25]
+    text = " ".join(shown("status", "--db", made.folder).split())
+    assert "0 of 2 shards running" in text
+    assert "0.125 to 0.25: pages worth less" in text

@@ -7,7 +7,15 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
+from freshet.crawler.service import http
+from freshet.crawler.service.metrics import (
+    DaemonPhase,
+    Figures,
+    Metrics,
+    of_outlook,
+    of_sample,
+    of_shards,
+)
 from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
 from freshet.storage.entries import CappedQueue, HostState, Kind, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
@@ -132,3 +140,30 @@ def test_lag_and_learning_are_distributions(work: str) -> None:
     assert found["freshet_event_loop_lag_seconds_bucket{0.05}"] == 2
     assert found["freshet_event_loop_longest_stretch_seconds"] == 0.02
     assert found[f"freshet_learning_duration_seconds_sum{{{work}}}"] == 0.7
+
+
+def test_the_metrics_of_shards_are_told_apart_by_a_label() -> None:
+    texts = {}
+    for shard in (0, 3):
+        metrics = Metrics("1.2")
+        metrics.count([visit("changed", host=state())] * (shard + 1))
+        texts[shard] = generate_latest(metrics.registry)
+    lines = of_shards(texts).decode().splitlines()
+    assert len(lines) == len(set(lines))  # each family has one head
+    assert [line for line in lines if line.startswith("freshet_commits_total")] == [
+        'freshet_commits_total{shard="0"} 1.0', 'freshet_commits_total{shard="3"} 1.0',
+    ]  # fmt: skip
+    assert 'freshet_exchange_duration_seconds_bucket{le="+Inf",shard="3"} 4.0' in lines
+    # Nothing else is changed or lost.
+    bare = [line.replace('shard="3",', "").replace(',shard="3"', "") for line in lines]
+    kept = {line.replace('{shard="3"}', "") for line in bare}
+    assert {line for line in texts[3].decode().splitlines() if "process_" not in line} <= kept
+
+
+def test_the_health_of_shards_names_each_of_their_problems() -> None:
+    found = {1: (["it is stopping"], {"spent": 4}), 0: (list[str](), {"spent": 3})}
+    assert http.of_shards(found, {2: "killed"}) == (
+        ["shard 1: it is stopping", "shard 2: down: killed"],
+        {"shards": {"0": {"spent": 3}, "1": {"spent": 4}}, "down": {"2": "killed"}},
+    )
+    assert http.of_shards({0: ([], {})}, {}) == ([], {"shards": {"0": {}}, "down": {}})
