@@ -42,6 +42,7 @@ from freshet.storage.database import StoreError
 from freshet.storage.shards import Shards, is_sharded
 
 T = TypeVar("T")
+Order = TypeVar("Order", CrawlOrder, DaemonOrder)
 
 #: Seconds after which another actor counts as away.
 _ANSWERS_S: Final = 20.0
@@ -74,6 +75,13 @@ class Job:
     def namespace(self) -> str:
         """The name under which Ray keeps the actors apart from those of other stores."""
         return f"freshet {os.path.realpath(self.shards.folder)}"
+
+
+def _of_one(order: Order, shards: Shards, shard: int) -> Order:
+    """Return the order of a shard; until it is told its share, all have as much."""
+    if isinstance(order, CrawlOrder):
+        return replace(order, db=shards.path(shard))
+    return replace(order, db=shards.path(shard), budget=order.budget / shards.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +153,7 @@ class _Shard:
 
     async def run(self) -> CrawlReport | str:
         """Crawl or keep until the end; return the report, or in one line why it failed."""
-        job, path = self._job, self._job.shards.path(self._number)
+        job = self._job
         talking = [
             asyncio.create_task(self._shard.tell(self._send)),
             asyncio.create_task(self._shard.agree(self._report)),
@@ -154,7 +162,7 @@ class _Shard:
             if not is_sharded(job.shards.folder):
                 job.shards.write()
             with job.watching() as watch:
-                order = replace(job.order, db=path)
+                order = _of_one(job.order, job.shards, self._number)
                 seen = partial(self._watch, watch)
                 if isinstance(order, DaemonOrder):
                     return await keep(
@@ -242,7 +250,7 @@ class _Shard:
         running = self._shard.running
         if running is not None and running.reload is not None:
             self._order = number
-            mine = replace(order, db=self._job.shards.path(self._number))
+            mine = _of_one(order, self._job.shards, self._number)
             running.reload(lambda: mine)
 
     async def end(self) -> None:
