@@ -162,13 +162,13 @@ class _Shard:
             if not is_sharded(job.shards.folder):
                 job.shards.write()
             with job.watching() as watch:
-                order = _of_one(job.order, job.shards, self._number)
-                seen = partial(self._watch, watch)
-                if isinstance(order, DaemonOrder):
+                seen, mine = partial(self._watch, watch), (job.shards, self._number)
+                if isinstance(job.order, DaemonOrder):
+                    kept = _of_one(job.order, *mine)
                     return await keep(
-                        job.settings, order, watch=seen, embedded=True, shard=self._shard
+                        job.settings, kept, watch=seen, embedded=True, shard=self._shard
                     )
-                order = replace(order, resume=self._resumes(order))
+                order = replace(_of_one(job.order, *mine), resume=self._resumes(job.order))
                 return await crawl(
                     job.settings, order, watch=seen, embedded=True, shard=self._shard
                 )
