@@ -2,27 +2,32 @@
 
 import json
 import logging
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from gc import freeze, set_threshold
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from rich.live import Live as LiveDisplay
 from rich.table import Table
 
-from freshet.config.settings import Settings
+from freshet import __version__
+from freshet.config.settings import Operation, Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
+from freshet.crawler.run.service import NotifySocket
 from freshet.crawler.run.upkeep import handling_reload_signals
 from freshet.crawler.run.wiring import Observer
+from freshet.crawler.service import http, metrics
 from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
@@ -79,7 +84,7 @@ def run_sharded(
             status.stop()
             cluster = Cluster(job, per_day)
             with _shown(quiet=quiet, as_json=as_json == "json") as show:
-                reports = terminal.run(_run(cluster, show, lock, reread))
+                reports = terminal.run(_run(cluster, show, lock, reread, settings.operation))
     if not reports:
         fail("stopped before any shard began")
     return summed(reports)
@@ -89,12 +94,47 @@ def _owner(order: CrawlOrder | DaemonOrder) -> str:
     return "daemon" if isinstance(order, DaemonOrder) else "freshet"
 
 
+@asynccontextmanager
+async def _listening(cluster: "Cluster", operation: Operation) -> AsyncIterator[None]:
+    """Answer over HTTP for all shards while the block runs, if the settings name an address."""
+    if operation.endpoint is None:
+        yield
+        return
+
+    async def health() -> http.Health:
+        found, _, down = await cluster.services()
+        return http.of_shards(found, down)
+
+    async def measured(_request: object) -> http.Answer:
+        texts = (await cluster.services())[1]
+        return http.whole(metrics.of_shards(texts), CONTENT_TYPE_LATEST)
+
+    registry = metrics.process_metrics(__version__)
+    server = http.HttpServer(operation, health, registry, {"/metrics": measured})
+    try:
+        say("listening:", "green", await http.listening(server, operation))
+        yield
+    finally:
+        await server.close()
+
+
 async def _run(
     cluster: "Cluster",
     show: Callable[[Mapping[int, "ShardState"]], None],
     lock: IO[bytes],
     reread: Reread | None,
+    operation: Operation,
 ) -> list[CrawlReport]:
+    manager = NotifySocket(os.environ, os.getpid())
+    begun = False
+
+    def told(states: Mapping[int, "ShardState"]) -> None:
+        nonlocal begun
+        show(states)
+        manager.alive()
+        if not begun and (begun := any(state.lease for state in states.values())):
+            manager.ready(_words(states))
+
     def reload() -> None:
         if reread is None:
             return
@@ -109,7 +149,8 @@ async def _run(
 
     with handling_reload_signals() as at_reload_signals:
         at_reload_signals(reload)
-        return await cluster.run(show)
+        async with _listening(cluster, operation):
+            return await cluster.run(told)
 
 
 @contextmanager

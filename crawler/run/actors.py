@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
 import ray
+from prometheus_client import generate_latest
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -33,8 +34,10 @@ from freshet.config.settings import Settings
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread
+from freshet.crawler.run.service import Service
 from freshet.crawler.run.shards import Away, Coordinator, Shard
 from freshet.crawler.run.wiring import Observer
+from freshet.crawler.service.http import Health
 from freshet.crawler.tally import CrawlError
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
@@ -144,6 +147,7 @@ class _Shard:
         groups = job.settings.politeness.groups
         self._shard = Shard(job.shards, number, groups)
         self._live: Live | None = None
+        self._service = Service()
         self._told = self._order = 0
         sys.stderr = self._lines = _Lines()
         self._peers: dict[str, Any] = {}
@@ -165,9 +169,11 @@ class _Shard:
                 seen, mine = partial(self._watch, watch), (job.shards, self._number)
                 if isinstance(job.order, DaemonOrder):
                     kept = _of_one(job.order, *mine)
-                    return await keep(
-                        job.settings, kept, watch=seen, embedded=True, shard=self._shard
-                    )
+                    async with Service() as self._service:
+                        return await keep(
+                            job.settings, kept, watch=seen, embedded=True, shard=self._shard,
+                            service=self._service,
+                        )  # fmt: skip
                 order = replace(_of_one(job.order, *mine), resume=self._resumes(job.order))
                 return await crawl(
                     job.settings, order, watch=seen, embedded=True, shard=self._shard
@@ -240,6 +246,10 @@ class _Shard:
             idle=snapshot is None and await self._shard.idle(),
             lines=lines,
         )
+
+    async def service(self) -> tuple[Health, bytes]:
+        """Return the health, and the metrics in the text format."""
+        return await self._service.health(), generate_latest(self._service.metrics.registry)
 
     async def read(self, work: Callable[[Path], Awaitable[T]]) -> T | StoreError:
         """Return what some work reads of the store, which may lie on another machine."""
@@ -371,6 +381,23 @@ class Cluster:
         self._job = replace(self._job, order=order)
         self._orders += 1
         self._coordinator.change.remote(order.budget)
+
+    async def services(self) -> tuple[dict[int, Health], dict[int, bytes], dict[int, str]]:
+        """Return health and metrics of each shard, and why others do not answer."""
+
+        async def asked(shard: int) -> tuple[Health, bytes] | None:
+            with suppress(RayError, TimeoutError):
+                async with asyncio.timeout(_ANSWERS_S):
+                    found: tuple[Health, bytes] = await self._actors[shard].service.remote()
+                    return found
+            return None
+
+        down = {n: it.why or "it is starting" for n, it in self.states.items() if not it.lease}
+        up = [shard for shard in self._runs if shard not in down]
+        found = dict(zip(up, await asyncio.gather(*map(asked, up)), strict=True))
+        down |= {shard: self.states[shard].why or _GONE for shard, it in found.items() if not it}
+        there = {shard: it for shard, it in found.items() if it}
+        return {n: it[0] for n, it in there.items()}, {n: it[1] for n, it in there.items()}, down
 
     async def run(self, show: Callable[[Mapping[int, ShardState]], None]) -> list[CrawlReport]:
         """Run all shards to their end, and return their reports; ``show`` is told of each state.

@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import json
 import logging
+import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
@@ -236,6 +237,19 @@ class HttpServer:
     async def _tell_metrics(self, request: web.BaseRequest) -> Answer:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return whole(encode(self._registry), content_type)
+
+
+async def listening(server: HttpServer, operation: Operation) -> str:
+    """Open a server at the address of the settings; return where it listens.
+
+    Raises:
+        CrawlError: it cannot listen there.
+    """
+    try:
+        return await server.open(*operation.endpoint or ("", 0))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise CrawlError(f"{operation.listen}: cannot listen there: {why}") from error
 
 
 # -- sending -----------------------------------------------------------------
