@@ -22,6 +22,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 
 from freshet.config.settings import PresentationSettings
+from freshet.crawler.library import Library, asking
 from freshet.crawler.urls import site_key
 from freshet.scheduler.appeal import Appeal, Attention
 from freshet.scheduler.arrays import Floats, Ints
@@ -193,6 +194,15 @@ class Audience:
 def _learned(known: Openings, sections: _Sections, lists: int) -> Appeal:
     section, site = sections.of(known.url)
     return Appeal.learned(known.views, known.opens, section, site, lists=lists)
+
+
+async def audience_of(
+    library: Library, settings: PresentationSettings, now: float
+) -> Audience | None:
+    """Return what people opened, as :meth:`Audience.of`; of a folder none, by relevance alone."""
+    if library.shards is not None:
+        return Audience.nobody() if settings.record else None
+    return await library.one(0, asking(Audience.of, settings=settings, now=now))
 
 
 async def attention_of(db: Reader, before: float = inf) -> Attention:

@@ -2,22 +2,25 @@
 
 import asyncio
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Final
-
-from aiosqlite import Connection as Reader
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from freshet.crawler.clock import calendar, iso
 from freshet.crawler.documents import Documents, StoredDocument
-from freshet.storage.database import reading
+from freshet.crawler.library import Library, Read
+from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.changefeed import ChangeKind
+from freshet.storage.tables.changefeed import ChangeKind, LastChange, Position
 
 #: How often a waiting consumer looks whether something was committed: microseconds of work.
 _POLL_S: Final = 0.1
+#: Shards that are looked at so often; more of them more seldom.
+_POLLED: Final = 100
 #: Seconds after which a consumer that waits looks whether the store was replaced.
 HEARTBEAT_S: Final = 60.0
 #: Entries of one read: a snapshot of the store is held for so long.
@@ -65,14 +68,17 @@ _OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_rem
 class Changefeed:
     """The changes of a store's documents: each page once, by its last state (as in CouchDB).
 
-    ``documents`` are read along if given. ``noise`` asks also for versions that differ by noise
-    only, ``match`` for the changes of pages whose whole URL matches.
+    ``docs`` are read along if wanted. ``noise`` asks also for versions that differ by noise
+    only, ``match`` for the changes of pages whose whole URL matches. Of a folder of shards, each
+    has its place in the cursor; ``down`` says which could not be read lately, and why: they keep
+    their places.
     """
 
-    path: Path
-    documents: Documents | None = None
+    library: Library
+    docs: bool = False
     noise: bool = False
     match: re.Pattern[str] | None = None
+    down: dict[int, str] = field(default_factory=dict)
 
     async def read(self, since: str, limit: int = BATCH) -> tuple[list[Change], str]:
         """Return up to ``limit`` changes after a cursor, ``0`` (all) or ``now`` (none).
@@ -84,31 +90,57 @@ class Changefeed:
             CursorGone: what changed since is not known in full: start anew.
             StoreError: the store cannot be read, or a document cannot be made now.
         """
-        async with page.snapshot(self.path) as db:
-            after = await changefeed.position(db, since)
-            found, after = await changefeed.changes(
-                db, after, limit, noise=self.noise, match=self.match
-            )
-            made: dict[int, StoredDocument] = {}
-            if self.documents is not None:
-                wanted = [each.version_id for each in found if each.version_id is not None]
-                made = await self.documents.read(db, wanted)
-        told = [
-            Change(
-                seq=str(replace(after, seq=each.seq)),
-                id=each.url,
-                deleted=each.version_id is None,
-                moved_to=each.moved_to,
-                kind=each.kind,
-                at=calendar(each.at),
-                resemblance=each.resemblance,
-                blocks_added=each.blocks_added,
-                blocks_removed=each.blocks_removed,
-                doc=made.get(each.version_id or 0),
-            )
-            for each in found
-        ]
-        return told, str(after)
+        if (shards := self.library.shards) is None:
+            found, after, made = await self.library.one(0, self._reading(since, limit))
+            return [_change(it, str(replace(after, seq=it.seq)), made) for it in found], str(after)
+        places, turn = changefeed.unpacked(since)
+        places = {shard: place for shard, place in places.items() if shard < shards.count}
+        told, left = list[Change](), limit
+        # Each shard in turn has its part of the limit, and what others leave of theirs.
+        waiting = [(turn + n) % shards.count for n in range(shards.count)]
+        while left > 0 and waiting:
+            asked = waiting[:left]
+            share = left // len(asked)
+            found_of = await self._from(asked, places, since, share)
+            for shard, (found, after, made) in found_of.items():
+                turn = (shard + 1) % shards.count if found else turn
+                for it in found:
+                    places[shard] = str(replace(after, seq=it.seq))
+                    told.append(_change(it, changefeed.packed(places, turn), made))
+                places[shard] = str(after)
+                left -= len(found)
+            more = [it for it in asked if it in found_of and len(found_of[it][0]) == share]
+            waiting = waiting[len(asked) :] + more
+        if len(self.down) == shards.count:
+            raise StoreError(next(iter(self.down.values())))
+        return told, changefeed.packed(places, turn)
+
+    async def place(self, since: str) -> str:
+        """Return the cursor of ``0``, ``now``, or another one that holds; raises as read."""
+        if (shards := self.library.shards) is None:
+            return str((await self.library.one(0, self._reading(since, 0)))[1])
+        places, turn = changefeed.unpacked(since)
+        found = await self._from(range(shards.count), places, since, 0)
+        places |= {shard: str(after) for shard, (_, after, _) in found.items()}
+        return changefeed.packed(places, turn)
+
+    async def _from(
+        self, asked: Collection[int], places: Mapping[int, str], since: str, limit: int
+    ) -> "dict[int, _Found]":
+        """Read these shards; one without a place in the cursor begins at 0."""
+        anew = since if since == "now" else "0"
+        found, down = await self.library.each(
+            lambda it: self._reading(places.get(it, anew), limit) if it in asked else None
+        )
+        for shard in found:
+            self.down.pop(shard, None)
+        self.down.update(down)
+        return found
+
+    def _reading(self, since: str, limit: int) -> "Read[_Found]":
+        return partial(
+            _changes, since=since, limit=limit, docs=self.docs, noise=self.noise, match=self.match
+        )
 
     async def awaited(
         self, since: str, wait_s: float, limit: int = BATCH
@@ -119,19 +151,64 @@ class Changefeed:
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + wait_s
-        async with reading(self.path) as db:
-            while True:
-                # Before the read: no commit falls between that and the wait.
-                before = await _commits(db)
-                found, since = await self.read(since, limit)
-                if found or loop.time() >= give_up_at:
-                    return found, since
-                # Other processes commit, too: nothing would set an event.
-                while await _commits(db) == before and loop.time() < give_up_at:  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL_S)
+        while True:
+            # Before the read: no commit falls between that and the wait.
+            before, _ = await self.library.each(lambda _: _commits)
+            found, since = await self.read(since, limit)
+            if found or loop.time() >= give_up_at:
+                return found, since
+            # Other processes commit, too: nothing would set an event.
+            poll_s = _POLL_S * max(1.0, len(before) / _POLLED)
+            while loop.time() < give_up_at:
+                await asyncio.sleep(poll_s)
+                if (await self.library.each(lambda _: _commits))[0] != before:
+                    break
 
 
-async def _commits(db: Reader) -> int:
-    """Return a number that differs after each commit by others."""
-    ((number,),) = await db.execute_fetchall("PRAGMA data_version")
-    return int(number)
+#: Changes of one store, the place after them, and documents by version.
+_Found: TypeAlias = tuple[list[LastChange], Position, dict[int, StoredDocument]]
+
+
+async def _changes(
+    made: Documents,
+    since: str,
+    limit: int,
+    *,
+    docs: bool,
+    noise: bool,
+    match: re.Pattern[str] | None,
+) -> _Found:
+    async with page.snapshot(made.path) as db:
+        after = await changefeed.position(db, since)
+        found, after = await changefeed.changes(db, after, limit, noise=noise, match=match)
+        wanted = [each.version_id for each in found if docs and each.version_id is not None]
+        return found, after, await made.read(db, wanted) if docs else {}
+
+
+def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Change:
+    return Change(
+        seq=seq,
+        id=it.url,
+        deleted=it.version_id is None,
+        moved_to=it.moved_to,
+        kind=it.kind,
+        at=calendar(it.at),
+        resemblance=it.resemblance,
+        blocks_added=it.blocks_added,
+        blocks_removed=it.blocks_removed,
+        doc=made.get(it.version_id or 0),
+    )
+
+
+async def _commits(made: Documents) -> list[tuple[int, int]]:
+    """Return what differs after each commit: times and sizes of a store's files.
+
+    No connection is kept for it, of which a folder would need one a shard.
+    """
+    found = []
+    for file in (made.path, made.path.with_name(f"{made.path.name}-wal")):
+        with suppress(OSError):
+            # A reader makes the log, too, without anything in it.
+            if (told := file.stat()).st_size:
+                found.append((told.st_mtime_ns, told.st_size))
+    return found

@@ -163,12 +163,11 @@ async def read_text(
 
 
 class Documents:
-    """Reader of the documents of one store; the owner calls :meth:`close`."""
+    """Reader of the documents of one store, at ``path``; the owner calls :meth:`close`."""
 
     def __init__(self, path: Path, parser: Parser) -> None:
         """Read the documents of the store at ``path``; ``parser`` stays the caller's."""
-        self._parser = parser
-        self._path = path
+        self.path, self.parser = path, parser
         self._cache: sqlite3.Connection | None = None
         self._is_open, self._keeping = False, asyncio.Lock()
         self._unpacker = zstandard.ZstdDecompressor()
@@ -182,7 +181,7 @@ class Documents:
         sources = await page.document_sources(db, version_ids)
         if not self._is_open:
             # Now it is known that there is a store.
-            self._cache, self._is_open = _opened(cache_of(self._path)), True
+            self._cache, self._is_open = _opened(cache_of(self.path)), True
         found, made = dict[int, StoredDocument](), _Made()
         try:
             for each in sources.values():
@@ -190,7 +189,7 @@ class Documents:
                     found[each.version_id] = await self._read(db, each, made)
                 except ParserLost as error:
                     why = f"the text of {each.url} could not be made now ({error}); try again"
-                    raise StoreError(f"{self._path}: {why}") from error
+                    raise StoreError(f"{self.path}: {why}") from error
                 if len(made) == _KEPT_AT_ONCE:
                     await self._keep(made)
                 # Others have a turn between: a document may be long.
@@ -222,7 +221,7 @@ class Documents:
             if is_pdf(media_type(source.content_type)) and not reads_pdf():
                 why = "the text of PDF wants the extra `pdf` of freshet"
                 return _stored(source, Document(), why)
-            found = await self._parser.document(body, source.url, source.content_type)
+            found = await self.parser.document(body, source.url, source.content_type)
             made[source.version_id] = key, found
         if isinstance(found, Unparsable):
             why = f"version {source.number} cannot be parsed: {found.reason}"
@@ -232,7 +231,7 @@ class Documents:
     def _key(self, source: DocumentSource) -> bytes:
         """Name all that a document is made of; more time may parse what could not be parsed."""
         of = source.url, source.content_type, source.digest.hex()
-        parts = DOCUMENT_VERSION, self._parser.time_limit_s, *of
+        parts = DOCUMENT_VERSION, self.parser.time_limit_s, *of
         return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
     def _cached(self, page_id: int, key: bytes) -> Document | Unparsable | None:
@@ -257,7 +256,7 @@ class Documents:
             try:
                 # First: `forget` empties the store before it waits for this.
                 cache.execute("BEGIN IMMEDIATE")
-                async with reading(self._path) as db:
+                async with reading(self.path) as db:
                     now = await page.document_sources(db, list(made))
                 for version_id, source in now.items():
                     key, found = made[version_id]

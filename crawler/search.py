@@ -8,6 +8,7 @@ import asyncio
 import heapq
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -20,8 +21,10 @@ from urllib.parse import urlsplit
 
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.audience import Audience, Listed, link_to, seed_of
+from freshet.crawler.audience import Audience, Listed, link_to, record, seed_of
 from freshet.crawler.clock import calendar, iso, moment_of
+from freshet.crawler.documents import Documents
+from freshet.crawler.library import Library, asking, noting
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -32,7 +35,7 @@ from freshet.storage.queries import page
 from freshet.storage.queries import search as queries
 from freshet.storage.queries.search import MatchingPage
 from freshet.storage.tables import search as tables
-from freshet.storage.tables.openings import Showing
+from freshet.storage.tables.openings import MadeFor, Showing
 from freshet.storage.tables.search import PendingPage
 from freshet.storage.words import index_lines, normalised, places
 
@@ -198,17 +201,18 @@ class SearchResult:
     is_partial: bool
     is_new: bool
     showing: Showing
+    #: The shard that holds the page; 0 in a file.
+    shard: int = 0
 
     def as_json(self, *, linked: bool = False) -> dict[str, object]:
         """Return the result as verbs and ``/v1`` print it; ``linked``: with its link."""
         told = asdict(self) | {"changed_at": iso(self.changed_at.timestamp())}
-        del told["showing"]
+        del told["showing"], told["shard"]
         return told | ({"open": link_to(self.showing)} if linked else {})
 
 
 async def search(
-    db: Reader,
-    parser: Parser,
+    library: Library,
     query: Query,
     limit: int,
     *,
@@ -216,12 +220,13 @@ async def search(
     by_importance: bool = False,
     audience: Audience | None = None,
     now: float = 0.0,
-) -> list[SearchResult]:
+) -> tuple[list[SearchResult], tuple[int, int], dict[int, str]]:
     """Return the pages that match a query best, the best one first.
 
     They are at most ``limit``, after the first ``offset`` ones. Where fewer hold all terms, pages
     with some of them come after these. ``by_importance`` multiplies scores by the importances that
-    a daemon gives pages; of the 200 best, the ``audience`` decides which come first, ``now``.
+    a daemon gives pages; of the 200 best, the ``audience`` decides which come first, ``now``. With
+    them come the numbers of :func:`tables.counts`, and which shards could not be searched, and why.
 
     Raises:
         StoreError: the store has no index.
@@ -229,41 +234,98 @@ async def search(
     """
     if limit < 1 or offset < 0:
         raise UsageError(f"limit={limit}: at least 1; offset={offset}: at least 0")
-    if not await tables.is_there(db):
-        raise StoreError("the store has no search index; `freshet search --index on` makes one")
+    whole, down = None, dict[int, str]()
+    if library.shards is not None:
+        counted, down = await library.each(lambda _: asking(_counted, query=query))
+        whole = queries.statistics(counted.values())
     count = offset + limit
     arranges = audience is not None and audience.appeal is not None
-    best = await _matching(
-        db, query, max(count, _ARRANGED) if arranges else count, by_importance=by_importance
-    )
-    found = {each.page_id: each for each in await queries.pages(db, list(best))}
+    read = asking(
+        _candidates, query=query, count=max(count, _ARRANGED) if arranges else count,
+        by_importance=by_importance, whole=whole,
+    )  # fmt: skip
+    by_shard, gone = await library.each(lambda shard: None if shard in down else read)
+    candidates = {
+        (shard, each.page_id): each for shard, (some, _) in by_shard.items() for each, _, _ in some
+    }
     listed = [
-        Listed(page_id, found[page_id].url, score, tier=int(is_partial))
-        for page_id, (score, is_partial) in best.items()
+        (shard, Listed(each.page_id, each.url, score, tier=int(is_partial)))
+        for shard, (some, _) in by_shard.items()
+        for each, score, is_partial in some
     ]
+    if len(by_shard) > 1:
+        listed.sort(key=lambda one: (one[1].tier, -one[1].worth))
     if audience is not None and arranges:
-        seed = await seed_of(db, repr((query.terms, query.excluded, query.sites)), now)
-        listed = audience.arranged(listed, count, seed)
+        words = repr((query.terms, query.excluded, query.sites))
+        seed = await library.one(0, asking(seed_of, words=words, now=now))
+        listed = [(0, it) for it in audience.arranged([it for _, it in listed], count, seed)]
     listed = listed[offset:count]
-    return [
+    wanted = defaultdict[int, list[MatchingPage]](list)
+    for shard, each in listed:
+        wanted[shard].append(candidates[shard, each.page_id])
+    cut = partial(_snippets, terms=query.terms)
+    cuts, lost = await library.each(
+        lambda it: partial(cut, found=wanted[it]) if it in wanted else None
+    )
+    found = [
         SearchResult(
             url=each.url,
-            title=found[each.page_id].title or "",
-            changed_at=calendar(found[each.page_id].changed_at),
+            title=candidates[shard, each.page_id].title or "",
+            changed_at=calendar(candidates[shard, each.page_id].changed_at),
             score=round(each.worth, 4),
             snippet=cut.text,
             marks=cut.marks,
             is_partial=bool(each.tier),
             is_new=each.promoted,
             showing=each.shown_at(place),
+            shard=shard,
         )
-        for place, each in enumerate(listed, offset + 1)
-        for cut in [await _snippet(db, parser, found[each.page_id], query.terms)]
+        for place, (shard, each) in enumerate(listed, offset + 1)
+        for cut in [cuts[shard][each.page_id] if shard in cuts else Snippet("")]
     ]
+    indexed, told = map(sum, zip(*(counts for _, counts in by_shard.values()), strict=True))
+    return found, (indexed, told), down | gone | lost
+
+
+_NO_INDEX: Final = "the store has no search index; `freshet search --index on` makes one"
+
+
+async def _counted(db: Reader, query: Query) -> tuple[int, ...]:
+    if not await tables.is_there(db):
+        raise StoreError(_NO_INDEX)
+    return await queries.later(db, queries.counting(list(map(str, query.terms))))
+
+
+async def _candidates(
+    db: Reader, query: Query, count: int, by_importance: bool, whole: queries.Statistics | None
+) -> tuple[list[tuple[MatchingPage, float, bool]], tuple[int, int]]:
+    """Return the best pages with their scores, and whether they hold some terms only; counts."""
+    if (counts := await tables.counts(db)) is None:
+        raise StoreError(_NO_INDEX)
+    best = await _matching(db, query, count, by_importance=by_importance, whole=whole)
+    return [(each, *best[each.page_id]) for each in await queries.pages(db, list(best))], counts
+
+
+async def _snippets(
+    made: Documents, found: Sequence[MatchingPage], terms: Sequence[Term]
+) -> dict[int, Snippet]:
+    async with page.snapshot(made.path) as db:
+        return {each.page_id: await _snippet(db, made.parser, each, terms) for each in found}
+
+
+async def note_list(
+    library: Library, audience: Audience, kind: MadeFor, at: float, found: Sequence[SearchResult]
+) -> None:
+    """Note a list that was shown, each page in its shard."""
+    note = partial(noting, record, audience=audience, made_for=kind, at=at)
+    shown = defaultdict[int, list[Showing]](list)
+    for each in found:
+        shown[each.shard].append(each.showing)
+    await library.each(lambda it: note(listed=shown[it]) if it in shown else None)
 
 
 async def _matching(
-    db: Reader, query: Query, count: int, *, by_importance: bool
+    db: Reader, query: Query, count: int, *, by_importance: bool, whole: queries.Statistics | None
 ) -> dict[int, tuple[float, bool]]:
     """Return the best pages by BM25: their scores, and whether they hold some terms only."""
     among, without = await _admitted(db, query)
@@ -271,7 +333,7 @@ async def _matching(
     for every in (True, False) if len(query.terms) > 1 else (True,):
         terms, excluded = list(map(str, query.terms)), list(map(str, query.excluded))
         enough = count if query.admits_all and not by_importance else None
-        steps = queries.scoring(terms, excluded, every=every, wanted=enough)
+        steps = queries.scoring(terms, excluded, every=every, wanted=enough, whole=whole)
         scored, _ = await queries.later(db, steps)
         if by_importance:
             for page_id, importance in (await queries.importances(db, list(scored))).items():
@@ -284,8 +346,12 @@ async def _matching(
     return best
 
 
-async def remember(path: Path, query: Query) -> None:
-    """Count a search by its words alone, beside whoever writes the store."""
+async def remember(library: Library, query: Query) -> None:
+    """Count a search by its words alone, in each shard, beside whoever writes the store."""
+    await library.each(lambda _: noting(_remember, query=query))
+
+
+async def _remember(path: Path, query: Query) -> None:
     terms = " ".join(sorted({word for term in query.terms for word in term.words}))
     count = partial(tables.count_search, terms=terms)
     try:

@@ -6,17 +6,16 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent import futures
 from datetime import datetime
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
-from aiosqlite import Connection as Reader
-
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
-from freshet.crawler.audience import Audience
+from freshet.crawler.audience import audience_of
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.documents import (
     Documents,
@@ -26,8 +25,8 @@ from freshet.crawler.documents import (
     difference,
     final,
 )
+from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.search import Query, SearchResult, remember, search
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
@@ -50,18 +49,19 @@ class Store:
 
     Any thread may call it, also one with a running event loop: it has a thread and a loop of its
     own. ``config`` is a settings file, else the usual ones. Raises StoreError, and ConfigError for
-    a wrong setting.
+    a wrong setting. Of a folder of shards, ``down`` says which could not be read lately, and why.
     """
 
     def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
-        self.path = Path(path)
+        self.path, self.down = Path(path), dict[int, str]()
         settings, _ = load(None if config is None else Path(config), {})
         self._remembers, self._presentation = settings.search.remember, settings.presentation
         self._worker = _Worker(self.path, settings)
         #: Closes the store; this happens by itself if it is forgotten, or the program ends.
         self.close = weakref.finalize(self, self._worker.close)
         try:
-            self._read(lambda *_: asyncio.sleep(0))
+            opening = asking(page.find, urls=[])
+            _result(self._worker.submit(lambda library: library.each(lambda _: opening)))
         except BaseException:
             self.close()
             raise
@@ -77,7 +77,7 @@ class Store:
 
         Raises UnknownPage, a StoreError, and ValueError for what is no URL or no version.
         """
-        return self._read(lambda db, made, _: made.find(db, url, _words(version)))
+        return self._read(url, partial(_found, version=_words(version)))
 
     def text(self, url: str, version: Version | None = None) -> str:
         """Return the main content as Markdown; raises as :meth:`page`, also if it is not kept."""
@@ -88,11 +88,7 @@ class Store:
 
     def history(self, url: str, limit: int = -1) -> list[PastObservation]:
         """Return the visits to a page, newest first; raises as :meth:`page`."""
-
-        async def read(db: Reader, _made: Documents, _parser: Parser) -> list[PastObservation]:
-            return await page.observations(db, (await final(db, url)).page_id, limit)
-
-        return self._read(read)
+        return self._read(url, partial(_history, limit=limit))
 
     def diff(
         self,
@@ -106,8 +102,7 @@ class Store:
 
         With ``all``, versions that differ by noise only count, too. Raises as :meth:`page`.
         """
-        wanted = _words(a), _words(b)
-        return self._read(lambda db, _, parser: difference(db, parser, url, *wanted, noise=all))
+        return self._read(url, partial(_diff, before=_words(a), after=_words(b), noise=all))
 
     def search(
         self,
@@ -127,16 +122,16 @@ class Store:
         now = time()
         wanted = Query.parse(query, now, site=site, since=_words(since))
 
-        async def read(db: Reader, _made: Documents, parser: Parser) -> list[SearchResult]:
-            found = await search(
-                db, parser, wanted, limit, offset=offset, by_importance=by_importance, now=now,
-                audience=await Audience.of(db, self._presentation, now),
+        async def read(library: Library) -> list[SearchResult]:
+            found, _, self.down = await search(
+                library, wanted, limit, offset=offset, by_importance=by_importance, now=now,
+                audience=await audience_of(library, self._presentation, now),
             )  # fmt: skip
             if self._remembers:
-                await remember(self.path, wanted)
+                await remember(library, wanted)
             return found
 
-        return self._read(read)
+        return _result(self._worker.submit(read))
 
     def changefeed(
         self,
@@ -161,20 +156,40 @@ class Store:
 
         def more(place: str, wait_s: float) -> "futures.Future[Batch]":
             return self._worker.submit(
-                lambda made, _: Changefeed(
-                    self.path, made if docs else None, noise=all, match=wanted
+                lambda library: Changefeed(
+                    library, docs, noise=all, match=wanted, down=self.down
                 ).awaited(place, wait_s)
             )
 
         place, wait_s = "0" if since is None else since, inf if wait is True else float(wait)
         return _Changes(more, place, wait_s, start_anew)
 
-    def _read(self, work: Callable[[Reader, Documents, Parser], Awaitable[T]]) -> T:
-        async def done(made: Documents, parser: Parser) -> T:
-            async with page.snapshot(self.path) as db:
-                return await work(db, made, parser)
+    def _read(self, url: str, read: Callable[..., Awaitable[T]]) -> T:
+        async def done(library: Library) -> T:
+            shard, typed = await library.home(url)
+            return await library.one(shard, partial(read, typed=typed))
 
         return _result(self._worker.submit(done))
+
+
+# -- reads of one store ------------------------------------------------------
+
+
+async def _found(made: Documents, typed: str, version: str | None) -> StoredDocument:
+    async with page.snapshot(made.path) as db:
+        return await made.find(db, typed, version)
+
+
+async def _history(made: Documents, typed: str, limit: int) -> list[PastObservation]:
+    async with page.snapshot(made.path) as db:
+        return await page.observations(db, (await final(db, typed)).page_id, limit)
+
+
+async def _diff(
+    made: Documents, typed: str, before: str | None, after: str | None, *, noise: bool
+) -> VersionDifference:
+    async with page.snapshot(made.path) as db:
+        return await difference(db, made.parser, typed, before, after, noise=noise)
 
 
 class _Changes:
@@ -248,7 +263,7 @@ class _Worker:
 
     def __init__(self, path: Path, settings: Settings) -> None:
         self._parser = parser_of(settings)
-        self._documents = Documents(path, self._parser)
+        self._library = Library(path, self._parser, settings.politeness.groups)
         self._lock, self._is_closed = threading.RLock(), False
         self._tasks = set[asyncio.Task[Any]]()
         self._told_to_close = asyncio.Event()
@@ -268,17 +283,17 @@ class _Worker:
                 if not task.cancelling():
                     task.cancel()
             await asyncio.wait(others, timeout=_BEGINS_WITHIN_S)
-        self._documents.close()
+        self._library.close()
         await self._parser.close()
 
-    def submit(self, work: Callable[[Documents, Parser], Awaitable[T]]) -> "futures.Future[T]":
+    def submit(self, work: Callable[[Library], Awaitable[T]]) -> "futures.Future[T]":
         """Begin some work; any thread may wait for its result."""
 
         async def done() -> T:
             task = cast(asyncio.Task[Any], asyncio.current_task())
             self._tasks.add(task)
             try:
-                return await work(self._documents, self._parser)
+                return await work(self._library)
             finally:
                 self._tasks.discard(task)
 

@@ -9,7 +9,7 @@ the domains, from all others alike.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -142,8 +142,16 @@ class Stores:
         Raises:
             StoreError: the file cannot be read, or no shard can.
         """
+        found = await self.those(dict.fromkeys(range(len(self.paths)), read))
+        if not found:
+            raise StoreError(next(iter(self.down.values())))
+        return found
+
+    async def those(self, reads: Mapping[int, Callable[[Path], Awaitable[T]]]) -> dict[int, T]:
+        """Return by shard what its ``read`` returns; only a file that cannot be read raises."""
         found, self.down = dict[int, T](), dict[int, str]()
-        for shard, path in enumerate(self.paths):
+        for shard, read in reads.items():
+            path = self.paths[shard]
             # What opens a store for writing would make one.
             if self.shards is not None and not path.exists():
                 self.down[shard] = f"{path}: there is no such file"
@@ -154,8 +162,6 @@ class Stores:
                 if self.shards is None:
                     raise
                 self.down[shard] = str(error)
-        if not found:
-            raise StoreError(next(iter(self.down.values())))
         return found
 
 

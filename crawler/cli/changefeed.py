@@ -10,8 +10,15 @@ import typer
 from freshet.config.sites import pattern
 from freshet.crawler import terminal
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Changefeed
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
-from freshet.crawler.documents import Documents
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ConfigFile,
+    Db,
+    read_settings,
+    stores_at,
+    tell_down,
+)
+from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, replacing
@@ -63,10 +70,9 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     """
     settings, _ = read_settings(config, {})
     parser = parser_of(settings)
-    changes = Changefeed(
-        db, Documents(db, parser) if include_docs else None, noise=noise,
-        match=pattern(matching) if matching is not None else None,
-    )  # fmt: skip
+    library = Library(db, parser)
+    match = pattern(matching) if matching is not None else None
+    changes = Changefeed(library, docs=include_docs, noise=noise, match=match)
     place = _cursor_in(cursor_file) if since is None else since
 
     async def printed() -> None:
@@ -78,8 +84,7 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
         except CursorGone as error:
             raise CrawlError(f"{db}: {error} (--since 0)") from error
         finally:
-            if changes.documents is not None:
-                changes.documents.close()
+            library.close()
             await parser.close()
 
     terminal.run(printed())
@@ -93,6 +98,7 @@ async def _print(
     limit: int,
     cursor_file: Path | None,
 ) -> None:
+    stores = stores_at(changes.library.path)
     wait_s = 0.0 if feed == "normal" else HEARTBEAT_S
     while True:
         found, cursor = await changes.awaited(place, wait_s, min(limit, BATCH))
@@ -104,12 +110,16 @@ async def _print(
                 partial.write_text(cursor + "\n", "ascii")
         place = cursor
         limit -= len(found)
+        if changes.down != stores.down:
+            stores.down = dict(changes.down)
+            tell_down(stores)
         if feed != "continuous" and found:
             wait_s = 0.0
         if not limit or (feed != "continuous" and not found and not wait_s):
             break
     if feed != "continuous":
-        sys.stdout.write(dumps({"last_seq": place}) + "\n")
+        told = {} if stores.shards is None else {"down": dict(stores.down)}
+        sys.stdout.write(dumps({"last_seq": place} | told) + "\n")
 
 
 def _cursor_in(file: Path | None) -> str:

@@ -1,19 +1,23 @@
 """``freshet changes --since``: the changes, newest first, each with a one-line summary."""
 
+import heapq
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import aiosqlite
 import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
+from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, since
-from freshet.crawler.documents import change_summary
+from freshet.crawler.documents import Documents, change_summary
+from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
-from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import moment, print_json, show_line, show_list
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import PageChange
@@ -46,10 +50,13 @@ def changes_command(
     now = time.time()
     settings, _ = read_settings(config, {})
     after = since(since_text, now)
-    found, total = terminal.run(_read(db, settings, after, limit, all_kinds=all_kinds))
+    found, total, down = terminal.run(_read(db, settings, after, limit, all_kinds=all_kinds))
+    stores = options.stores_at(db)
+    stores.down.update(down)
+    told = options.tell_down(stores)
     if json:
         listed = [asdict(change) | {"summary": summary} for change, summary in found]
-        print_json({"since": after, "total": total, "changes": listed})
+        print_json({"since": after, "total": total, "changes": listed} | told)
     elif not found:
         show_line(f"Nothing changed since {moment(after, now)}.")
     else:
@@ -67,19 +74,33 @@ def changes_command(
 
 async def _read(
     db: Path, settings: Settings, after: float, limit: int, *, all_kinds: bool
-) -> tuple[_Summarised, int]:
-    """Return the newest changes, and the number of all."""
+) -> tuple[_Summarised, int, dict[int, str]]:
+    """Return the newest changes, the number of all, and which shards are down, and why."""
     parser = parser_of(settings)
+    library = Library(db, parser)
     try:
-        async with page.snapshot(db) as connection:
-            found, total = await overview.since(connection, after, limit, all_kinds=all_kinds)
-            return [(each, await _summary(connection, parser, each)) for each in found], total
+        read = asking(overview.since, at=after, limit=limit, all_kinds=all_kinds)
+        by_shard, down = await library.each(lambda _: read)
+        parts = [[(shard, it) for it in found] for shard, (found, _) in by_shard.items()]
+        newest = list(islice(heapq.merge(*parts, key=lambda one: -one[1].at), limit))
+        of = {shard: [it for home, it in newest if home == shard] for shard, _ in newest}
+        summed, gone = await library.each(
+            lambda shard: partial(_summaries, changes=of[shard]) if shard in of else None
+        )
+        summaries = {shard: iter(each) for shard, each in summed.items()}
+        found = [(it, next(summaries[shard])) for shard, it in newest if shard in summaries]
+        return found, sum(total for _, total in by_shard.values()), down | gone
     finally:
+        library.close()
         await parser.close()
 
 
-async def _summary(connection: aiosqlite.Connection, parser: Parser, change: PageChange) -> str:
-    """Summarise a change; for pages that appeared or vanished, return the title."""
-    if change.kind != "changed":
-        return change.title or ""
-    return await change_summary(connection, parser, change, _SUMMARY_WIDTH)
+async def _summaries(made: Documents, changes: Sequence[PageChange]) -> list[str]:
+    """Summarise changes; for pages that appeared or vanished, return the titles."""
+    async with page.snapshot(made.path) as db:
+        return [
+            await change_summary(db, made.parser, it, _SUMMARY_WIDTH)
+            if it.kind == "changed"
+            else it.title or ""
+            for it in changes
+        ]

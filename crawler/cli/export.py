@@ -3,7 +3,7 @@
 import contextlib
 import csv
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Annotated, Final, Literal, TypeAlias, get_args
@@ -11,11 +11,12 @@ from typing import IO, Annotated, Final, Literal, TypeAlias, get_args
 import typer
 
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, Db
+from freshet.crawler.cli.options import DEFAULT_DB, Db, tell_down
 from freshet.crawler.clock import dated
 from freshet.crawler.terminal import err, fail, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS
+from freshet.storage.shards import Stores
 
 # -- parquet -----------------------------------------------------------------
 Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
@@ -87,17 +88,27 @@ def _by_name(output: Path) -> _ExportFormat:
 
 
 async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> int:
-    gone = None
-    async with (
-        page.snapshot(db) as connection,
-        contextlib.aclosing(overview.batches(connection, table)) as rows,
-    ):
-        try:
-            return await _write(EXPORTS[table]["columns"], rows, output, kind)
-        except OSError as error:
-            # No error of the store's, as all others are in this block.
-            gone = error
-    raise gone
+    stores = Stores(db)
+    there = await stores.each(_readable)
+    tell_down(stores)
+    columns: dict[str, str] = EXPORTS[table]["columns"]
+    # A run's number is that of a shard.
+    numbered = stores.shards is not None and "run" in columns
+
+    async def batches() -> AsyncGenerator[list[tuple[object, ...]], None]:
+        for shard, path in there.items():
+            async with page.snapshot(path) as reader:
+                async for rows in overview.batches(reader, table):
+                    yield [(shard, *row) for row in rows] if numbered else rows
+
+    async with contextlib.aclosing(batches()) as found:
+        shown = {"shard": "INTEGER"} | columns if numbered else columns
+        return await _write(shown, found, output, kind)
+
+
+async def _readable(path: Path) -> Path:
+    async with page.snapshot(path):
+        return path
 
 
 async def _write(columns: dict[str, str], rows: Batches, output: Path, kind: _ExportFormat) -> int:

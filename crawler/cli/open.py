@@ -18,6 +18,7 @@ import typer
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.audience import Audience, note_opening
+from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import moment_of
 from freshet.crawler.tally import CrawlError, UsageError
@@ -25,6 +26,7 @@ from freshet.crawler.terminal import counted, fail, print_json, show_line
 from freshet.crawler.urls import canonical
 from freshet.storage.database import write_beside
 from freshet.storage.queries import page
+from freshet.storage.shards import Stores
 from freshet.storage.tables import openings
 from freshet.storage.tables.openings import Showing
 
@@ -59,17 +61,30 @@ def open_command(
 
 
 async def _open(db: Path, place: int) -> str:
-    async with page.snapshot(db) as connection:
-        listed = await openings.last_list(connection, "terminal")
-        if not listed:
-            raise CrawlError(f"{db}: no list is kept; `freshet search` shows one")
-        if place not in listed:
-            raise CrawlError(f"{place}: the last list has {min(listed)} to {max(listed)}")
-        found = await openings.found(connection, listed[place])
-    if found is None:
+    stores = Stores(db)
+    lists = await stores.each(_last_list)
+    options.tell_down(stores)
+    # Each shard has the pages of a list that are its own.
+    last = max(at for at, _ in lists.values())
+    latest = [(shard, rows) for shard, (at, rows) in lists.items() if at == last]
+    listed = {n: (shard, it) for shard, rows in latest for n, it in rows.items()}
+    if not listed:
+        raise CrawlError(f"{db}: no list is kept; `freshet search` shows one")
+    if place not in listed:
+        raise CrawlError(f"{place}: the last list has {min(listed)} to {max(listed)}")
+    shard, (showing_id, url) = listed[place]
+    if url is None:
         raise CrawlError(f"{place}: this page was forgotten just now")
-    await note_opening(db, listed[place], time.time())
-    return found[0]
+    await note_opening(stores.paths[shard], showing_id, time.time())
+    return url
+
+
+async def _last_list(path: Path) -> tuple[float, dict[int, tuple[int, str | None]]]:
+    """Return when the last list was shown, 0 without any, and its pages by place."""
+    async with page.snapshot(path) as db:
+        at, listed = await openings.last_list(db, "terminal")
+        found = {n: (it, await openings.found(db, it)) for n, it in listed.items()}
+    return at, {n: (it, told and told[0]) for n, (it, told) in found.items()}
 
 
 # -- what others report ------------------------------------------------------
@@ -93,14 +108,24 @@ def opened_command(
     if not settings.presentation.record:
         fail("nothing is noted: set `record = true` in [presentation]", 2)
     now = time.time()
-    audience = terminal.run(_audience(db, settings, now)) or Audience.nobody()
+    stores = options.stores_at(db)
+    if stores.shards is not None and (lost := [it for it in stores.paths if not it.exists()]):
+        fail(f"{lost[0]}: there is no such file; nothing is noted until all shards are there")
+    known = terminal.run(_audience(db, settings, now)) if stores.shards is None else None
+    audience = known or Audience.nobody()
     told = dict.fromkeys(("lists", "known_before", "opened", "unknown_urls"), 0)
     with terminal.told_in_one_line(), _reading(source) as lines:
         numbered = _numbered(source, lines)
         while batch := list(islice(numbered, _BATCH)):
             read = [_ReportedList.read(f"{source}, line {n}", line, now) for n, line in batch]
-            work = partial(_note, reported=read, audience=audience, told=told)
-            write_beside(db, work)
+            news, repeated = set[int](), set[int]()
+            told["unknown_urls"] += sum(len(each.shown) for each in read)
+            for path in stores.paths:
+                work = partial(_note, reported=read, audience=audience, told=told)
+                noted = write_beside(path, work)
+                news, repeated = news | noted[True], repeated | noted[False]
+            told["lists"] += len(news)
+            told["known_before"] += len(repeated - news)
     if as_json:
         print_json(told)
         return
@@ -191,18 +216,22 @@ async def _audience(db: Path, settings: Settings, now: float) -> Audience | None
 
 def _note(
     db: Connection, reported: Sequence[_ReportedList], audience: Audience, told: dict[str, int]
-) -> None:
-    """Note these lists, and add to what is told of all."""
+) -> dict[bool, set[int]]:
+    """Note what a store has of these lists, and add to what is told of all.
+
+    Returns which lists are new (True), and which were noted before (False).
+    """
     page_ids = openings.page_ids(db, {url for each in reported for url in each.shown})
-    for each in reported:
+    noted: dict[bool, set[int]] = {True: set(), False: set()}
+    for number, each in enumerate(reported):
         places = enumerate(each.shown, 1)
         listed = [each.showing(n, page_ids[url]) for n, url in places if url in page_ids]
-        told["unknown_urls"] += len(each.shown) - len(listed)
-        if not audience.recording("file", each.at, listed)(db):
-            told["known_before"] += bool(listed)
-            continue
-        told["lists"] += 1
-        for it in listed:
+        told["unknown_urls"] -= len(listed)
+        is_new = audience.recording("file", each.at, listed)(db)
+        if listed:
+            noted[is_new].add(number)
+        for it in listed if is_new else ():
             if each.shown[it.place - 1] in each.opened:
                 openings.note_opening(db, it.showing_id, each.at)
                 told["opened"] += 1
+    return noted

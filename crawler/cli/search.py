@@ -10,11 +10,21 @@ from rich.text import Text
 
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
-from freshet.crawler.audience import Audience, record
+from freshet.crawler.audience import audience_of
+from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
+from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.search import Query, SearchResult, as_json, index_pending, remember, search
+from freshet.crawler.search import (
+    Query,
+    SearchResult,
+    as_json,
+    index_pending,
+    note_list,
+    remember,
+    search,
+)
 from freshet.crawler.terminal import (
     counted,
     fail,
@@ -28,7 +38,6 @@ from freshet.crawler.terminal import (
     told_in_one_line,
 )
 from freshet.storage.database import open_store
-from freshet.storage.queries import page
 from freshet.storage.shards import Shards, is_sharded
 from freshet.storage.tables import search as tables
 
@@ -82,33 +91,36 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     typed, now = " ".join(words), time.time()
     with told_in_one_line():
         query = Query.parse(typed, now, site=site, since=since)
-    found, counts = terminal.run(
+    found, counts, down = terminal.run(
         _search(db, settings, query, now, limit=limit, offset=offset, by_importance=by_importance)
     )
+    stores = options.stores_at(db)
+    stores.down.update(down)
+    told = options.tell_down(stores)
     if json:
-        print_json(as_json(typed, found, counts))
+        print_json(as_json(typed, found, counts) | told)
         return
     _print(found, typed, now)
-    if counts is not None and counts[0] < counts[1]:
+    if counts[0] < counts[1]:
         lacking = counted(counts[1] - counts[0], "page")
         show_line(f"{lacking} not indexed yet: `freshet search --index on` goes on", "yellow")
 
 
 async def _search(
     db: Path, settings: Settings, query: Query, now: float, **wanted: Any
-) -> tuple[list[SearchResult], tuple[int, int] | None]:
+) -> tuple[list[SearchResult], tuple[int, int], dict[int, str]]:
     parser = parser_of(settings)
+    library = Library(db, parser, settings.politeness.groups)
     try:
-        async with page.snapshot(db) as connection:
-            audience = await Audience.of(connection, settings.presentation, now)
-            found = await search(connection, parser, query, now=now, audience=audience, **wanted)
-            counts = await tables.counts(connection)
+        audience = await audience_of(library, settings.presentation, now)
+        found, counts, down = await search(library, query, now=now, audience=audience, **wanted)
         if audience is not None:
-            await record(db, audience, "terminal", now, [each.showing for each in found])
+            await note_list(library, audience, "terminal", now, found)
         if settings.search.remember:
-            await remember(db, query)
-        return found, counts
+            await remember(library, query)
+        return found, counts, down
     finally:
+        library.close()
         await parser.close()
 
 

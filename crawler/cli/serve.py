@@ -11,7 +11,7 @@ import typer
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.logs import configure_logging
@@ -19,6 +19,7 @@ from freshet.crawler.service.metrics import process_metrics
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import say
 from freshet.storage.database import StoreError, reading
+from freshet.storage.shards import Stores
 
 _LISTEN = "127.0.0.1:8080"
 
@@ -48,19 +49,24 @@ def serve_command(
     terminal.run(_serve(db, settings))
 
 
+async def _opens(path: Path) -> None:
+    async with reading(path):
+        pass
+
+
 async def _serve(db: Path, settings: Settings) -> None:
     async def health() -> Health:
-        problems = []
+        stores = Stores(db)
         try:
-            async with reading(db):
-                pass
+            await stores.each(_opens)
         except StoreError as error:
-            problems.append(str(error))
-        return problems, {"state": "serving", "version": __version__}
+            return [str(error)], told
+        return [f"shard {shard}: {why}" for shard, why in stores.down.items()], told
 
-    problems, _ = await health()
-    if problems:
-        raise StoreError(problems[0])
+    told = {"state": "serving", "version": __version__}
+    stores = Stores(db)
+    await stores.each(_opens)
+    tell_down(stores)
     operation = settings.operation
     api = StoreApi(db, settings)
     server = HttpServer(operation, health, process_metrics(__version__), api.routes)

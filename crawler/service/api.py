@@ -6,13 +6,18 @@ Beside them ``/o/ID`` notes that a page of a list was opened.
 holds one such part in memory, however much is asked for and however slowly it is read.
 """
 
+import heapq
+import json
 import re
 import time
 import tomllib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
+from itertools import islice
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -26,20 +31,22 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.audience import Audience, note_opening, record
+from freshet.crawler.audience import Audience, audience_of, note_opening
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
-from freshet.crawler.documents import Documents, UnknownPage, document_version
+from freshet.crawler.documents import Documents, StoredDocument, UnknownPage, document_version
+from freshet.crawler.library import Library, asking, noting
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
-from freshet.crawler.search import Query, as_json, remember, search
+from freshet.crawler.search import Query, as_json, note_list, remember, search
 from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
 from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
+from freshet.storage.database import StoreError
 from freshet.storage.queries import page
+from freshet.storage.queries.page import DocumentSource
 from freshet.storage.tables import changefeed, openings
-from freshet.storage.tables import search as tables
-from freshet.storage.tables.changefeed import LastChange, Position
+from freshet.storage.tables.changefeed import LastChange
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
@@ -74,13 +81,13 @@ class StoreApi:
         routes: the routes, for a server.
     """
 
-    def __init__(self, path: Path, settings: Settings) -> None:
-        """Answer from the store at ``path``, which need not exist yet."""
-        self._path, self._parser = path, parser_of(settings)
+    def __init__(self, path: Path, settings: Settings, library: Library | None = None) -> None:
+        """Answer from the store at ``path``, which need not exist yet, or from a ``library``."""
+        self._name, self._parser = path.name, parser_of(settings)
+        self._library = library or Library(path, self._parser, settings.politeness.groups)
         self._remembers, self._presentation = settings.search.remember, settings.presentation
         self._known_audience: Audience | None = None
         self._audience_until = 0.0
-        self._documents = Documents(path, self._parser)
         self._description = description()
         self.routes: dict[str, Route] = {
             "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
@@ -89,8 +96,8 @@ class StoreApi:
         }  # fmt: skip
 
     async def close(self) -> None:
-        """End the parser's processes, and close the cache of documents."""
-        self._documents.close()
+        """End the parser's processes, and close the caches of documents."""
+        self._library.close()
         await self._parser.close()
 
     async def _describe(self, request: web.BaseRequest) -> Answer:
@@ -106,39 +113,43 @@ class StoreApi:
         if feed != "continuous" and limit > _MOST[docs]:
             raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
         match = None if asked["filter"] is None else pattern(asked["filter"])
-        async with page.snapshot(self._path) as db:
-            try:
-                await changefeed.position(db, since)
-                now = await changefeed.position(db, "now")
-            except ValueError as error:
-                raise UsageError(f"since: {error}") from error
-        made = self._documents if docs else None
-        changes = Changefeed(self._path, made, noise=asked["all"], match=match)
-        wait_s = asked["heartbeat"] / 1_000
+        changes = Changefeed(self._library, docs=docs, noise=asked["all"], match=match)
+        try:
+            await changes.place(since)
+            now = await changes.place("now")
+        except ValueError as error:
+            raise UsageError(f"since: {error}") from error
+        wait_s, headers = asked["heartbeat"] / 1_000, _down_header(changes.down)
         if feed == "normal":
             name = f"{now} {DOCUMENT_VERSION} {request.query_string}"
-            return Answer(_results(changes, since, limit, _STEP[docs]), etag=name)
+            pieces = _results(changes, since, limit, _STEP[docs])
+            return Answer(pieces, etag=name, headers=headers)
         if feed == "longpoll":
-            return Answer(_awaited(changes, since, limit, _STEP[docs], wait_s=wait_s), live=True)
+            pieces = _awaited(changes, since, limit, _STEP[docs], wait_s=wait_s)
+            return Answer(pieces, live=True, headers=headers)
         lines = _lines(changes, since, limit, _STEP[docs], wait_s=wait_s)
-        return Answer(lines, "application/x-ndjson", live=True)
+        return Answer(lines, "application/x-ndjson", live=True, headers=headers)
 
     async def _atom(self, request: web.BaseRequest) -> Answer:
         self._asked(_ATOM, request)
-        async with page.snapshot(self._path) as db:
-            now = await changefeed.position(db, "now")
-            news = await changefeed.newest(db, _NEWS)
-        body = ET.tostring(_feed(self._path.name, now, news), "utf-8", xml_declaration=True)
-        return whole(body, "application/atom+xml", etag="")
+        found, down = await self._library.each(lambda _: asking(_newest))
+        news = [(epoch, each) for epoch, some in found.values() for each in some]
+        if len(found) > 1:
+            news = sorted(news, key=lambda one: -one[1].at)[:_NEWS]
+        epoch = min(found.items())[1][0]
+        body = ET.tostring(_feed(self._name, epoch, news), "utf-8", xml_declaration=True)
+        return whole(body, "application/atom+xml", etag="", headers=_down_header(down))
 
     # -- pages -----------------------------------------------------------------------
 
     async def _pages(self, request: web.BaseRequest) -> Answer:
         asked = self._asked(_PAGES, request)
-        async with page.snapshot(self._path) as db:
-            found = await page.listed(db, asked["prefix"], asked["after"], asked["limit"])
+        by_shard, down = await self._library.each(lambda _: asking(page.listed, **asked))
+        merged = heapq.merge(*by_shard.values(), key=itemgetter("url"))
+        found = list(islice(merged, asked["limit"]))
         after = found[-1]["url"] if len(found) == asked["limit"] else None
-        return whole(dated({"pages": found, "after": after}), etag="")
+        told = {"pages": found, "after": after} | _down(down)
+        return whole(dated(told), etag="", headers=_down_header(down))
 
     async def _page(self, request: web.BaseRequest) -> Answer:
         asked = self._asked(f"{_PAGES}/{{url}}", request)
@@ -149,28 +160,25 @@ class StoreApi:
         if asked["as_of"] is not None and asked["as_of"].isdecimal():
             raise UsageError(f"as_of={asked['as_of'][:80]}: not a time such as 2026-03-31T12:00Z")
         # A URL as it is, which cannot have a query, is understood, too.
-        urls = spellings(named if "://" in named else unquote(named))
-        async with page.snapshot(self._path) as db:
-            known = await page.find(db, urls)
-            if known is None:
-                raise UnknownPage(f"{urls[0]} is not known")
-            final = known.alias or known
-            try:
-                version = await document_version(db, final, wanted)
-            except UsageError as error:
-                raise error if asked["as_of"] else UnknownPage(error) from error
-            (source,) = (await page.document_sources(db, [version.version_id])).values()
+        typed = named if "://" in named else unquote(named)
+        shard, typed = await self._library.home(typed)
+        read = asking(_version, urls=spellings(typed), wanted=wanted)
+        try:
+            url, body_kept, source = await self._library.one(shard, read)
+        except UsageError as error:
+            raise error if asked["as_of"] else UnknownPage(error) from error
         form = asked["format"]
         return Answer(
-            self._document(version.version_id, form),
+            self._document(shard, source.version_id, form),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
-            etag=f"{source} {version.body_kept} {DOCUMENT_VERSION} {form}",
-            headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(final.url, safe='')}"},
+            etag=f"{source} {body_kept} {DOCUMENT_VERSION} {form}",
+            headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(url, safe='')}"},
         )
 
-    async def _document(self, version_id: int, form: str) -> AsyncGenerator[bytes, None]:
-        async with page.snapshot(self._path) as db:
-            found = (await self._documents.read(db, [version_id])).get(version_id)
+    async def _document(
+        self, shard: int, version_id: int, form: str
+    ) -> AsyncGenerator[bytes, None]:
+        found = await self._library.one(shard, partial(_stored, version_id=version_id))
         if found is None:
             raise UnknownPage("this version was taken back just now")
         if found.missing is not None and form != "json":
@@ -186,26 +194,24 @@ class StoreApi:
         asked = self._asked(_SEARCH, request)
         query = Query.parse(asked["q"], time.time(), site=asked["site"], since=asked["since"])
         now = time.time()
-        async with page.snapshot(self._path) as db:
-            audience = await self._audience(db, now)
-            found = await search(
-                db, self._parser, query, asked["limit"], offset=asked["offset"], now=now,
-                by_importance=asked["by_importance"], audience=audience,
-            )  # fmt: skip
-            counts = await tables.counts(db)
+        audience = await self._audience(now)
+        found, counts, down = await search(
+            self._library, query, asked["limit"], offset=asked["offset"], now=now,
+            by_importance=asked["by_importance"], audience=audience,
+        )  # fmt: skip
         if self._remembers:
-            await remember(self._path, query)
+            await remember(self._library, query)
         linked = audience is not None and self._presentation.links
         if audience is not None and linked:
-            await record(self._path, audience, "http", now, [each.showing for each in found])
-        told = as_json(asked["q"], found, counts, linked=linked)
+            await note_list(self._library, audience, "http", now, found)
+        told = as_json(asked["q"], found, counts, linked=linked) | _down(down)
         # Each list has links of its own.
-        return whole(told, etag=None if linked else "")
+        return whole(told, etag=None if linked else "", headers=_down_header(down))
 
-    async def _audience(self, db: Reader, now: float) -> Audience | None:
+    async def _audience(self, now: float) -> Audience | None:
         """Return what people opened, as of a minute ago at most."""
         if now >= self._audience_until:
-            self._known_audience = await Audience.of(db, self._presentation, now)
+            self._known_audience = await audience_of(self._library, self._presentation, now)
             self._audience_until = now + _AUDIENCE_S
         return self._known_audience
 
@@ -214,14 +220,19 @@ class StoreApi:
         name = request.path.removeprefix(_OPEN)
         if not self._presentation.links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
             raise UnknownPage("there is no such link")
-        async with page.snapshot(self._path) as db:
-            found = await openings.found(db, int(name, 16))
-        if found is None:
+        showing_id = int(name, 16)
+        read = asking(openings.found, showing_id=showing_id)
+        told, down = await self._library.each(lambda _: read)
+        found = {shard: each for shard, each in told.items() if each is not None}
+        if not found and down:
+            raise StoreError(f"a shard is down: {next(iter(down.values()))}")
+        if not found:
             raise UnknownPage("this link is too old, or was never made; search again")
-        url, is_opened = found
+        ((shard, (url, is_opened)),) = found.items()
         ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
         if request.method == hdrs.METH_GET and not is_opened and not ahead:
-            await note_opening(self._path, int(name, 16), time.time())
+            opening = noting(note_opening, showing_id=showing_id, at=time.time())
+            await self._library.one(shard, opening)
         headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
         return whole(b"", status=HTTPStatus.FOUND, headers=headers)
 
@@ -256,6 +267,41 @@ def _value(name: str, text: str, schema: dict[str, Any]) -> object:
     return _BOOLEANS[text] if schema["type"] == "boolean" else text
 
 
+# -- reads of one store --------------------------------------------------------
+
+
+async def _newest(db: Reader) -> tuple[str, list[LastChange]]:
+    now = await changefeed.position(db, "now")
+    return now.epoch, await changefeed.newest(db, _NEWS)
+
+
+async def _version(
+    db: Reader, urls: list[str], wanted: str | None
+) -> tuple[str, bool, DocumentSource]:
+    """Return the page's last name, and of what its document is made."""
+    known = await page.find(db, urls)
+    if known is None:
+        raise UnknownPage(f"{urls[0]} is not known")
+    final = known.alias or known
+    version = await document_version(db, final, wanted)
+    (source,) = (await page.document_sources(db, [version.version_id])).values()
+    return final.url, version.body_kept, source
+
+
+async def _stored(made: Documents, version_id: int) -> StoredDocument | None:
+    async with page.snapshot(made.path) as db:
+        return (await made.read(db, [version_id])).get(version_id)
+
+
+def _down(down: Mapping[int, str]) -> dict[str, object]:
+    """Return for JSON which shards could not be read, and why; nothing if all could."""
+    return {"down": {str(shard): why for shard, why in down.items()}} if down else {}
+
+
+def _down_header(down: Mapping[int, str]) -> dict[str, str]:
+    return {"Freshet-Down": ", ".join(map(str, sorted(down)))} if down else {}
+
+
 # -- feeds -------------------------------------------------------------------
 
 
@@ -271,7 +317,8 @@ async def _results(
             yield before + as_line(change.as_json()).rstrip()
             before = b",\n"
         limit = limit - wanted if len(found) == wanted else 0
-    yield (b"" if before == b",\n" else before) + f'\n], "last_seq": "{since}"}}\n'.encode()
+    last = json.dumps({"last_seq": since} | _down(changes.down), ensure_ascii=False)
+    yield (b"" if before == b",\n" else before) + f"\n], {last[1:]}\n".encode("utf-8", "replace")
 
 
 async def _awaited(
@@ -309,17 +356,17 @@ async def _lines(
 # -- Atom --------------------------------------------------------------------
 
 
-def _feed(name: str, now: Position, news: list[LastChange]) -> ET.Element:
-    """Return the feed of changes, newest first (RFC 4287)."""
+def _feed(name: str, whole_epoch: str, news: list[tuple[str, LastChange]]) -> ET.Element:
+    """Return the feed of changes, each with its store's epoch, newest first (RFC 4287)."""
     feed = ET.Element("feed", xmlns="http://www.w3.org/2005/Atom")
-    _add(feed, "id", uuid5(NAMESPACE_URL, f"freshet:{now.epoch}").urn)
+    _add(feed, "id", uuid5(NAMESPACE_URL, f"freshet:{whole_epoch}").urn)
     _add(feed, "title", f"Changes in {plain(name)}")
-    _add(feed, "updated", iso(news[0].at if news else 0.0))
+    _add(feed, "updated", iso(news[0][1].at if news else 0.0))
     _add(ET.SubElement(feed, "author"), "name", "Freshet")
     ET.SubElement(feed, "link", rel="self", type="application/atom+xml", href=_ATOM)
-    for change in news:
+    for epoch, change in news:
         entry = ET.SubElement(feed, "entry")
-        _add(entry, "id", uuid5(NAMESPACE_URL, f"freshet:{now.epoch}-{change.seq}").urn)
+        _add(entry, "id", uuid5(NAMESPACE_URL, f"freshet:{epoch}-{change.seq}").urn)
         _add(entry, "title", plain(change.title or "") or change.url)
         _add(entry, "updated", iso(change.at))
         ET.SubElement(entry, "link", href=change.url)

@@ -25,6 +25,7 @@ from statistics import mean, stdev
 
 from freshet.config.settings import PresentationSettings
 from freshet.crawler.audience import Audience, Listed, note_opening, record, seed_of
+from freshet.crawler.library import Library
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.search import Query, search
 from freshet.storage.queries import page
@@ -96,10 +97,10 @@ class Household:
     async def _searches(self, parser: Parser, word: str, now: float) -> None:
         async with page.snapshot(self.store) as db:
             audience = await Audience.of(db, self.settings, now)
-            limit = _PAGES if self.order == "oracle" else _RESULTS
-            found = await search(
-                db, parser, Query.parse(word, now), limit, audience=audience, now=now
-            )
+        library = Library(self.store, parser)
+        limit = _PAGES if self.order == "oracle" else _RESULTS
+        query = Query.parse(word, now)
+        found, _, _ = await search(library, query, limit, audience=audience, now=now)
         if self.order == "oracle":
             worth = {it.url: it.score * self._appeal(it.showing.page_id) for it in found}
             found = sorted(found, key=lambda it: -worth[it.url])[:_RESULTS]

@@ -34,11 +34,11 @@ from time import perf_counter, process_time
 import zstandard
 
 from freshet.crawler import search as searching
+from freshet.crawler.library import Library
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.search import Query
 from freshet.storage.database import open_store
-from freshet.storage.queries import page
 from freshet.storage.tables import search as tables
 from freshet.storage.words import index_lines, normalised
 from scripts.benchmarks import command, crawl_tree
@@ -200,12 +200,12 @@ async def timed(store: Path, typed: Sequence[str]) -> dict[str, dict[str, float]
     """The milliseconds of queries with ten results, and this process's CPU time of that."""
     parser, spent, cpu = Parser(), list[float](), list[float]()
     try:
-        async with page.snapshot(store) as db:
-            for text in typed:
-                query, began, working = Query.parse(text, _AT), perf_counter(), process_time()
-                await searching.search(db, parser, query, _RESULTS)
-                spent.append(1e3 * (perf_counter() - began))
-                cpu.append(1e3 * (process_time() - working))
+        library = Library(store, parser)
+        for text in typed:
+            query, began, working = Query.parse(text, _AT), perf_counter(), process_time()
+            await searching.search(library, query, _RESULTS)
+            spent.append(1e3 * (perf_counter() - began))
+            cpu.append(1e3 * (process_time() - working))
     finally:
         await parser.close()
     return {"elapsed": _spread(spent), "cpu": _spread(cpu)}

@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import bm25s  # type: ignore[import-not-found]  # an extra of this benchmark
 
+from freshet.crawler.library import Library
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.search import Query, search
 from freshet.storage.queries import page
@@ -136,13 +137,13 @@ def ours(it: Collection) -> dict[str, dict[int, Ranking]]:
 
 
 async def _ours(it: Collection, store: Path) -> dict[str, dict[int, Ranking]]:
-    numbers, parser = list(it.documents), Parser()
+    numbers, library = list(it.documents), Library(store, parser := Parser())
     found: dict[str, dict[int, Ranking]] = {"all words first": {}, "any words": {}}
     try:
         async with page.snapshot(store) as db:
             for number, query in it.queries.items():
                 asked = Query.parse(" ".join(_words(query)), 0.0)
-                results = await search(db, parser, asked, _RESULTS)
+                results, _, _ = await search(library, asked, _RESULTS)
                 ids = [int(each.url.rpartition("/")[2]) for each in results]
                 found["all words first"][number] = [numbers[n - 1] for n in ids]
                 steps = queries.scoring(list(map(str, asked.terms)), every=False)

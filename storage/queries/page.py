@@ -251,9 +251,10 @@ async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[dict[s
     sql = (
         "SELECT p.url, p.last_kind, p.checked_at, p.title, c.version_id IS NOT NULL "
         "FROM page AS p LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
+        # Of a page that belongs to another shard, that one tells.
+        "WHERE p.role = 'page' AND p.held_back IS NOT 'shard' "
         # Beyond every character that a URL has.
-        "WHERE p.role = 'page' AND p.url > ?2 AND p.url >= ?1 AND p.url < ?1 || char(1114111) "
-        "ORDER BY p.url LIMIT ?3"
+        "AND p.url > ?2 AND p.url >= ?1 AND p.url < ?1 || char(1114111) ORDER BY p.url LIMIT ?3"
     )
     names = ("url", "last_kind", "checked_at", "title", "has_document")
     rows = await db.execute_fetchall(sql, (prefix, after, limit))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log, log1p
 from sqlite3 import Connection
@@ -34,12 +34,17 @@ if TYPE_CHECKING:
 #: Weights of a word in the title, in a heading and elsewhere.
 WEIGHTS: Final = (3, 2, 1)
 #: A count of a term, however high, is worth less than k₁ + 1 of its idf.
-_MOST_OF_IDF: Final = 2.2
+_K1, _B = 1.2, 0.75
+_MOST_OF_IDF: Final = _K1 + 1
 #: FTS5's idf where a term stands in at least half of all rows.
 _LEAST_IDF: Final = 1e-6
 _MATCHING: Final = "FROM search_words WHERE search_words MATCH ?"
 #: Pages that match an expression in their order, with FTS5's score, negated as it gives it.
 _SUMS: Final = f"SELECT rowid, bm25(search_words, {', '.join(map(str, WEIGHTS))}) {_MATCHING}"
+
+_LENGTHS: Final = (
+    "SELECT id, sz FROM search_words_docsize WHERE id IN (SELECT value FROM json_each(?))"
+)
 
 T = TypeVar("T")
 #: Yields SQL with its values, takes the rows, and returns a result.
@@ -74,31 +79,98 @@ def scoring(
     *,
     every: bool = True,
     wanted: int | None = None,
+    whole: Statistics | None = None,
 ) -> Steps[tuple[dict[int, float], Statistics]]:
     """Score the pages that hold ``every`` term, or else any, and none of the ``excluded``.
 
     ``terms`` and ``excluded`` are phrases in the syntax of FTS5, at least one term. If only the
     ``wanted`` best pages matter, others may be left out. Yields queries, takes their rows, and
-    returns the scores by page: for a connection of any kind (:func:`now`, :func:`later`).
+    returns the scores by page: for a connection of any kind (:func:`now`, :func:`later`). Scores
+    are those of the ``whole`` if the index is one of a shard.
     """
-    ((total, words),) = yield "SELECT pages, words FROM search_index", ()
+    total, words, *holdings = yield from counting(terms)
+    here = statistics([(total, words, *holdings)])
     without = f" NOT ({' OR '.join(excluded)})" if excluded else ""
-    theirs, ours = [], []
-    for term in terms:
-        ((holding,),) = yield f"SELECT count(*) {_MATCHING}", (term,)
-        odds = (total - holding + 0.5) / (holding + 0.5)
-        theirs.append(log(odds) if odds > 1 else _LEAST_IDF)
-        ours.append(log1p(odds))
+    odds = [(total - holding + 0.5) / (holding + 0.5) for holding in holdings]
+    theirs = [log(each) if each > 1 else _LEAST_IDF for each in odds]
+    ours = list((whole or here).idf)
+    rescaled = None if whole is None else _Rescaled(here.mean_length, whole.mean_length, {})
     factors = [own / their for own, their in zip(ours, theirs, strict=True)]
     if every:
         together, sums = " AND ".join(terms), []
         for term in terms:
             sums += [(yield _SUMS, (f"({together} AND {term}){without}",))]
-        found = _merged(sums, factors)
+        if rescaled is None:
+            return _merged(sums, factors), here
+        found = dict[int, float]()
+        for column, own, their in zip(sums, ours, theirs, strict=True):
+            # As :func:`_merged` has it.
+            parts = {
+                page_id: sum(each[row][1] for each in sums) / (len(terms) + 1) - negated
+                for row, (page_id, negated) in enumerate(column)
+            }
+            for page_id, score in (yield from rescaled.scores(parts, own, own / their)).items():
+                found[page_id] = found.get(page_id, 0.0) + score
     else:
         weighed = sorted(zip(ours, factors, terms, strict=True), reverse=True)
-        found = yield from _any(weighed, without, inf if wanted is None else wanted)
-    return found, Statistics(tuple(ours), words / max(total, 1), total)
+        found = yield from _any(weighed, without, inf if wanted is None else wanted, rescaled)
+    return found, here
+
+
+def counting(terms: Sequence[str]) -> Steps[tuple[int, ...]]:
+    """Count the pages of the index, their words, and the pages that hold each term."""
+    ((total, words),) = yield "SELECT pages, words FROM search_index", ()
+    holdings = []
+    for term in terms:
+        ((holding,),) = yield f"SELECT count(*) {_MATCHING}", (term,)
+        holdings.append(holding)
+    return total, words, *holdings
+
+
+def statistics(counts: Iterable[Sequence[int]]) -> Statistics:
+    """Return the numbers of all shards whose indexes :func:`counting` has counted."""
+    total, words, *holdings = map(sum, zip(*counts, strict=True))
+    idf = [log1p((total - holding + 0.5) / (holding + 0.5)) for holding in holdings]
+    return Statistics(tuple(idf), words / max(total, 1), total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rescaled:
+    """Scores with the ``mean`` page's words of all shards, where FTS5 takes those ``here``.
+
+    With K = k₁ (1 − b + b |d| / mean), a fraction is φ = f (k₁ + 1) / (f + K). It tells f, and that
+    the fraction with another K: φ (k₁ + 1) K / (φ K + (k₁ + 1 − φ) K').
+    """
+
+    here: float
+    mean: float
+    lengths: dict[int, int]
+
+    def scores(
+        self, parts: Mapping[int, float], idf: float, factor: float
+    ) -> Steps[dict[int, float]]:
+        """Return what a term adds to pages' scores, by what it adds to FTS5's."""
+        if missing := parts.keys() - self.lengths:
+            rows = yield _LENGTHS, (as_json(list(missing)),)
+            self.lengths.update((page_id, _length(sizes)) for page_id, sizes in rows)
+        found = {}
+        for page_id, part in parts.items():
+            phi = min(max(part * factor / idf, 0.0), _MOST_OF_IDF)
+            words = self.lengths[page_id]
+            k, k_whole = (_K1 * (1 - _B + _B * words / mean) for mean in (self.here, self.mean))
+            there = phi * k + (_MOST_OF_IDF - phi) * k_whole
+            found[page_id] = idf * phi * _MOST_OF_IDF * k / there
+        return found
+
+
+def _length(sizes: bytes) -> int:
+    """Return the sum of SQLite's varints: the words of a page by columns."""
+    total = value = 0
+    for byte in sizes:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            total, value = total + value, 0
+    return total
 
 
 def _merged(
@@ -117,7 +189,10 @@ def _merged(
 
 
 def _any(
-    weighed: Sequence[tuple[float, float, str]], without: str, wanted: float
+    weighed: Sequence[tuple[float, float, str]],
+    without: str,
+    wanted: float,
+    rescaled: _Rescaled | None,
 ) -> Steps[dict[int, float]]:
     """Score the pages with any of the terms, each with its idf and factor, the rarest ones first.
 
@@ -127,7 +202,7 @@ def _any(
     """
     found, theirs = dict[int, float](), dict[int, float]()
     finding = list[str]()
-    for place, (_, factor, term) in enumerate(weighed):
+    for place, (idf, factor, term) in enumerate(weighed):
         is_known = len(finding) < place
         if not is_known and len(found) >= wanted:
             left = _MOST_OF_IDF * sum(ours for ours, _, _ in weighed[place:])
@@ -136,7 +211,7 @@ def _any(
             expression = f"(({' OR '.join(finding)}) AND {term})"
         else:
             finding.append(expression := term)
-        rows = yield _SUMS, (f"{expression}{without}",)
+        rows, parts = (yield _SUMS, (f"{expression}{without}",)), {}
         for page_id, negated in rows:
             before = theirs.get(page_id, 0.0)
             if is_known:
@@ -145,7 +220,13 @@ def _any(
             else:
                 gained = -negated
                 theirs[page_id] = before + gained
-            found[page_id] = found.get(page_id, 0.0) + gained * factor
+            parts[page_id] = gained
+        if rescaled is None:
+            scores = {page_id: gained * factor for page_id, gained in parts.items()}
+        else:
+            scores = yield from rescaled.scores(parts, idf, factor)
+        for page_id, score in scores.items():
+            found[page_id] = found.get(page_id, 0.0) + score
     return found
 
 

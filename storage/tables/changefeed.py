@@ -8,7 +8,10 @@ transaction of the visit that saw it. Consequence: a consumer that was told all 
 and asks for those after it is told the last state of every page whose document has changed since.
 """
 
+import base64
+import json
 import re
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -163,6 +166,40 @@ class LastChange:
     blocks_removed: int | None
 
 
+#: The cursor of a folder of shards begins so; and the most bytes that one is read for.
+_VECTOR: Final = "s"
+_MOST_BYTES: Final = 100_000
+
+
+def packed(places: Mapping[int, str], turn: int) -> str:
+    """Return the cursor of a folder: those of its shards, and whose ``turn`` is next."""
+    data = zlib.compress(json.dumps([turn, places], separators=(",", ":")).encode())
+    return _VECTOR + base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def unpacked(since: str) -> tuple[dict[int, str], int]:
+    """Return the cursors of shards, and the turn, in a folder's; none of ``0`` and ``now``.
+
+    Raises as :func:`position`.
+    """
+    if since in {"0", "now"}:
+        return {}, 0
+    if _CURSOR.fullmatch(since):
+        raise CursorGone(f"the cursor is of a store in one file; {_START_ANEW}")
+    try:
+        data = base64.b64decode(since[1:] + "=" * (-len(since[1:]) % 4), "-_", validate=True)
+        turn, places = json.loads((reader := zlib.decompressobj()).decompress(data, _MOST_BYTES))
+        if since.startswith(_VECTOR) and reader.eof and turn >= 0:
+            return {int(shard): str(place) for shard, place in places.items()}, int(turn)
+    except (ValueError, TypeError, AttributeError, RecursionError, zlib.error):
+        pass
+    raise ValueError(_no_cursor(since))
+
+
+def _no_cursor(since: str) -> str:
+    return f"{since[:80]!r} is no cursor; accepted are 0, now and what a feed returned"
+
+
 async def position(db: Reader, since: str) -> Position:
     """Return the place of a cursor, of ``0`` (before all changes), or of ``now`` (after them).
 
@@ -180,9 +217,7 @@ async def position(db: Reader, since: str) -> Position:
         return Position(epoch, 0 if since == "0" else last, last)
     found = _CURSOR.fullmatch(since)
     if found is None:
-        raise ValueError(
-            f"{since[:80]!r} is no cursor; accepted are 0, now and what a feed returned"
-        )
+        raise ValueError(_no_cursor(since))
     place = Position(found[1], int(found[2]), int(found[3] or found[2]))
     if place.epoch != epoch:
         why = "the cursor belongs to another store, or to this one before it was restored"

@@ -133,7 +133,9 @@ def _fold(db: Connection, views_at: ViewsAt) -> None:
 def page_ids(db: Connection, urls: Iterable[str]) -> dict[str, int]:
     """Return the pages at those of these canonical URLs that the store knows, also if moved."""
     rows = db.execute(
-        "SELECT p.url, ifnull(p.alias_of, p.id) FROM json_each(?) JOIN page AS p ON p.url = value",
+        "SELECT p.url, ifnull(p.alias_of, p.id) FROM json_each(?) JOIN page AS p ON p.url = value "
+        # Of a page that belongs to another shard, that one knows.
+        "WHERE p.held_back IS NOT 'shard'",
         (as_json(list(urls)),),
     )
     return dict(rows.fetchall())
@@ -152,14 +154,14 @@ async def found(db: Reader, showing_id: int) -> tuple[str, bool] | None:
     return next(((row[0], bool(row[1])) for row in rows), None)
 
 
-async def last_list(db: Reader, made_for: MadeFor) -> dict[int, int]:
-    """Return the rows of the newest list that was made for that: ids by place."""
+async def last_list(db: Reader, made_for: MadeFor) -> tuple[float, dict[int, int]]:
+    """Return when the newest list for that was shown (0: never), and its rows: ids by place."""
     rows = await db.execute_fetchall(
-        "SELECT place, id FROM showing WHERE list_id = "
+        "SELECT place, id, at FROM showing WHERE list_id = "
         "(SELECT max(list_id) FROM showing WHERE made_for = ?)",
         (made_for,),
     )
-    return {row[0]: row[1] for row in rows}
+    return max((row[2] for row in rows), default=0.0), {row[0]: row[1] for row in rows}
 
 
 async def counts(db: Reader) -> ListCounts | None:

@@ -18,6 +18,7 @@ import pytest
 import freshet
 from freshet.crawler import documents
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.storage.queries import page
 from tests.console import freshet as console
 from tests.storage.small_store import HOST, SmallStore, rows
 from tests.storage.versioned_store import html, version, versioned_store
@@ -169,15 +170,16 @@ def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
 
 
 def test_the_store_is_opened_read_only(crawled: SmallStore) -> None:
-    async def write(db, *_parts):  # type: ignore[no-untyped-def]
-        await db.execute("PRAGMA query_only = OFF")
-        await db.execute("DELETE FROM page")
+    async def write(made, typed):  # type: ignore[no-untyped-def]
+        async with page.snapshot(made.path) as db:
+            await db.execute("PRAGMA query_only = OFF")
+            await db.execute("DELETE FROM page")
 
     with (
         freshet.Store(crawled.path) as store,
         pytest.raises(freshet.StoreError, match="it may not be written"),
     ):
-        store._read(write)
+        store._read("", write)
 
 
 def test_many_threads_may_read_at_once(crawled: SmallStore) -> None:

@@ -1,0 +1,124 @@
+"""The stores of a path, each read where it is: that of a file, or those of a folder's shards."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.documents import Documents, UnknownPage
+from freshet.crawler.network import shard_of
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.storage.database import StoreError
+from freshet.storage.queries import page
+from freshet.storage.shards import Shards, Stores, is_sharded
+
+T = TypeVar("T")
+#: Reads one store. It may be sent to another process: it is a function of a module, or a
+#: ``partial`` of one, and what it returns is plain data.
+Read: TypeAlias = Callable[[Documents], Awaitable[T]]
+#: What shards answered, and why others are down.
+Answers: TypeAlias = tuple[dict[int, T], dict[int, str]]
+
+#: Redirects from shard to shard that are followed.
+_HOPS: Final = 5
+
+
+class Library:
+    """The documents of the stores at ``path``; the owner calls :meth:`close`.
+
+    Where shards are on other machines, another :meth:`each` sends the reads there.
+    """
+
+    def __init__(
+        self, path: Path, parser: Parser, groups: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """Read with a parser, which stays the caller's; ``groups`` of hosts have one shard each."""
+        self.path = path
+        self._parser, self._groups = parser, groups or {}
+        self._documents = dict[Path, Documents]()
+
+    @property
+    def shards(self) -> Shards | None:
+        """The shards of a folder, as they are now; None of a file."""
+        return Shards.read(self.path) if is_sharded(self.path) else None
+
+    async def each(self, read_of: Callable[[int], Read[T] | None]) -> Answers[T]:
+        """Return what shards answer to the reads that are theirs; None leaves a shard out.
+
+        A file counts as shard 0.
+
+        Raises:
+            UnknownPage: a read raised it.
+            StoreError: the file cannot be read, or no shard of the folder can.
+        """
+        stores, reads = Stores(self.path), dict[int, Callable[[Path], Awaitable[T | UnknownPage]]]()
+        for shard in range(len(stores.paths)):
+            if (read := read_of(shard)) is not None:
+                reads[shard] = partial(self._answer, read)
+        found = dict[int, T]()
+        for shard, answer in (await stores.those(reads)).items():
+            if isinstance(answer, UnknownPage):
+                raise answer
+            found[shard] = answer
+        if len(stores.down) == len(stores.paths):
+            raise StoreError(next(iter(stores.down.values())))
+        return found, stores.down
+
+    async def _answer(self, read: Read[T], path: Path) -> T | UnknownPage:
+        if path not in self._documents:
+            self._documents[path] = Documents(path, self._parser)
+        try:
+            return await read(self._documents[path])
+        except UnknownPage as error:
+            # The shard is not down.
+            return error
+
+    async def one(self, shard: int, read: Read[T]) -> T:
+        """Return what a shard answers; raises StoreError also if it is down."""
+        found, down = await self.each(lambda it: read if it == shard else None)
+        if shard not in found:
+            raise StoreError(f"shard {shard} is down: {down[shard]}")
+        return found[shard]
+
+    async def home(self, typed: str) -> tuple[int, str]:
+        """Return the shard that has the page of a URL, also through redirects, and its URL there.
+
+        Raises:
+            UsageError: it is not a URL.
+            StoreError: the shard is down.
+        """
+        if (shards := self.shards) is None:
+            return 0, typed
+        of = partial(shard_of, shards=shards, groups=self._groups)
+        shard = of(spellings(typed)[0])
+        for _ in range(_HOPS):
+            known = await self.one(shard, asking(page.find, urls=spellings(typed)))
+            if known is None or known.alias is None or of(known.alias.url) == shard:
+                break
+            typed, shard = known.alias.url, of(known.alias.url)
+        return shard, typed
+
+    def close(self) -> None:
+        """Close the caches of documents."""
+        for each in self._documents.values():
+            each.close()
+
+
+def asking(query: Callable[..., Awaitable[T]], /, **values: object) -> Read[T]:
+    """Return the read that makes a query of the database as it is at one moment."""
+    return partial(_ask, query, **values)
+
+
+async def _ask(query: Callable[..., Awaitable[T]], made: Documents, /, **values: object) -> T:
+    async with page.snapshot(made.path) as db:
+        return await query(db, **values)
+
+
+def noting(note: Callable[..., Awaitable[T]], /, **values: object) -> Read[T]:
+    """Return what notes something in a store, given its path."""
+    return partial(_note, note, **values)
+
+
+async def _note(note: Callable[..., Awaitable[T]], made: Documents, /, **values: object) -> T:
+    return await note(made.path, **values)
