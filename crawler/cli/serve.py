@@ -1,7 +1,6 @@
 """``freshet serve``: what a store holds, over HTTP."""
 
 import asyncio
-import os
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +12,9 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
 from freshet.crawler.service.api import StoreApi
-from freshet.crawler.service.http import Health, HttpServer
+from freshet.crawler.service.http import Health, HttpServer, listening
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.service.metrics import process_metrics
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import say
 from freshet.storage.database import StoreError, reading
 from freshet.storage.shards import Stores
@@ -74,12 +72,8 @@ async def _serve(db: Path, settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
-        address = await server.open(*operation.endpoint or ("", 0))
-        say("listening:", "green", address)
+        say("listening:", "green", await listening(server, operation))
         await ended.wait()
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise CrawlError(f"{operation.listen}: cannot listen there: {why}") from error
     finally:
         await server.close()
         await api.close()

@@ -28,6 +28,7 @@ from freshet.crawler.run.service import NotifySocket
 from freshet.crawler.run.upkeep import handling_reload_signals
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service import http, metrics
+from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
@@ -66,7 +67,7 @@ def run_sharded(
     with terminal.told_in_one_line(), err.status("starting Ray") as status:
         made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
         made.write()
-        from freshet.crawler.run.actors import Cluster, Job, connected  # noqa: PLC0415 - slow, and an extra
+        from freshet.crawler.run.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
 
         as_json = settings.operation.log_format
         if as_json == "auto":
@@ -84,7 +85,11 @@ def run_sharded(
             status.stop()
             cluster = Cluster(job, per_day)
             with _shown(quiet=quiet, as_json=as_json == "json") as show:
-                reports = terminal.run(_run(cluster, show, lock, reread, settings.operation))
+                # On one machine the stores are read where they lie, as verbs do.
+                library = None if address is None else ClusterLibrary(cluster, db, settings)
+                api = StoreApi(db, settings, library)
+                work = _run(cluster, show, lock, reread, api=api, operation=settings.operation)
+                reports = terminal.run(work)
     if not reports:
         fail("stopped before any shard began")
     return summed(reports)
@@ -95,7 +100,9 @@ def _owner(order: CrawlOrder | DaemonOrder) -> str:
 
 
 @asynccontextmanager
-async def _listening(cluster: "Cluster", operation: Operation) -> AsyncIterator[None]:
+async def _listening(
+    cluster: "Cluster", api: StoreApi, operation: Operation
+) -> AsyncIterator[None]:
     """Answer over HTTP for all shards while the block runs, if the settings name an address."""
     if operation.endpoint is None:
         yield
@@ -110,12 +117,14 @@ async def _listening(cluster: "Cluster", operation: Operation) -> AsyncIterator[
         return http.whole(metrics.of_shards(texts), CONTENT_TYPE_LATEST)
 
     registry = metrics.process_metrics(__version__)
-    server = http.HttpServer(operation, health, registry, {"/metrics": measured})
+    routes = {**api.routes, "/metrics": measured}
+    server = http.HttpServer(operation, health, registry, routes)
     try:
         say("listening:", "green", await http.listening(server, operation))
         yield
     finally:
         await server.close()
+        await api.close()
 
 
 async def _run(
@@ -123,6 +132,8 @@ async def _run(
     show: Callable[[Mapping[int, "ShardState"]], None],
     lock: IO[bytes],
     reread: Reread | None,
+    *,
+    api: StoreApi,
     operation: Operation,
 ) -> list[CrawlReport]:
     manager = NotifySocket(os.environ, os.getpid())
@@ -149,7 +160,7 @@ async def _run(
 
     with handling_reload_signals() as at_reload_signals:
         at_reload_signals(reload)
-        async with _listening(cluster, operation):
+        async with _listening(cluster, api, operation):
             return await cluster.run(told)
 
 

@@ -31,6 +31,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from freshet import __version__
 from freshet.config import ConfigError
 from freshet.config.settings import Settings
+from freshet.crawler.documents import Documents, UnknownPage
+from freshet.crawler.library import Answers, Library, Read
+from freshet.crawler.network import parser_of
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread
@@ -148,6 +151,7 @@ class _Shard:
         self._shard = Shard(job.shards, number, groups)
         self._live: Live | None = None
         self._service = Service()
+        self._documents: Documents | None = None
         self._told = self._order = 0
         sys.stderr = self._lines = _Lines()
         self._peers: dict[str, Any] = {}
@@ -251,9 +255,17 @@ class _Shard:
         """Return the health, and the metrics in the text format."""
         return await self._service.health(), generate_latest(self._service.metrics.registry)
 
-    async def read(self, work: Callable[[Path], Awaitable[T]]) -> T | StoreError:
-        """Return what some work reads of the store, which may lie on another machine."""
-        return await work(self._job.shards.path(self._number))
+    async def read(self, read: Read[T]) -> tuple[T | UnknownPage | None, str]:
+        """Return what a read finds in the store, which is on this machine, or why it does not."""
+        if self._documents is None:
+            path = self._job.shards.path(self._number)
+            self._documents = Documents(path, parser_of(self._job.settings))
+        try:
+            return await read(self._documents), ""
+        except UnknownPage as error:
+            return error, ""
+        except StoreError as error:
+            return None, str(error)
 
     async def reload(self, order: DaemonOrder, number: int) -> None:
         """Follow another order, the ``number``-th one."""
@@ -326,7 +338,8 @@ def connected(address: str | None) -> Iterator[None]:
     # by itself it listens on all addresses of the machine.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - version pinned
-    ray._private.ray_constants.ENABLE_RAY_CLUSTER = address is not None  # noqa: SLF001 - likewise
+    if address is None:
+        ray._private.ray_constants.ENABLE_RAY_CLUSTER = False  # noqa: SLF001 - likewise
     with TemporaryDirectory(prefix="freshet-", ignore_cleanup_errors=True) as folder:
         local = {
             "num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES,
@@ -398,6 +411,22 @@ class Cluster:
         down |= {shard: self.states[shard].why or _GONE for shard, it in found.items() if not it}
         there = {shard: it for shard, it in found.items() if it}
         return {n: it[0] for n, it in there.items()}, {n: it[1] for n, it in there.items()}, down
+
+    async def read(self, shard: int, read: Read[T]) -> tuple[T | UnknownPage | None, str]:
+        """Return what a read finds in a shard's store, or why it does not."""
+        state = self.states[shard]
+        if shard not in self._actors or not state.lease or state.why:
+            return None, state.why or "it is starting"
+        try:
+            async with asyncio.timeout(_ANSWERS_S):
+                answer: tuple[T | UnknownPage | None, str] = await self._actors[shard].read.remote(
+                    read
+                )
+                return answer
+        except TimeoutError:
+            return None, "it does not answer"
+        except RayError:
+            return None, _GONE
 
     async def run(self, show: Callable[[Mapping[int, ShardState]], None]) -> list[CrawlReport]:
         """Run all shards to their end, and return their reports; ``show`` is told of each state.
@@ -529,6 +558,32 @@ class Cluster:
                 with suppress(RayError):
                     await actor.end.remote()
         self._last = last
+
+
+class ClusterLibrary(Library):
+    """The documents of shards that may be on other machines: their actors read them."""
+
+    def __init__(self, cluster: Cluster, path: Path, settings: Settings) -> None:
+        """Read by the actors of a running cluster."""
+        super().__init__(path, parser_of(settings), settings.politeness.groups)
+        self._cluster = cluster
+
+    async def each(self, read_of: Callable[[int], Read[T] | None]) -> Answers[T]:
+        """Return what shards answer to the reads that are theirs, as :meth:`Library.each`."""
+        reads = {shard: read_of(shard) for shard in self._cluster.states}
+        asked = {shard: read for shard, read in reads.items() if read is not None}
+        answers = await asyncio.gather(*(self._cluster.read(*each) for each in asked.items()))
+        found, down = dict[int, T](), dict[int, str]()
+        for shard, (answer, why) in zip(asked, answers, strict=True):
+            if isinstance(answer, UnknownPage):
+                raise answer
+            if why:
+                down[shard] = why
+            else:
+                found[shard] = answer  # type: ignore[assignment]  # None is an answer, too
+        if len(down) == len(reads):
+            raise StoreError(next(iter(down.values())))
+        return found, down
 
 
 async def _outcome(run: Awaitable[CrawlReport | str]) -> CrawlReport | str:
