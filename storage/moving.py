@@ -36,7 +36,6 @@ STAY: Final[Mapping[str, str]] = {
     "refusal": "copied whole: every shard keeps to it",
     "outgoing": "copied with the stubs that are not told yet",
     "body": "copied by digest with the versions",
-    "claim_source": "copied with its host, or with a claim",
     "alert_message": "copied with its alerts; the body goes with the last of them",
     "snapshot": "learnt from observations; dropped in both stores",
     "altered_page": "what a snapshot does not know",
@@ -71,12 +70,18 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 #: Those whose key is unique: a row with it is the same row.
 _SAME: Final = ("host", "page", "claim_source", "alert_message")
 #: The column by which a row hangs on its owner, the first of these that a table has.
-_OWNERS: Final = ("page_id", "src_id", "observation_id", "host_id")
-#: Tables without an index on the owner.
-_UNINDEXED: Final = ("claim", "showing")
+_OWNERS: Final = ("source_id", "page_id", "src_id", "observation_id", "host_id")
 _MOVED: Final = "(SELECT old FROM temp.to_page)"
+_OF_HOSTS: Final = "CROSS JOIN temp.moving AS m ON m.host_id = p.host_id"
+#: By parent: whose rows are deleted.
+_DOOMED: Final[Mapping[str, str]] = {
+    "page": _MOVED,
+    "host": "(SELECT host_id FROM temp.moving)",
+    "observation": f"(SELECT id FROM observation WHERE page_id IN {_MOVED})",
+    "claim_source": "(SELECT s.id FROM claim_source AS s JOIN temp.moving USING (host_id))",
+}
 _SQL: Final = (files(__package__) / "moving.sql").read_text("utf-8")
-_COPIED, _BEFORE, _AFTER = (part.split(";\n") for part in _SQL.split("\n-- then\n"))
+_SHARED, _COPIED, _BEFORE, _AFTER = (part.split(";\n") for part in _SQL.split("\n-- then\n"))
 
 
 class MovedTable(NamedTuple):
@@ -97,11 +102,9 @@ class Contents:
     observations: int = 0
     digest: int = 0
 
-    def __iadd__(self, other: "Contents") -> "Contents":
-        self.pages += other.pages
-        self.observations += other.observations
-        self.digest = (self.digest + other.digest) % 2**128
-        return self
+    def __add__(self, other: "Contents") -> "Contents":
+        pages, observations = self.pages + other.pages, self.observations + other.observations
+        return Contents(pages, observations, (self.digest + other.digest) % 2**128)
 
 
 def _tables(db: Connection, schema: str = "main") -> set[str]:
@@ -122,7 +125,8 @@ def moved_tables(db: Connection) -> list[MovedTable]:
         columns = [row[1] for row in info]
         refs = {row[3]: row[2] for row in db.execute(f"PRAGMA main.foreign_key_list({name})")}
         refs |= {column: to for (table, column), to in UNDECLARED.items() if table == name}
-        owner = "id" if name == "host" else next((c for c in _OWNERS if c in refs), None)
+        owner: str | None = {"host": "id", "claim_source": "host_id"}.get(name)
+        owner = owner or next((column for column in _OWNERS if column in refs), None)
         if owner is None:
             raise StoreError(f"table {name} is unknown; this Freshet does not know how to move it")
         parent = refs.get(owner, "host")
@@ -132,7 +136,7 @@ def moved_tables(db: Connection) -> list[MovedTable]:
         new = {"id", "seq"} if name != "showing" else set()
         plain = tuple(c for c in columns if c not in refs and c not in new)
         found.append(MovedTable(name, owner, parent, plain, refs))
-    order = ("observation", "page", "host")
+    order = ("observation", "claim_source", "page", "host")
     return sorted(found, key=lambda table: (table.name in order, order.index(table.parent)))
 
 
@@ -142,13 +146,15 @@ def _rows(table: MovedTable, schema: str) -> str:
     if table.parent == "host":
         real = " AND t.held_back IS NOT 'shard'" if table.name == "page" else ""
         return f"temp.moving AS m CROSS JOIN {own} ON t.{table.owner} = m.host_id{real}"
-    page = f"{schema}.page AS p ON p.held_back IS NOT 'shard' AND p."
-    if table.name in _UNINDEXED:
-        host = "CROSS JOIN temp.moving AS m ON m.host_id = p.host_id"
-        return f"{own} CROSS JOIN {page}id = t.{table.owner} {host}"
-    rows = f"temp.moving AS m CROSS JOIN {page}host_id = m.host_id "
+    above = "claim_source" if table.parent == "claim_source" else "page"
+    rows = f"temp.moving AS m CROSS JOIN {schema}.{above} AS p ON p.host_id = m.host_id "
+    if above == "page":
+        rows += "AND p.held_back IS NOT 'shard' "
     if table.parent == "observation":
         rows += f"CROSS JOIN {schema}.observation AS o ON o.page_id = p.id "
+    if table.name == "showing":
+        # Without an index, but short.
+        return f"{own} CROSS JOIN {schema}.page AS p ON p.id = t.page_id {_OF_HOSTS}"
     alias = "o" if table.parent == "observation" else "p"
     return f"{rows}CROSS JOIN {own} ON t.{table.owner} = {alias}.id"
 
@@ -221,20 +227,11 @@ def found(db: Connection, shard: int) -> None:
     """Give a new store the number of a shard and, of the store ``old``, the runs and seeds."""
     if lease_of(db) is None:
         take_lease(db, shard)
-    if not db.execute("SELECT count(*) FROM crawl_run").fetchone()[0]:
-        db.execute("INSERT INTO crawl_run SELECT id, started_at, ended_at, state, 0, settings "
-                   "FROM old.crawl_run")  # fmt: skip
         if "search_index" in _tables(db, "old"):
             search.create(db)
             db.execute("INSERT OR IGNORE INTO search_query SELECT * FROM old.search_query")
-    _share(db)
-
-
-def _share(db: Connection) -> None:
-    columns = "text, url, fallback_url, root_url, importance, half_life_hours, added_at"
-    sql = f"INSERT OR IGNORE INTO main.seed ({columns}) SELECT {columns} FROM old.seed ORDER BY id"
-    db.execute(sql)
-    db.execute("INSERT OR IGNORE INTO main.refusal SELECT * FROM old.refusal")
+    for sql in _SHARED:
+        db.execute(sql)
 
 
 def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) -> None:
@@ -242,6 +239,8 @@ def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) ->
     old = _tables(db, "old")
     tables = [table for table in moved_tables(db) if table.name in old]
     _choose(db, hosts)
+    for sql in _SHARED:
+        db.execute(sql)
     _map(db, tables, outgoing=outgoing)
     with _without_triggers(db):
         for table in tables:
@@ -259,7 +258,6 @@ def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) ->
             )
         for sql in _COPIED:
             db.execute(sql)
-        _share(db)
 
 
 def _map(db: Connection, tables: list[MovedTable], *, outgoing: bool) -> None:
@@ -277,15 +275,11 @@ def _map(db: Connection, tables: list[MovedTable], *, outgoing: bool) -> None:
             if column not in {"id", table.owner}:
                 rows = f"{_rows(table, 'old')} WHERE t.{column} IS NOT NULL"
                 db.execute(add(to, f"t.{column}, 0", rows))
-    of_hosts = "JOIN temp.moving AS m ON m.host_id = p.host_id"
-    db.execute(add("page", "o.page_id, 0", "old.outgoing AS o JOIN old.page AS p ON p.id = "
-                   f"o.page_id {'' if outgoing else of_hosts}"))  # fmt: skip
-    db.execute(add("claim_source", "p.id, 0", f"old.claim_source AS p {of_hosts}"))
-    for name in ("page", "claim_source"):
-        rows = f"temp.to_{name} AS m JOIN old.{name} AS x ON x.id = m.old"
-        db.execute(add("host", "x.host_id, 0", rows))
-    runs = "SELECT found_run_id, 0 FROM temp.to_page AS m JOIN old.page AS p ON p.id = m.old"
-    db.execute(f"INSERT OR IGNORE INTO temp.to_crawl_run (old, moves) {runs}")
+    told = "old.outgoing AS o CROSS JOIN old.page AS p ON p.id = o.page_id "
+    db.execute(add("page", "o.page_id, 0", told + ("" if outgoing else _OF_HOSTS)))
+    rows = "temp.to_page AS m JOIN old.page AS x ON x.id = m.old"
+    db.execute(add("host", "x.host_id, 0", rows))
+    db.execute(add("crawl_run", "x.found_run_id, 0", rows))
     # What was under way here at the time, else the first run after.
     db.execute(
         "UPDATE temp.to_crawl_run SET new = (SELECT h.id FROM main.crawl_run AS h, old.crawl_run "
@@ -327,10 +321,8 @@ def remove(db: Connection, hosts: Mapping[int, str]) -> None:
             search.forget(db, ids)
         for table in tables:
             if table.name not in {"page", "host"}:
-                rows = {"page": _MOVED, "host": "(SELECT host_id FROM temp.moving)"}.get(
-                    table.parent, f"(SELECT id FROM observation WHERE page_id IN {_MOVED})"
-                )
-                db.execute(f"DELETE FROM {table.name} WHERE {table.owner} IN {rows}")
+                sql = f"DELETE FROM {table.name} WHERE {table.owner} IN {_DOOMED[table.parent]}"
+                db.execute(sql)
         for page_id in ids:
             near_duplicates.revise(db, page_id)
         db.execute("CREATE TEMP TABLE IF NOT EXISTS kept (id INTEGER PRIMARY KEY)")

@@ -1,3 +1,13 @@
+-- What all shards have. The runs of another shard are no requests of this one.
+INSERT INTO main.crawl_run
+SELECT id, started_at, ended_at, state, 0, settings FROM old.crawl_run
+WHERE NOT EXISTS (SELECT 1 FROM main.crawl_run);
+INSERT OR IGNORE INTO main.seed
+    (text, url, fallback_url, root_url, importance, half_life_hours, added_at)
+SELECT text, url, fallback_url, root_url, importance, half_life_hours, added_at
+FROM old.seed ORDER BY id;
+INSERT OR IGNORE INTO main.refusal SELECT * FROM old.refusal
+-- then
 -- What is copied beside the rows of moved tables. temp.to_… leads from ids of the store "old" to those here.
 INSERT OR IGNORE INTO main.host (id, origin)
 SELECT m.new, h.origin FROM temp.to_host AS m JOIN old.host AS h ON h.id = m.old;
@@ -15,13 +25,6 @@ WHERE p.held_back = 'shard';
 INSERT OR IGNORE INTO main.body
 SELECT * FROM old.body WHERE digest IN
     (SELECT v.body_digest FROM temp.to_version AS m JOIN old.version AS v ON v.id = m.old);
-INSERT INTO main.claim_source (id, kind, host_id, page_id, url, rejected)
-SELECT m.new, s.kind, h.new, p.new, s.url, iif(h.moves, s.rejected, 0)
-FROM temp.to_claim_source AS m JOIN old.claim_source AS s ON s.id = m.old
-JOIN temp.to_host AS h ON h.old = s.host_id LEFT JOIN temp.to_page AS p ON p.old = s.page_id
-WHERE true
-ON CONFLICT (id) DO UPDATE SET
-    rejected = rejected + excluded.rejected, page_id = coalesce(excluded.page_id, page_id);
 -- A message goes with the last of its alerts. Without its body it is one that the old store sends.
 INSERT INTO main.alert_message
     (id, key, rule, made_at, body, state, since, tries, next_at, settled_at, said)
@@ -54,10 +57,6 @@ WHERE digest IN (SELECT body_digest FROM version WHERE page_id IN (SELECT old FR
         SELECT 1 FROM version AS v
         WHERE v.body_digest = body.digest AND v.page_id NOT IN (SELECT old FROM temp.to_page)
     );
-DELETE FROM claim_source
-WHERE host_id IN (SELECT host_id FROM temp.moving) AND id NOT IN
-    (SELECT source_id FROM claim WHERE page_id NOT IN (SELECT old FROM temp.to_page));
-UPDATE claim_source SET rejected = 0 WHERE host_id IN (SELECT host_id FROM temp.moving);
 UPDATE outlook SET next_page_id = NULL WHERE next_page_id IN (SELECT old FROM temp.to_page);
 DELETE FROM altered_page WHERE page_id IN (SELECT old FROM temp.to_page);
 DELETE FROM snapshot
@@ -71,7 +70,7 @@ SELECT id, url, fetch_url, host_id, role, depth, redirects, found_at, found_run_
 FROM page WHERE id IN (SELECT old FROM temp.to_page);
 DELETE FROM host
 WHERE id IN (SELECT host_id FROM temp.moving)
-    AND id NOT IN (SELECT host_id FROM page UNION SELECT host_id FROM claim_source);
+    AND id NOT IN (SELECT host_id FROM page);
 INSERT OR REPLACE INTO host (id, origin)
 SELECT id, origin FROM host WHERE id IN (SELECT host_id FROM temp.moving);
 -- An id that is free again may be given to an observation that the index has not seen.

@@ -8,17 +8,18 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, cast
 
 import typer
 
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings, store_of
 from freshet.crawler.terminal import (
     INTERRUPTED,
+    Cell,
     Tell,
     counted,
     fail,
@@ -27,7 +28,6 @@ from freshet.crawler.terminal import (
     say,
     show_line,
     show_list,
-    size,
     told_in_one_line,
 )
 from freshet.storage import moving
@@ -49,6 +49,7 @@ from freshet.storage.shards import Shards, is_sharded, lease_of, take_lease
 #: Pages of one transaction, unless a domain has more.
 _BATCH: Final = 5_000
 #: Files that SQLite and Freshet keep beside a store.
+_STORES: Final = "[0-9][0-9][0-9][0-9].db"
 _BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
 
 #: Returns the domain of an origin.
@@ -184,59 +185,82 @@ def _misplaced(
 def _planned(new: Shards, place: Place) -> dict[str, int]:
     """Return the pages by domain that would move."""
     moves: defaultdict[str, int] = defaultdict(int)
-    for shard in range(max(new.count, new.before or 0)):
-        if shard < (new.before or 0) or new.path(shard).exists():
-            with opened(new.path(shard), "ro") as db:
+    for shard, path in enumerate(_paths(new)):
+        if path.exists():
+            with opened(path, "ro") as db:
                 for _, domain, pages in _misplaced(db, shard, new, place):
                     moves[domain] += pages
     return moves
 
 
+def _paths(new: Shards) -> list[Path]:
+    """Return all stores of a split or merge, if those that it begins with are there."""
+    old = new.before or new.count
+    most = max(new.count, old)
+    # Those of a merge that ended before it had deleted them.
+    while new.path(most).exists():
+        most += 1
+    for shard in range(most):
+        if shard < old or new.path(shard).exists():
+            _require_number(new.path(shard), shard)
+    return [new.path(shard) for shard in range(most)]
+
+
+@contextmanager
+def _all_held(new: Shards) -> Iterator[list[Path]]:
+    """Lock all stores, say what is under way, and make the stores that are new."""
+    paths = _paths(new)
+    with ExitStack() as stack:
+        for path in (new.folder / SHARDS_FILE, *filter(Path.exists, paths)):
+            stack.enter_context(held(path, "shards"))
+        new.write()
+        for shard, path in enumerate(paths):
+            if not path.exists():
+                asyncio.run(_made(path))
+                stack.enter_context(held(path, "shards"))
+            if shard >= (new.before or 0):
+                with opened(path) as db, moving.attached(db, paths[0]):
+                    transact(partial(moving.found, shard=shard), db)
+        yield paths
+
+
 def _arrange(new: Shards, place: Place, tell: Tell) -> tuple[Contents, int]:
     """Bring every domain into its shard; return what all hold, and the number of domains."""
-    old, most = new.before or new.count, max(new.count, new.before or 0)
-    paths = [new.path(shard) for shard in range(most)]
-    for path in paths[:old]:
-        if not path.exists():
-            raise StoreError(f"{path}: there is no such file; restore it before its pages move")
-    with ExitStack() as stack:
-        for shard, path in enumerate(paths):
-            if shard < old or path.exists():
-                _require_number(path, shard)
-        new.write()
-        for path in paths:
-            # An older schema is migrated, and a store made that is not there.
-            asyncio.run(_migrated(path))
-            stack.enter_context(held(path, "shards"))
-        for shard in range(old, new.count):
-            with opened(paths[shard]) as db, moving.attached(db, paths[0]):
-                transact(partial(moving.found, shard=shard), db)
+    with _all_held(new) as paths:
         before = _total(paths, place, partial(tell, "counting"))
         for shard, path in enumerate(paths):
-            _move(new, shard, place, lambda d, s=shard: tell("moving", (s + d) / most))  # type: ignore[misc]
+            _move(new, shard, place, partial(tell, f"moving from {path.name}"))
             if shard >= new.count:
                 with opened(paths[shard % new.count]) as db, moving.attached(db, path):
-                    transact(lambda to: moving.copy(to, {}, outgoing=True), db)
+                    transact(partial(moving.copy, hosts={}, outgoing=True), db)
         after = _total(paths, place, partial(tell, "comparing"))
         if after != before:
             raise StoreError(
                 f"{new.folder}: {before[0].pages:,} pages before and {after[0].pages:,} after, or "
-                "other contents; `freshet shards verify` shows where, and nothing was deleted"
+                "other contents of them; no file was deleted: `freshet shards verify` shows more"
             )
         replace(new, before=None).write()
         for path in paths[new.count :]:
             with opened(path, "ro") as db:
-                empty = not moving.real_hosts(db)
-            if empty:
-                _delete(path)
+                is_empty = not moving.real_hosts(db)
+            if is_empty:
+                _delete(path.resolve())
+                path.unlink(missing_ok=True)
     return after
 
 
-async def _migrated(path: Path) -> None:
+async def _made(path: Path) -> None:
     await (await open_store(path, owner="shards")).close()
 
 
+def _require_there(path: Path) -> None:
+    if not path.exists():
+        why = f"it was moved to {path.readlink()}" if path.is_symlink() else "there is no such file"
+        raise StoreError(f"{path}: {why}; bring it back, or restore a backup of it")
+
+
 def _require_number(path: Path, shard: int) -> None:
+    _require_there(path)
     with opened(path, "ro") as db:
         if (lease := lease_of(db)) is not None and lease.shard != shard:
             raise StoreError(f"{path}: it is the store of shard {lease.shard}; rename it back")
@@ -309,24 +333,14 @@ def _move_batch(here: Connection, there: Connection, hosts: dict[int, str], path
     transact(partial(moving.remove, hosts=hosts), here)
 
 
-def _delete(path: Path) -> None:
-    real = path.resolve()
-    with store_errors(path):
-        for file in (real, path, *(Path(f"{real}{ending}") for ending in _BESIDE)):
+def _delete(path: Path, but: str = "") -> None:
+    """Delete a store, and what lies beside it, but not a file of the name ``but``."""
+    for file in (path, *(path.with_name(f"{path.name}{ending}") for ending in _BESIDE)):
+        if file.name != but:
             file.unlink(missing_ok=True)
 
 
 # -- verify ------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class ShardContents:
-    """What one shard holds; ``origins`` are the hosts of its pages, with their domains."""
-
-    total: Contents = field(default_factory=Contents)
-    domains: set[str] = field(default_factory=set)
-    origins: dict[str, str] = field(default_factory=dict)
-    size_bytes: int = 0
 
 
 @shards_command.command("verify")
@@ -336,40 +350,37 @@ def verify(db: Folder = DEFAULT_DB, config: ConfigFile = None, json: Json = Fals
     Nothing is changed. While a daemon runs its last visits may be missing. Ends with 1 if something
     is wrong.
     """
-    place, problems = _place(config), list[str]()
-    held_by: dict[int, ShardContents] = {}
+    place, problems, rows = _place(config), list[str](), list[dict[str, object]]()
+    first: dict[str, Path] = {}
     with told_in_one_line(), progress_bars() as tell:
         shards = _shards(db)
+        extra = [path for path in sorted(db.glob(_STORES)) if path not in shards.paths()]
+        problems += [f"{path}: it is of no shard; delete it, if nobody needs it" for path in extra]
         try:
             shards.require_settled()
         except StoreError as error:
-            problems.append(str(error))
-        paths = shards.paths()
-        paths += [p for p in sorted(db.glob("[0-9][0-9][0-9][0-9].db")) if p not in paths]
-        for shard, path in enumerate(paths):
-            tell("checking", shard / len(paths))
-            if path != shards.path(shard):
-                problems.append(f"{path}: it is of no shard; delete it, if it is not needed")
-                continue
+            problems = [str(error)]
+        for shard, path in enumerate(shards.paths()):
+            tell("checking", shard / shards.count)
             try:
-                held_by[shard] = _verified(shards, shard, place, problems)
+                hosts, found = _verified(shards, shard, place)
             except StoreError as error:
                 problems.append(str(error))
-        problems += _doubled(shards, held_by)
-    rows = [
-        (n, it.total.pages, it.total.observations, len(it.domains), it.size_bytes, it.total.digest)
-        for n, it in held_by.items()
-    ]
+                continue
+            problems += _wrong(shards, shard, found)
+            if both := [host for host in hosts if first.setdefault(host, path) != path]:
+                problems.append(
+                    f"{path}: {counted(len(both), 'host')} with pages in another shard, too, such "
+                    f"as {both[0]} in {first[both[0]]}; {_again(shards)} deletes one of two equals"
+                )
+            total = sum(found.values(), Contents())
+            rows.append({"shard": shard, "domains": len(found)} | _as_json(total)
+                        | {"bytes": path.stat().st_size})  # fmt: skip
     if json:
-        names = ("shard", "pages", "observations", "domains", "bytes", "digest")
-        told = [dict(zip(names, (*row[:5], f"{row[5]:032x}"), strict=True)) for row in rows]
-        print_json({"shards": told, "problems": problems})
+        print_json({"shards": rows, "problems": problems})
     else:
-        show_list(
-            f"Shards of {db}",
-            ("shard", "pages", "observations", "domains", "size", "digest"),
-            [(*row[:4], size(row[4]), f"{row[5]:032x}") for row in rows],
-        )
+        cells = [tuple(cast("Cell", each) for each in row.values()) for row in rows]
+        show_list(f"Shards of {db}", list(rows[0]) if rows else (), cells)
         for problem in problems:
             say("wrong:", "red", problem)
         if not problems:
@@ -378,51 +389,36 @@ def verify(db: Folder = DEFAULT_DB, config: ConfigFile = None, json: Json = Fals
         raise typer.Exit(1)
 
 
-def _verified(shards: Shards, shard: int, place: Place, problems: list[str]) -> ShardContents:
+def _again(shards: Shards) -> str:
+    return f"`freshet shards split {shards.count} --db {shards.folder}`"
+
+
+def _verified(shards: Shards, shard: int, place: Place) -> tuple[list[str], dict[str, Contents]]:
+    """Return the hosts of a sound store, and what it holds by domain."""
     path = shards.path(shard)
-    it = ShardContents()
+    _require_number(path, shard)
     with opened(path, "ro") as db:
-        _require_number(path, shard)
-        it.size_bytes = path.stat().st_size
-        for (line,) in db.execute("PRAGMA quick_check(1)").fetchall():
-            if line != "ok":
-                problems.append(f"{path}: it is damaged: {line}; restore a backup")
-                return it
-        hosts = moving.real_hosts(db)
-        it.origins = {origin: place(origin) for _, origin, _ in hosts}
-        found = moving.contents(db, {host: it.origins[origin] for host, origin, _ in hosts})
-        for each in found.values():
-            it.total += each
-        it.domains = set(found)
-        if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
-            pages = sum(found[domain].pages for domain in away)
-            problems.append(
-                f"{path}: {counted(len(away), 'domain')} with {counted(pages, 'page')} "
-                f"belong to other shards, such as {away[0]} to {shards.of(away[0])}; "
-                f"`freshet shards split {shards.count} --db {shards.folder}` moves them"
-            )
-        sql = (
-            "SELECT count(*) FROM outgoing AS o LEFT JOIN page AS p ON p.id = o.page_id "
-            "WHERE p.held_back IS NOT 'shard'"
-        )
+        (damage,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if damage != "ok":
+            raise StoreError(f"{path}: it is damaged: {damage}; restore a backup")
+        stubs = "SELECT id FROM page WHERE held_back = 'shard'"
+        sql = f"SELECT count(*) FROM outgoing WHERE page_id NOT IN ({stubs})"
         if count := db.execute(sql).fetchone()[0]:
-            problems.append(
-                f"{path}: {counted(count, 'page')} in outgoing that no other shard has to know; "
-                "restore a backup"
-            )
-    return it
+            why = f"{counted(count, 'page')} in outgoing that no other shard has to know"
+            raise StoreError(f"{path}: {why}; restore a backup")
+        hosts = moving.real_hosts(db)
+        found = moving.contents(db, {host: place(origin) for host, origin, _ in hosts})
+        return [origin for _, origin, _ in hosts], found
 
 
-def _doubled(shards: Shards, held_by: Mapping[int, ShardContents]) -> Iterator[str]:
-    first: dict[str, int] = {}
-    for shard, it in held_by.items():
-        both = [origin for origin in it.origins if first.setdefault(origin, shard) != shard]
-        if both:
-            yield (
-                f"{shards.path(shard)}: {counted(len(both), 'host')} with pages in another shard, "
-                f"too, such as {both[0]} in {first[both[0]]}; `freshet shards split "
-                f"{shards.count} --db {shards.folder}` deletes one of two that are equal"
-            )
+def _wrong(shards: Shards, shard: int, found: Mapping[str, Contents]) -> Iterator[str]:
+    if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
+        pages = sum(found[domain].pages for domain in away)
+        yield (
+            f"{shards.path(shard)}: {counted(len(away), 'domain')} with {counted(pages, 'page')} "
+            f"belong to other shards, such as {away[0]} to {shards.of(away[0])}; "
+            f"{_again(shards)} moves them"
+        )
 
 
 # -- move --------------------------------------------------------------------
@@ -447,27 +443,26 @@ def move(
         shards.require_settled()
         if shard >= shards.count:
             fail(f"{db}: it has the shards 0 to {shards.count - 1}", 2)
-        path, target = shards.path(shard), folder.resolve() / shards.path(shard).name
+        if folder.resolve() == db.resolve():
+            fail(f"{folder}: it is the folder of the store itself", 2)
+        path = shards.path(shard)
+        _require_number(path, shard)
+        target = folder.resolve() / path.name
         real = path.resolve()
-        if not path.exists():
-            raise StoreError(f"{path}: there is no such file; restore a backup of it")
         if real != target:
             with store_errors(path), held(path, "shards"), copying() as tell:
-                _require_number(path, shard)
-                elsewhere = replace(shards, folder=folder.resolve())
-                if not is_sharded(folder):
+                elsewhere = replace(shards, folder=target.parent)
+                if not list(target.parent.glob(_STORES)):
                     elsewhere.write()
-                elif Shards.read(folder.resolve()) != elsewhere:
+                elif _shards(target.parent) != elsewhere:
                     raise StoreError(f"{folder}: its {SHARDS_FILE} is of another store")
                 total = _copied(path, real, target, shard, tell)
-                link = path.with_name(f".{path.name}.link")
+                link, is_moved_again = path.with_name(f".{path.name}.link"), path.is_symlink()
                 link.unlink(missing_ok=True)
                 link.symlink_to(target)
                 link.replace(path)
                 sync(path.parent)
-                for file in (real, *(Path(f"{real}{ending}") for ending in _BESIDE)):
-                    if file != path:
-                        file.unlink(missing_ok=True)
+                _delete(real, but="" if is_moved_again else real.name)
         else:
             total = _whole(target)
     if json:
