@@ -96,7 +96,7 @@ class MovedTable(NamedTuple):
 
 @dataclass(slots=True)
 class Contents:
-    """What a store holds of a domain; ``digest`` is a sum over rows, independent of ids."""
+    """Counts of what a store holds of a domain, and a sum of digests of its rows without their ids."""
 
     pages: int = 0
     observations: int = 0
