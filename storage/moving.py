@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, NamedTuple
 
-from freshet.storage.database import StoreError
+from freshet.storage.database import StoreError, opened, transact
 from freshet.storage.shards import lease_of, take_lease
 from freshet.storage.tables import near_duplicates, search
 
@@ -223,15 +223,26 @@ def _without_triggers(db: Connection) -> Iterator[None]:
         db.execute(sql)
 
 
-def found(db: Connection, shard: int) -> None:
-    """Give a new store the number of a shard and, of the store ``old``, the runs and seeds."""
-    if lease_of(db) is None:
-        take_lease(db, shard)
-        if "search_index" in _tables(db, "old"):
+def found(db: Connection, shard: int, like: Path) -> None:
+    """Give a new store the number of a shard, and the runs, seeds and index of another store."""
+
+    def begin(db: Connection) -> None:
+        if lease_of(db) is None:
+            take_lease(db, shard)
+        if is_indexed:
             search.create(db)
-            db.execute("INSERT OR IGNORE INTO search_query SELECT * FROM old.search_query")
-    for sql in _SHARED:
-        db.execute(sql)
+
+    def share(db: Connection) -> None:
+        queries = "INSERT OR IGNORE INTO main.search_query SELECT * FROM old.search_query"
+        for sql in [*_SHARED, queries] if is_indexed else _SHARED:
+            db.execute(sql)
+
+    with opened(like, "ro") as other:
+        is_indexed = search.exists(other)
+    # Before the other store is attached: what this one has not would be found there.
+    transact(begin, db)
+    with attached(db, like):
+        transact(share, db)
 
 
 def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) -> None:

@@ -185,11 +185,10 @@ def _misplaced(
 def _planned(new: Shards, place: Place) -> dict[str, int]:
     """Return the pages by domain that would move."""
     moves: defaultdict[str, int] = defaultdict(int)
-    for shard, path in enumerate(_paths(new)):
-        if path.exists():
-            with opened(path, "ro") as db:
-                for _, domain, pages in _misplaced(db, shard, new, place):
-                    moves[domain] += pages
+    for shard, path in enumerate(_paths(new)[: new.before]):
+        with opened(path, "ro") as db:
+            for _, domain, pages in _misplaced(db, shard, new, place):
+                moves[domain] += pages
     return moves
 
 
@@ -200,9 +199,8 @@ def _paths(new: Shards) -> list[Path]:
     # Those of a merge that ended before it had deleted them.
     while new.path(most).exists():
         most += 1
-    for shard in range(most):
-        if shard < old or new.path(shard).exists():
-            _require_number(new.path(shard), shard)
+    for shard in range(old):
+        _require_number(new.path(shard), shard)
     return [new.path(shard) for shard in range(most)]
 
 
@@ -211,16 +209,16 @@ def _all_held(new: Shards) -> Iterator[list[Path]]:
     """Lock all stores, say what is under way, and make the stores that are new."""
     paths = _paths(new)
     with ExitStack() as stack:
-        for path in (new.folder / SHARDS_FILE, *filter(Path.exists, paths)):
+        for path in (new.folder / SHARDS_FILE, *paths[: new.before]):
             stack.enter_context(held(path, "shards"))
         new.write()
-        for shard, path in enumerate(paths):
-            if not path.exists():
-                asyncio.run(_made(path))
-                stack.enter_context(held(path, "shards"))
-            if shard >= (new.before or 0):
-                with opened(path) as db, moving.attached(db, paths[0]):
-                    transact(partial(moving.found, shard=shard), db)
+        for shard, path in list(enumerate(paths))[new.before :]:
+            # One whose making was interrupted is made to its end.
+            asyncio.run(_made(path))
+            stack.enter_context(held(path, "shards"))
+            _require_number(path, shard)
+            with opened(path) as db:
+                moving.found(db, shard, paths[0])
         yield paths
 
 

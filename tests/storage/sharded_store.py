@@ -11,6 +11,7 @@ from typing import Any
 
 from freshet.storage.database import open_store
 from freshet.storage.shards import Shards, take_lease
+from freshet.storage.tables import search
 from tests.storage.small_store import SmallStore
 
 
@@ -49,6 +50,7 @@ def _make(shards: Shards, shard: int) -> None:
     async def make() -> None:
         database = await open_store(shards.path(shard))
         await database.write(lambda db: take_lease(db, shard))
+        await database.write(search.create)
         await database.close()
 
     asyncio.run(make())
@@ -116,6 +118,8 @@ def _visit(store: QuickStore, page: int, at: float, chance: Random, run: int) ->
     kind = chance.choice(["new", "changed", "gone"])
     store.insert("change", page_id=page, kind=kind, at=at, observation_id=seen,
                  version_id=None if kind == "gone" else version)  # fmt: skip
+    if kind != "gone" and chance.random() < 0.5:
+        search.fill(store.connection, [(page, version, f"Title\n\nwords of {page}")])
     if chance.random() < 0.3:
         message = store.ask("SELECT id FROM alert_message")
         key = str(chance.random())
