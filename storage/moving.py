@@ -96,7 +96,7 @@ class MovedTable(NamedTuple):
 
 @dataclass(slots=True)
 class Contents:
-    """Counts of what a store holds of a domain, and a sum of digests of its rows without their ids."""
+    """Counts of what a store holds of a domain, and the sum of the digests of its rows."""
 
     pages: int = 0
     observations: int = 0
