@@ -31,7 +31,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Final,
-    Literal,
     NamedTuple,
     TypeAlias,
     TypeVar,
@@ -330,7 +329,7 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 @contextmanager
-def opened(path: Path, mode: Literal["ro", "rw"] = "rw") -> Iterator[sqlite3.Connection]:
+def opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
     """Open a store of the newest schema, whose lock a writer has. Raises StoreError."""
     _require(path)
     with store_errors(path), closing(_connect(path, mode)) as connection:
