@@ -123,6 +123,7 @@ def _copy_shards(
 ) -> Copied:
     """Copy and check all shards of a folder before the first of another folder is replaced."""
     shards = Shards.read(source)
+    shards.require_settled()
     whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
     if target.exists() and not target.is_dir():
         raise StoreError(f"{target}: it is a file; a store with shards is copied to a folder")
