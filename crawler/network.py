@@ -18,8 +18,13 @@ from freshet.storage.shards import Shards
 
 def shard_of(at_origin: str, shards: Shards, groups: Mapping[str, Sequence[str]]) -> int:
     """Return the shard that visits an origin, or a URL: by its group of hosts, or its domain."""
+    return shards.of(domain_of(at_origin, groups))
+
+
+def domain_of(at_origin: str, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the group of hosts to which an origin, or a URL, belongs, else its domain."""
     host = origin(at_origin).host
-    return shards.of(group_of(host, groups) or registrable_domain(host))
+    return group_of(host, groups) or registrable_domain(host)
 
 
 class Network:

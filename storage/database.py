@@ -176,7 +176,7 @@ class Database:
         async with self.patience:
             with store_errors(self.path):
                 given_up = threading.Event()
-                commit = partial(_transact, work, self.connection, given_up, self._require_own)
+                commit = partial(transact, work, self.connection, given_up, self._require_own)
                 return await _run(self.thread, commit, given_up)
 
     async def at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -219,12 +219,13 @@ class Database:
                 raise StoreError(f"{file}: it was {how} while it was being written")
 
 
-def _transact(
+def transact(
     work: Callable[[sqlite3.Connection], T],
     connection: sqlite3.Connection,
     given_up: threading.Event | None = None,
     require_own: Callable[[], None] | None = None,
 ) -> T:
+    """Run ``work`` in a transaction, which is committed as a whole or rolled back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = work(connection)
@@ -324,7 +325,16 @@ def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     with store_errors(path):
         readable(path).close()
         with closing(_connect(path, "rw")) as connection:
-            return _transact(work, connection)
+            return transact(work, connection)
+
+
+@contextmanager
+def opened(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    """Open a store of the newest schema, whose lock a writer has. Raises StoreError."""
+    _require(path)
+    with store_errors(path), closing(_connect(path, mode)) as connection:
+        schema_of(path, connection, migrates=False)
+        yield connection
 
 
 class Owner(NamedTuple):

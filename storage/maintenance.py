@@ -72,8 +72,15 @@ class Copied:
     newest_at: float | None
 
 
-def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Copied:
-    """Copy a store to a file; another process may be writing the store.
+def back_up(
+    db: Path,
+    target: Path,
+    *,
+    replace: bool,
+    progress: Progress,
+    mark: Callable[[sqlite3.Connection], object] = changefeed.begin_epoch,
+) -> Copied:
+    """Copy a store to a file; another process may be writing the store. ``mark`` marks the copy.
 
     Raises:
         StoreError: the store does not exist; the target exists and ``replace`` is False, is the
@@ -84,7 +91,7 @@ def back_up(db: Path, target: Path, *, replace: bool, progress: Progress) -> Cop
     if (owner := owner_of(target)) is not None:
         who = f"a freshet {owner.name} (process {owner.process})"
         raise StoreError(f"{target}: {who} is writing it")
-    return _copy(db, target, replace=replace, progress=progress)
+    return _copy(db, target, replace=replace, progress=progress, mark=mark)
 
 
 def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Copied:
@@ -116,6 +123,7 @@ def _copy_shards(
 ) -> Copied:
     """Copy and check all shards of a folder before the first of another folder is replaced."""
     shards = Shards.read(source)
+    shards.require_settled()
     whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
     if target.exists() and not target.is_dir():
         raise StoreError(f"{target}: it is a file; a store with shards is copied to a folder")
@@ -160,7 +168,13 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _copy(
-    source: Path, target: Path, deed: str = "", *, replace: bool, progress: Progress
+    source: Path,
+    target: Path,
+    deed: str = "",
+    *,
+    replace: bool,
+    progress: Progress,
+    mark: Callable[[sqlite3.Connection], object] = changefeed.begin_epoch,
 ) -> Copied:
     """Copy a store; ``deed`` is done in the copy."""
     if not source.exists():
@@ -177,6 +191,7 @@ def _copy(
                 raise StoreUnavailable(target, f"{why} {needed / 1e6:,.0f}")
             with closing(_opened(partial.path, target, "rw")) as new:
                 _fill(old, new, source, target, progress)
+                mark(new)
                 new.execute(deed)
         copied = _checked(partial.path, target, schema, progress)
         _require_target(source, target, replace=replace)
@@ -282,7 +297,6 @@ def _fill(
         new.execute("PRAGMA synchronous = OFF")
         new.execute("PRAGMA journal_mode = OFF")
         old.backup(new, pages=_STEP_PAGES, progress=report)
-        changefeed.begin_epoch(new)
         new.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")

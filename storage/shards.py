@@ -28,11 +28,15 @@ _KEYS: Final = frozenset({"format", "epoch", "shards", "hash"})
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """The shards of a folder. ``epoch`` is raised whenever a domain may have changed its shard."""
+    """The shards of a folder. ``epoch`` is raised whenever a domain may have changed its shard.
+
+    ``before`` is their number before a split or merge, while that is under way.
+    """
 
     folder: Path
     count: int
     epoch: int = 1
+    before: int | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Shards:
@@ -47,17 +51,26 @@ class Shards:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise StoreError(f"{file}: {why}") from error
-        if told.keys() != _KEYS:
+        if told.keys() - {"before"} != _KEYS:
             raise StoreError(f"{file}: has {', '.join(told)}; it needs {', '.join(sorted(_KEYS))}")
         if (told["format"], told["hash"]) != (_FORMAT, _HASH):
             raise StoreError(
                 f"{file}: of format {told['format']} and hash {told['hash']}; "
                 f"this Freshet reads format {_FORMAT} and hash {_HASH}"
             )
-        for key, most in (("shards", _MOST), ("epoch", 2**53)):
-            if type(told[key]) is not int or not 1 <= told[key] <= most:
+        for key, most in (("shards", _MOST), ("epoch", 2**53), ("before", _MOST)):
+            if key in told and (type(told[key]) is not int or not 1 <= told[key] <= most):
                 raise StoreError(f"{file}: {key} = {told[key]!r}: accepted is 1 to {most}")
-        return cls(folder, told["shards"], told["epoch"])
+        return cls(folder, told["shards"], told["epoch"], told.get("before"))
+
+    def require_settled(self) -> None:
+        """Raise StoreError while domains are on their way to other shards."""
+        if self.before is not None:
+            verb = "split" if self.before <= self.count else "merge"
+            raise StoreError(
+                f"{self.folder}: a {verb} from {self.before} to {self.count} is under way: "
+                f"`freshet shards {verb} {self.count} --db {self.folder}` goes on with it"
+            )
 
     def write(self) -> None:
         """Write ``shards.toml``, whole or not at all; the folder is made if it is not there.
@@ -66,9 +79,11 @@ class Shards:
             StoreError: it cannot be written.
         """
         file = self.folder / SHARDS_FILE
+        before = "" if self.before is None else f"before = {self.before}\n"
         text = (
             f"# The shards of one store. `freshet shards split` and `merge` change their number.\n"
             f'format = {_FORMAT}\nepoch = {self.epoch}\nshards = {self.count}\nhash = "{_HASH}"\n'
+            f"{before}"
         )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -66,6 +66,7 @@ def run_sharded(
         fail("--shards needs Ray: `pip install 'freshet[ray]'` brings it")
     with terminal.told_in_one_line(), err.status("starting Ray") as status:
         made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
+        made.require_settled()
         made.write()
         from freshet.crawler.run.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
 

@@ -53,6 +53,7 @@ VERBS: Final[Mapping[str, str]] = {
     "simulate": "Simulate policies on a random population, or with --web the daemon on a synthetic "
     "web.",
     "replay": "Fill a store from archives, or ask a store which policy would have kept it fresher.",
+    "shards": "Change the number of shards of a store, check them, and move one of them.",
     "config": "Show the settings.",
 }
 

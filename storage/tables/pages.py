@@ -12,7 +12,7 @@ from freshet.storage.database import as_json, values_of
 from freshet.storage.records import Alias, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
-_LIFTED = ("nofollow", "depth")
+_LIFTED = ("nofollow", "depth", "shard")
 
 _GOOD = ("new", "changed", "unchanged")
 
@@ -55,7 +55,7 @@ def admit(
         "       value ->> 6, ?, ? FROM json_each(?) WHERE true "
         "ON CONFLICT (url) DO UPDATE SET held_back = NULL, depth = excluded.depth, "
         "                                redirects = excluded.redirects "
-        "WHERE excluded.held_back IS NULL AND page.held_back IN (?, ?) "
+        "WHERE excluded.held_back IS NULL AND page.held_back IN (?, ?, ?) "
         "RETURNING id, url, host_id, held_back",
         (now, run_id, rows, *_LIFTED),
     ).fetchall()
