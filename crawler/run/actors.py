@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
@@ -340,6 +341,8 @@ def connected(address: str | None) -> Iterator[None]:
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - version pinned
     if address is None:
         ray._private.ray_constants.ENABLE_RAY_CLUSTER = False  # noqa: SLF001 - likewise
+        # Others on this machine may not read it, as they might a file that Ray makes.
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
     with TemporaryDirectory(prefix="freshet-", ignore_cleanup_errors=True) as folder:
         local = {
             "num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES,
