@@ -86,7 +86,7 @@ async def ranked(reader: aiosqlite.Connection) -> tuple[link_columns.LinkedPages
         mass = np.bincount(place, told["mass"])
         async for found in link_columns.urls(reader, every=True):
             ids, urls = zip(*found, strict=True)
-            at, is_told = rows_among(page, await asyncio.to_thread(_hashes, urls))
+            at, is_told = rows_among(page, await asyncio.to_thread(hashes, urls))
             ids_told = np.array(ids)[is_told]
             # Pages found since then are left out.
             known = ids_told < len(pages.row_of)
@@ -112,7 +112,7 @@ async def outflow(reader: aiosqlite.Connection, shard_of: Callable[[str], int]) 
         flows = np.flatnonzero(~pages.here[row] & (pages.page_id[row] == ids) & (mass[row] > 0))
         chosen = [urls[k] for k in flows.tolist()]
         found = np.empty(len(chosen), MASS)
-        found["page"], found["mass"] = _hashes(chosen), mass[row[flows]]
+        found["page"], found["mass"] = hashes(chosen), mass[row[flows]]
         return np.array([shard_of(url) for url in chosen], np.int64), found
 
     async for found in link_columns.urls(reader, every=True):
@@ -125,7 +125,7 @@ async def outflow(reader: aiosqlite.Connection, shard_of: Callable[[str], int]) 
     return {shard: masses[shards == shard][:_MOST].tobytes() for shard in set(shards.tolist())}
 
 
-def _hashes(urls: Sequence[str]) -> Ints:
+def hashes(urls: Sequence[str]) -> Ints:
     """Return the 64-bit hash of each URL."""
     joined = b"".join(
         blake2b(url.encode("utf-8", "replace"), digest_size=8).digest() for url in urls
