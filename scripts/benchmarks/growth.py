@@ -4,6 +4,7 @@
 minute, at a second of its own. One in a hundred is killed an hour and comes back after some
 minutes; at the end of the second hour the coordinator is, and is back after one. Told are CPU time
 and bytes, the requests of each hour by the budget, and the most that all shares summed to.
+``curves``: what a shard's own demand curve costs it.
 
 ``outbox``: pages of other shards that one store finds, told by the real ``Shard.tell`` and admitted
 by a second store, which stands for all others: CPU time and bytes a page by the number of shards,
@@ -40,6 +41,7 @@ from freshet.crawler.pagerank import MASS, hashes, outflow, pagerank, ranked
 from freshet.crawler.run import shards as running
 from freshet.crawler.run.shards import Coordinator, Shard
 from freshet.scheduler.arrays import Floats
+from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import PRICES, DemandCurve
 from freshet.storage.database import Database, open_store, reading
@@ -73,6 +75,18 @@ def messages(shards: int, rng: np.random.Generator) -> list[bytes]:
         curves.append(DemandCurve.of(demand).rates / len(rows))
     sizes = rng.lognormal(12.0, 1.5, shards)
     return [DemandCurve(size * curves[k % 32]).message() for k, size in enumerate(sizes)]
+
+
+def curves() -> dict[str, float]:
+    """Milliseconds in which a shard with so many pages makes its demand curve, by what it knows."""
+    found, rng = dict[str, float](), np.random.default_rng(2)
+    for pages in (10_000, 100_000, 1_000_000):
+        demand = IntervalDemand(rng.lognormal(0.0, 1.0, pages), rng.lognormal(-2.0, 1.0, pages))
+        hosts = Hosts(rng.integers(0, pages // 500, pages), np.full(pages // 500, 1e4))
+        began = process_time()
+        DemandCurve.of(demand, hosts)
+        found[f"{pages}"] = round(1e3 * (process_time() - began))
+    return found
 
 
 class Simulated:
@@ -271,9 +285,10 @@ class _Answers:
 
 async def _called() -> dict[str, object]:
     """Milliseconds of a call of an actor: alone, and CPU time where many are under way."""
-    import ray  # noqa: PLC0415 - an extra
+    import ray
 
-    actor, message = ray.remote(_Answers).options(num_cpus=0).remote(), bytes(300)
+    made: Any = ray.remote(_Answers).options(num_cpus=0)
+    actor, message = made.remote(), bytes(300)
     await actor.take.remote(message)
     alone = list[float]()
     for _ in range(200):
@@ -291,7 +306,7 @@ async def _called() -> dict[str, object]:
 def called() -> dict[str, object]:
     """What a call costs, with a local Ray; nothing without the extra."""
     try:
-        from freshet.crawler.run.actors import connected  # noqa: PLC0415 - an extra
+        from freshet.crawler.run.actors import connected
     except ImportError:
         return {}
     with connected(None):
@@ -329,7 +344,7 @@ def exchanged(pages: int, shards: int, crossing: float) -> dict[str, object]:
             errors[f"{number}"] = [float(f"{x:.1e}") for x in (off.mean(), np.quantile(off, 0.99))]
         inflow[:] = np.bincount(pairs % pages, mass[pages:], minlength=pages)
     return {
-        "pages": pages, "shards": shards, "links_that_leave_their_shard": round(float(leaves.mean()), 3),
+        "pages": pages, "shards": shards, "leaving": round(float(leaves.mean()), 3),
         "told_a_page": round(len(pairs) / pages, 2),
         "error_by_rounds_mean_and_99th_percentile": errors,
     }  # fmt: skip
@@ -422,7 +437,7 @@ def main() -> None:
         return
     with command.workspace() as folder:
         exchange = asyncio.run(stored(given.pages, folder / "masses.db"))
-        outbox = [asyncio.run(told(4_000, shards, folder)) for shards in (2, 32, given.shards)]
+        outbox = [asyncio.run(told(4_000, shards, folder)) for shards in (2, 100, given.shards)]
     command.say("outbox done")
     masses = [exchanged(given.pages, 8, share) for share in _SHARES]
     masses.append(exchanged(given.pages, given.shards, _SHARES[1]))
