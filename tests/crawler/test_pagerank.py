@@ -167,7 +167,9 @@ async def exchange(stores: list[SmallStore]) -> int:
     return told
 
 
-async def test_stores_that_exchange_masses_come_to_the_ranks_of_one_store(tmp_path: Path) -> None:
+async def test_stores_that_exchange_masses_come_to_the_ranks_of_one_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stores = [await stored(tmp_path / f"{name}.db", name) for name in "abc"]
     whole = await stored(tmp_path / "whole.db", "abc")
     assert not await exchange([whole])
@@ -181,6 +183,9 @@ async def test_stores_that_exchange_masses_come_to_the_ranks_of_one_store(tmp_pa
         assert await exchange(stores) == 12 * (3 + 2 + 2)
     assert errors[:10] == sorted(errors[:10], reverse=True)
     assert errors[-1] < 1e-5 * sum(expected.values())
+    monkeypatch.setattr(module, "_MOST", 1)
+    # Of b1 and b3 only the one with more mass.
+    assert await exchange(stores) == 12 * (2 + 2 + 2)
 
 
 async def test_a_message_that_is_none_of_masses_is_refused(tmp_path: Path) -> None:
