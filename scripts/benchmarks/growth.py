@@ -450,6 +450,7 @@ def main() -> None:
             "masses": masses,
             "exchange": exchange,
             "calls": called(),
+            "curves": curves(),
         },
         given.output,
     )
