@@ -1,8 +1,12 @@
 """PageRank is the law of a surfer who follows links and now and then jumps; shards agree on it."""
 
-from contextlib import closing
+import asyncio
+from contextlib import AsyncExitStack, closing
+from functools import lru_cache
 from pathlib import Path
 from sqlite3 import connect
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,8 +15,10 @@ from hypothesis import strategies as st
 
 from freshet.crawler import pagerank as module
 from freshet.crawler.pagerank import MASS, outflow, pagerank, ranked
+from freshet.crawler.run.shards import Shard
 from freshet.scheduler.arrays import Floats
-from freshet.storage.database import reading
+from freshet.storage.database import open_store, reading
+from freshet.storage.shards import Shards
 from freshet.storage.tables.outgoing import take_inflow
 from tests.storage.small_store import SmallStore, small_store
 
@@ -197,3 +203,29 @@ async def test_a_message_that_is_none_of_masses_is_refused(tmp_path: Path) -> No
             take_inflow(db, 1, told + b" ")
     # Nobody has a page of this hash, and the store has none at all.
     assert await masses(store) == {}
+
+
+async def test_a_running_shard_tells_all_others_and_keeps_what_it_is_told(tmp_path: Path) -> None:
+    stores = [await stored(tmp_path / f"{name}.db", name) for name in "ab"]
+    said = SimpleNamespace(settings=SimpleNamespace(daemon=SimpleNamespace(importance="pagerank")))
+    shards = [Shard(Shards(tmp_path, 3), number) for number in range(2)]
+    told = list[tuple[int, int]]()
+    async with AsyncExitStack() as stack:
+        for shard, store in zip(shards, stores, strict=True):
+            database = await open_store(store.path)
+            stack.push_async_callback(database.close)
+            shard.of = lru_cache(lambda at: "abc".index(at.split("/")[3][0]))
+            shard.running = cast(Any, SimpleNamespace(database=database, state=said))
+
+        async def send(to: int, message: bytes) -> bool:
+            told.append((to, len(message)))
+            return to != 1 or await shards[1].take_masses(0, message)
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await shards[0].exchange(send)
+        shards[1].running = None
+        assert not await shards[1].take_masses(0, b"")
+    # b1 and b3; c1. It will tell them tomorrow.
+    assert told == [(1, 24), (2, 12)]
+    assert [len(row[0]) for row in rows_of(stores[1], "SELECT masses FROM inflow")] == [24]
