@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from freshet.config.settings import Ephemeral, SiteSettings
 from freshet.config.sites import Sites
 from freshet.crawler.audience import Audience, attention_of, section
+from freshet.crawler.pagerank import ranked
 from freshet.crawler.urls import canonical, site_key
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
@@ -151,54 +152,6 @@ def _directory(url: str) -> str:
     return path[: path.rindex("/") + 1]
 
 
-# -- pagerank ----------------------------------------------------------------
-
-_FOLLOWED: Final = 0.85
-_STEPS: Final = 100
-#: Steps end when the ranks move by less than this share of themselves, on the mean.
-_STILL: Final = 1e-6
-
-
-def pagerank(
-    n: int, source: NDArray[np.integer], target: NDArray[np.integer]
-) -> NDArray[np.float64]:
-    """Return (n,), the PageRank of each page, 1 on the mean; links lead from rows to rows, (m,).
-
-    The rank is the share of time at each page of a surfer who follows a link with probability α
-    and else, or where a page has no links, goes to a page at random:
-
-        r_j = (1 − α)/n + α ( Σ_{i→j} r_i/d_i + Σ_{d_i = 0} r_i/n )
-
-    with d_i the links of page i to distinct other pages (a repeated link counts once, one to the
-    page itself not at all) and α = 0.85. The share of pages without links only scales the solution,
-    so x = 1 + α Σ_{i→j} x_i/d_i is iterated and divided by its mean. Each step shrinks the error by
-    α; they end when ranks move by a millionth on the mean, after 100 at most.
-
-    Reference: Page et al., "The PageRank citation ranking", 1999; the linear form by Del Corso,
-    Gullí and Romani, "Fast PageRank computation via a sparse linear system", 2005.
-
-    >>> pagerank(3, np.array([0, 1]), np.array([2, 2])).round(3).tolist()
-    [0.638, 0.638, 1.723]
-    """
-    others = source != target
-    # By their targets, each link once; np.unique hashes, which takes twenty times as long.
-    links = np.sort(target[others].astype(np.int64) * n + source[others])
-    links = links[np.diff(links, prepend=-1) > 0]
-    linked, source = np.divmod(links, max(n, 1))
-    starts = np.flatnonzero(np.diff(linked, prepend=-1))
-    linked = linked[starts]
-    handed = _FOLLOWED / np.maximum(np.bincount(source, minlength=n), 1)
-    rank, given = np.ones(n), np.empty(len(source))
-    for _ in range(_STEPS):
-        before, rank = rank, np.ones(n)
-        # Written into one place, for pages of memory cost more than what is done with them.
-        np.take(before * handed, source, out=given, mode="clip")
-        rank[linked] += np.add.reduceat(given, starts)
-        if np.abs(rank - before).sum() <= _STILL * rank.sum():
-            break
-    return rank / rank.mean() if n else rank
-
-
 # -- weighing ----------------------------------------------------------------
 
 _DIVIDING: Final = frozenset({"depth", "pagerank", "opened"})
@@ -314,8 +267,9 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     if by == "depth":
         weights = _DEPTH_FACTOR ** np.minimum(pages.depth, _DEEPEST).astype(np.float64)
     elif by == "pagerank":
-        source, target = await link_columns.links(connection, pages)
-        weights = await asyncio.to_thread(pagerank, len(pages), source, target)
+        linked, ranks = await ranked(connection)
+        row, is_known = rows_among(linked.page_id, pages.page_id)
+        weights[is_known] = ranks[row]
     host_ids, host = np.unique(pages.host_id, return_inverse=True)
     origin_of = {it.host_id: it.origin for it in await hosts.load(connection, host_ids.tolist())}
     sites: dict[str, int] = {}

@@ -22,7 +22,7 @@ from tests.integration.quick import QUICK
 
 ROOT = Path(__file__).parents[1]
 GUIDE = sorted((ROOT / "docs/guide").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "docs/BENCHMARKS.md", *GUIDE]
+PAGES = [ROOT / "README.md", ROOT / "docs/BENCHMARKS.md", ROOT / "docs/SCALE.md", *GUIDE]
 LINKED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *GUIDE]
 LINES_OF_A_PAGE = 220
 

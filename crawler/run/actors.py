@@ -166,6 +166,7 @@ class _Shard:
         talking = [
             asyncio.create_task(self._shard.tell(self._send)),
             asyncio.create_task(self._shard.agree(self._report)),
+            asyncio.create_task(self._shard.exchange(self._send_masses)),
         ]
         try:
             if not is_sharded(job.shards.folder):
@@ -209,6 +210,13 @@ class _Shard:
                 return bool(await self._peer(_name(to)).take.remote(message))
         return False
 
+    async def _send_masses(self, to: int, message: bytes) -> bool:
+        with suppress(RayError, ValueError, TimeoutError):
+            async with asyncio.timeout(_ANSWERS_S):
+                peer = self._peer(_name(to))
+                return bool(await peer.take_masses.remote(self._number, message))
+        return False
+
     def _peer(self, name: str) -> Any:
         """Return another actor; raises ValueError if there is none of the name."""
         if name not in self._peers:
@@ -228,6 +236,10 @@ class _Shard:
         """Admit pages that another shard has found; return whether they are committed."""
         self._told += 1
         return await self._shard.take(message)
+
+    async def take_masses(self, shard: int, message: bytes) -> bool:
+        """Keep what flows from another shard to pages here."""
+        return await self._shard.take_masses(shard, message)
 
     async def state(self) -> ShardState:
         """Return how it stands."""

@@ -26,6 +26,7 @@ from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import Clock
 from freshet.crawler.network import shard_of
 from freshet.crawler.pacing import Pacer
+from freshet.crawler.pagerank import outflow
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.push.hints import Inbox
 from freshet.crawler.run.orders import Reread
@@ -48,6 +49,8 @@ _SOON_S: Final = 2.0
 #: Seconds' worth of the budget that is granted later, and within which it is.
 _LEFT_S: Final = 30.0
 _GRANTED_S: Final = 120.0
+#: Seconds until masses are told again that not all have.
+_AGAIN_S: Final = 3_600.0
 #: Seconds between two reports of a shard.
 REPORTED_S: Final = 60.0
 #: Seconds after which the coordinator counts as away, and for which its price still holds.
@@ -112,7 +115,7 @@ class Shard:
         self, shards: Shards, number: int, groups: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         """Be one of these shards; ``groups`` of hosts stay together."""
-        self.number = number
+        self.number, self._count = number, shards.count
         self.running: Running | None = None
         self.share: float | None = None
         self.price: float | None = None
@@ -180,6 +183,32 @@ class Shard:
             return await self.running.inbox.commit(note)
         finally:
             self._taking -= 1
+
+    # -- importance across shards ----------------------------------------------------
+
+    async def exchange(self, send: Callable[[int, bytes], Awaitable[bool]]) -> None:
+        """Tell other shards what flows to their pages by PageRank, each day, for ever.
+
+        An hour later where there was nothing to tell, or not all could be told.
+        """
+        while True:
+            wait, it = _SOON_S, self.running
+            if it is not None and it.state is not None:
+                wait, told = _AGAIN_S, dict[int, bytes]()
+                if it.state.settings.daemon.importance == "pagerank":
+                    told = await outflow(it.database.reader, self.of)
+                others = [to for to in range(self._count) if to != self.number]
+                if told and all([await send(to, told.get(to, b"")) for to in others]):
+                    wait = _DAY_S
+            await asyncio.sleep(wait)
+
+    async def take_masses(self, shard: int, message: bytes) -> bool:
+        """Keep what another shard tells until it tells anew; it counts from the next weighing."""
+        if self.running is None:
+            return False
+        taking = partial(outgoing.take_inflow, shard=shard, message=message)
+        await self.running.database.write(taking)
+        return True
 
     # -- the end of a crawl ----------------------------------------------------------
 

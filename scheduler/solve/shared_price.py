@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,9 @@ PRICES: Final[Floats] = 2.0**_POWERS
 #: Rows of a table of many more are sampled: a curve of a million pages is made in milliseconds.
 _SAMPLED: Final = 1_024
 _TOLD_OF_A_HOST: Final = 32
+#: How near the sum of the shares comes to the budget before they are scaled to it.
+_NEAR: Final = 1e-10
+_LEAST: Final = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,9 @@ class DemandCurve:
     def at(self, price: float) -> float:
         """Return the requests a day at a price; 0 and inf stand for the ends of the curve."""
         with np.errstate(divide="ignore"):
-            power, logs = np.log2(price), np.log2(self.rates)
-        return float(_between(np.array(power), logs[None])[0])
+            place = float(np.clip((np.log2(price) - _POWERS[0]) * 2, 0, len(PRICES) - 1))
+        left = min(int(place), len(PRICES) - 2)
+        return float(_between(place - left, self.rates[[left]], self.rates[[left + 1]])[0])
 
 
 def divide(curves: Sequence[DemandCurve], per_day: float) -> tuple[float, Floats]:
@@ -97,26 +102,29 @@ def divide(curves: Sequence[DemandCurve], per_day: float) -> tuple[float, Floats
     if total[0] <= per_day:
         share = rates[:, 0] if total[0] else np.ones(len(curves))
         return 0.0, np.asarray(per_day * share / share.sum())
-    with np.errstate(divide="ignore"):
-        logs = np.log2(rates)
-    low, high = _POWERS[0], _POWERS[-1]
-    while high - low > 1e-12 * max(abs(low), 1.0):
-        middle = (low + high) / 2
-        if middle in {low, high}:
+    left = min(max(int((total > per_day).sum()), 1), len(PRICES) - 1) - 1
+    some, fewer = rates[:, left], rates[:, left + 1]
+    # The logarithm of the sum is nearly a straight line: a chord meets the budget in a few steps
+    # (regula falsi, by the Illinois rule: an end that stays counts half).
+    low, high, part, side = 0.0, 1.0, 1.0, 0.0
+    above, below = log(total[left] / per_day), log(max(total[left + 1] / per_day, _LEAST))
+    while below < 0 and high - low > _NEAR:
+        part = low + (high - low) * above / (above - below)
+        off = log(max(float(_between(part, some, fewer).sum()) / per_day, _LEAST))
+        if abs(off) < _NEAR:
             break
-        wanted = _between(np.array(middle), logs).sum()
-        low, high = (middle, high) if wanted > per_day else (low, middle)
-    share = _between(np.array(low), logs)
-    return float(2.0**low), np.asarray(per_day * share / share.sum())
+        if off > 0:
+            low, above, below = part, off, below / (1 + (side > 0))
+        else:
+            high, below, above = part, off, above / (1 + (side < 0))
+        side = off
+    share = _between(part, some, fewer)
+    return float(2.0 ** (_POWERS[left] + part / 2)), np.asarray(per_day * share / share.sum())
 
 
-def _between(power: Floats, logs: Floats) -> Floats:
-    """Return (N,), the rates at 2^``power`` of curves whose logarithms are ``logs`` (N, K)."""
-    place = np.clip((power - _POWERS[0]) * 2, 0, len(_POWERS) - 1)
-    left = int(min(np.floor(place), len(_POWERS) - 2))
-    part = place - left
-    with np.errstate(invalid="ignore"):
-        between = (1 - part) * logs[:, left] + part * logs[:, left + 1]
+def _between(part: float, some: Floats, fewer: Floats) -> Floats:
+    """Return (N,), the rates at a part of the way from one price to the next."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = some * np.exp(part * np.log(fewer / some))
     # From something to nothing there is no power: the curve falls evenly.
-    evenly = (1 - part) * np.exp2(logs[:, left]) + part * np.exp2(logs[:, left + 1])
-    return np.asarray(np.where(np.isfinite(logs[:, left + 1]), np.exp2(between), evenly))
+    return np.where(fewer > 0, between, (1 - part) * some)

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.audience import section
-from freshet.crawler.importance import divided, pagerank
+from freshet.crawler.importance import divided
+from freshet.crawler.pagerank import pagerank
 from freshet.scheduler.appeal import Appeal
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies import lambda_crawl
@@ -124,7 +125,7 @@ def _weights(known: NDArray[np.void], links: Ints, by: str) -> Floats:
         return Appeal.learned(*counts, known["section"], of_site, lists=LIFE).mean
     links = links[np.isin(links, known["page_id"]).min(axis=1)]
     row = np.searchsorted(known["page_id"], links)
-    return pagerank(len(known), row[:, 0], row[:, 1])
+    return pagerank(np.ones(len(known)), row[:, 0], row[:, 1])
 
 
 def beside_peers(

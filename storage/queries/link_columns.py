@@ -10,19 +10,24 @@ from numpy.typing import NDArray
 
 from freshet.storage.database import as_json, columns_of, load_columns, pieces, table_of
 from freshet.storage.entries import Columns, Role
+from freshet.storage.tables.outgoing import HELD
 
 _PAGE = np.dtype(
-    [("id", np.int64), ("host", np.int64), ("depth", np.int32), ("links", np.bool_)]
+    [("id", np.int64), ("host", np.int64), ("depth", np.int32)]
+    + [(name, np.bool_) for name in ("links", "here")]
     + [(name, np.float64) for name in ("found_at", "checked_at")]
 )  # fmt: skip
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
 _LINK = np.dtype([("source", np.int32), ("target", np.int32)])
 _OWN = "role = 'page' AND alias_kind IS NULL AND held_back IS NULL"
+_EVERYWHERE = f"role = 'page' AND alias_kind IS NULL AND ifnull(held_back, '{HELD}') = '{HELD}'"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedPages:
     """The n pages in their own right: no sitemaps or feeds, no aliases, not held back.
+
+    Those of other shards are among them where they were asked for.
 
     Attributes:
         page_id: (n,), ascending.
@@ -32,6 +37,7 @@ class LinkedPages:
             -1.
         links: (n,), whether the page's links count: it was not gone at the last visit, and is not
             marked nofollow.
+        here: (n,), whether it is a page of this store, not of another shard.
         found_at: (n,), Unix seconds.
         last_visit_at: the newest visit to any of them, Unix seconds.
     """
@@ -41,6 +47,7 @@ class LinkedPages:
     depth: NDArray[np.int32]
     row_of: NDArray[np.int32]
     links: NDArray[np.bool_]
+    here: NDArray[np.bool_]
     found_at: NDArray[np.float64]
     last_visit_at: float
 
@@ -48,13 +55,13 @@ class LinkedPages:
         return len(self.page_id)
 
 
-async def pages(db: Reader) -> LinkedPages:
-    """Return all pages in their own right."""
+async def pages(db: Reader, *, elsewhere: bool = False) -> LinkedPages:
+    """Return all pages in their own right, with those of other shards on demand."""
     own = await table_of(
         db,
-        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow, "
+        "SELECT id, host_id, depth, last_kind IS NOT 'gone' AND NOT nofollow, held_back IS NULL, "
         "found_at, ifnull(checked_at, found_at) FROM page "
-        f"WHERE {_OWN} ORDER BY id",
+        f"WHERE {_EVERYWHERE if elsewhere else _OWN} ORDER BY id",
         _PAGE,
     )
     aliases = await table_of(
@@ -71,14 +78,17 @@ async def pages(db: Reader) -> LinkedPages:
     np.minimum.at(depth, row_of[moved["of"]], moved["depth"])
     return LinkedPages(
         page_id=own["id"].copy(), host_id=own["host"].copy(), depth=depth, row_of=row_of,
-        links=own["links"].copy(), found_at=own["found_at"].copy(),
+        links=own["links"].copy(), here=own["here"].copy(), found_at=own["found_at"].copy(),
         last_visit_at=float(own["checked_at"].max(initial=0.0)),
     )  # fmt: skip
 
 
-def urls(db: Reader) -> AsyncIterator[list[tuple[Any, ...]]]:
-    """Yield (id, URL) of the same pages, ascending, some thousand at a time."""
-    return pieces(db, f"SELECT id, url FROM page WHERE {_OWN} ORDER BY id")
+def urls(db: Reader, *, every: bool = False) -> AsyncIterator[list[tuple[Any, ...]]]:
+    """Yield (id, URL) of these pages, or of ``every`` one and its aliases, ascending by ids.
+
+    They come some thousand at a time.
+    """
+    return pieces(db, f"SELECT id, url FROM page WHERE {'1' if every else _OWN} ORDER BY id")
 
 
 async def links(db: Reader, among: LinkedPages) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -1,4 +1,7 @@
-"""Table ``outgoing``: pages that were found here and belong to other shards.
+"""Tables ``outgoing`` and ``inflow``: what is told to other shards, and by them.
+
+``outgoing`` are pages that were found here and belong to other shards; ``inflow`` is the mass of
+PageRank that flows from other shards to pages here.
 
 *Invariant.* A page of another shard stands here as one that is held back, with the links to it, and
 in this table until that shard has acknowledged it. A trigger enters it, in the transaction of the
@@ -17,6 +20,8 @@ from freshet.storage.entries import Role
 
 #: Why a page of another shard is not crawled here.
 HELD: str = "shard"
+#: Bytes of the hash of a page's URL and of the mass that flows to it.
+_MASS_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,20 @@ def acknowledge(db: Connection, page_ids: Iterable[int]) -> None:
     """Forget that pages are to be told: the shards that they belong to have committed them."""
     sql = "DELETE FROM outgoing WHERE page_id IN (SELECT value FROM json_each(?))"
     db.execute(sql, (as_json(list(page_ids)),))
+
+
+def take_inflow(db: Connection, shard: int, message: bytes) -> None:
+    """Put what a shard tells in the place of what it told before (:mod:`crawler.pagerank`).
+
+    Raises:
+        ValueError: the message is none of masses.
+    """
+    if len(message) % _MASS_BYTES:
+        raise ValueError(f"a message of masses has {_MASS_BYTES} bytes a page, not {len(message)}")
+    db.execute("INSERT OR REPLACE INTO inflow VALUES (?, ?)", (shard, message))
+
+
+async def inflow(db: Reader) -> bytes:
+    """Return what all other shards have told last."""
+    rows = await db.execute_fetchall("SELECT masses FROM inflow ORDER BY shard")
+    return b"".join(row[0] for row in rows)
