@@ -240,11 +240,13 @@ class Shard:
         agenda = state.agenda
         rate = agenda.ranker.beliefs(now / _DAY_S).rate
         pages = {name: agenda.pages[name][: len(rate)] for name in ("captured", "gone", "host")}
-        wanted = (pages["gone"] == 0) & np.isfinite(rate)
+        # A host may have come since its limits were read.
+        known = pages["host"] < len(limits.queue)
+        wanted = (pages["gone"] == 0) & np.isfinite(rate) & known
         changes = np.where(pages["captured"], rate, _NEW)[wanted]
         table = IntervalDemand(agenda.pages["importance"][: len(rate)][wanted], changes)
         self._curve = DemandCurve.of(
-            table, Hosts(limits.queue[pages["host"][wanted]], limits.per_day)
+            table, Hosts(limits.queue[pages["host"][wanted]], limits.per_day), self.price or 0.0
         )
         return self._curve.message()
 

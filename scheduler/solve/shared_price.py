@@ -17,20 +17,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log
 from typing import Final
 
 import numpy as np
 
 from freshet.scheduler.arrays import Floats, budget, non_negative
-from freshet.scheduler.solve.budget import Demand, Hosts
+from freshet.scheduler.solve.budget import Hosts
+from freshet.scheduler.solve.demand import IntervalDemand, changes_at
+from freshet.scheduler.sources import Rows
 
 #: λ of a curve, in powers of 2 from −40 to 40.
 _POWERS: Final = np.arange(-80, 81) / 2
 PRICES: Final[Floats] = 2.0**_POWERS
-#: Rows of a table of many more are sampled: a curve of a million pages is made in milliseconds.
-_SAMPLED: Final = 1_024
-_TOLD_OF_A_HOST: Final = 32
+#: Rows that are read at most: of a curve of a million pages every 16th.
+_ROWS: Final = 1 << 16
+#: Hosts whose capacities are kept to.
+_HOSTS: Final = 32
+_FAR: Final = 64
+#: Powers of 2 of Δ/μ, and bins in each.
+_WIDEST: Final = 60
+_BINS: Final = 16
 #: How near the sum of the shares comes to the budget before they are scaled to it.
 _NEAR: Final = 1e-10
 _LEAST: Final = 1e-300
@@ -43,28 +51,38 @@ class DemandCurve:
     rates: Floats
 
     @classmethod
-    def of(cls, demand: Demand, hosts: Hosts | None = None, others: float = 0.0) -> DemandCurve:
-        """Return the curve of these sources; ``others`` are requests a day at any price.
+    def of(
+        cls, demand: IntervalDemand, hosts: Hosts | None = None, near: float = 0.0
+    ) -> DemandCurve:
+        """Return the curve of these sources, of many those of every so manieth.
 
-        A host that its pages would load beyond its capacity gets that. Of more than 1,024 sources
-        every so manieth counts, in the order of what they are worth, and capacities where a host
-        has 32 of these.
+        The rate of a source is Δ/x(λΔ/μ), so that sums of Δ by log₂ Δ/μ tell the whole curve. A
+        host that its pages would load beyond its capacity gets that; so it is for the 32 hosts
+        where it happens at the highest prices, if not below a 64th of that which is ``near``.
         """
-        step = max(len(demand) // _SAMPLED, 1)
-        order = np.argsort(demand.importance * demand.change_rate, kind="stable")[step // 2 :: step]
-        code = np.zeros(len(order), np.intp) if hosts is None else hosts.code[order]
-        capacity = np.array([np.inf]) if hosts is None else hosts.capacity
-        scale = len(demand) / max(len(order), 1)
-        if step > 1:
-            few = np.bincount(code, minlength=len(capacity)) < _TOLD_OF_A_HOST
-            capacity = np.where(few, np.inf, capacity)
-        some, limits = demand.take(order), Hosts(code, capacity)
-        rates, slopes = np.empty(len(some)), np.empty(len(some))
-        found = np.full(len(PRICES), others)
-        for place, price in enumerate(PRICES.tolist()):
-            some.rates_at(price, rates, slopes)
-            found[place] += np.minimum(scale * limits.sums(rates), capacity).sum()
-        return cls(np.minimum.accumulate(found))
+        step = -(-len(demand) // _ROWS)
+        mu, delta = demand.importance[::step], demand.change_rate[::step]
+        there = (mu > 0) & (delta > 0)
+        mu, delta = mu[there], delta[there]
+        place = (np.clip(np.log2(delta / mu), -_WIDEST, _WIDEST) + _WIDEST) * _BINS
+        left: Rows = place.astype(np.intp)
+        part: Floats = place - left
+        total = np.zeros(len(PRICES))
+        if hosts is not None:
+            host = hosts.code[::step][there]
+            worth = np.bincount(host, np.sqrt(mu * delta), minlength=len(hosts.capacity))
+            # √μΔ/2λ is above the rate of a source: below this λ a host may be at its capacity.
+            full = np.square(step * worth / hosts.capacity) / 2
+            for one in np.argsort(-full)[:_HOSTS]:
+                if full[one] <= max(near / _FAR, PRICES[0]):
+                    break
+                its = host == one
+                rates = step * _summed(left[its], part[its], delta[its])
+                total += np.minimum(rates, hosts.capacity[one])
+                left, part, delta, host = left[~its], part[~its], delta[~its], host[~its]
+        total += step * _summed(left, part, delta)
+        most = np.inf if hosts is None else hosts.capacity.sum()
+        return cls(np.minimum.accumulate(np.minimum(total, most)))
 
     @classmethod
     def read(cls, message: bytes) -> DemandCurve:
@@ -120,6 +138,23 @@ def divide(curves: Sequence[DemandCurve], per_day: float) -> tuple[float, Floats
         side = off
     share = _between(part, some, fewer)
     return float(2.0 ** (_POWERS[left] + part / 2)), np.asarray(per_day * share / share.sum())
+
+
+@cache
+def _shapes() -> Floats:
+    """Return 1/x(c) at each c = 2^(power of a price + power of Δ/μ), in bins."""
+    powers = np.arange((_POWERS[0] - _WIDEST) * _BINS, (_POWERS[-1] + _WIDEST) * _BINS + 2)
+    return np.asarray(1 / changes_at(2.0 ** (powers / _BINS)))
+
+
+def _summed(left: Rows, part: Floats, delta: Floats) -> Floats:
+    """Return the sum of Δ/x at each price, (161,), of sources in a bin and part of the next."""
+    size = 2 * _WIDEST * _BINS + 2
+    weight = np.bincount(left, delta * (1 - part), minlength=size)
+    weight += np.bincount(left + 1, delta * part, minlength=size)
+    bins = weight.nonzero()[0]
+    price = np.arange(len(PRICES)) * (_BINS // 2)
+    return np.asarray(_shapes()[price[:, None] + bins] @ weight[bins])
 
 
 def _between(part: float, some: Floats, fewer: Floats) -> Floats:

@@ -41,12 +41,24 @@ def test_many_sources_are_told_by_some() -> None:
     assert share[0] == pytest.approx(plan.crawl_rate[:30_000].sum(), rel=0.01)
 
 
-def test_a_host_gets_no_more_than_it_can_serve_and_other_requests_are_made_at_any_price() -> None:
+def test_a_host_gets_no_more_than_it_can_serve() -> None:
     sources = demand(50, 1.0, 6)
-    hosts = Hosts(np.zeros(50, np.intp), np.array([3.0]))
-    curve = DemandCurve.of(sources, hosts, others=2.0)
-    assert curve.rates.max() == pytest.approx(5.0)
-    assert curve.rates.min() == pytest.approx(2.0)
+    hosts = Hosts(np.repeat([0, 1], 25), np.array([3.0, np.inf]))
+    curve, alone = DemandCurve.of(sources, hosts), DemandCurve.of(sources.take(np.arange(25, 50)))
+    found = curve.rates - alone.rates
+    assert found.max() == pytest.approx(3.0)
+    assert found == pytest.approx(
+        np.minimum(DemandCurve.of(sources.take(np.arange(25))).rates, 3.0)
+    )
+
+
+@pytest.mark.parametrize("n", [1, 40, 5_000])
+def test_a_curve_is_the_sum_of_what_the_sources_want(n: int) -> None:
+    sources = demand(n, 1.0, 7)
+    rates, slopes = np.empty(n), np.empty(n)
+    for price, found in zip(PRICES.tolist(), DemandCurve.of(sources).rates.tolist(), strict=True):
+        sources.rates_at(price, rates, slopes)
+        assert found == pytest.approx(rates.sum(), rel=1e-3)
 
 
 rates = st.lists(st.floats(0, 1e9, width=32), min_size=1, max_size=6)
