@@ -39,7 +39,7 @@ from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread
 from freshet.crawler.run.service import Service
-from freshet.crawler.run.shards import Away, Coordinator, Shard
+from freshet.crawler.run.shards import MANY, Away, Coordinator, Shard
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.http import Health
 from freshet.crawler.tally import CrawlError
@@ -108,7 +108,6 @@ class ShardState:
     share: float | None = None
     price: float | None = None
     next_url: str | None = None
-    next_at: float = 0.0
     told: int = 0
     idle: bool = False
     lines: Sequence[str] = ()
@@ -163,11 +162,7 @@ class _Shard:
     async def run(self) -> CrawlReport | str:
         """Crawl or keep until the end; return the report, or in one line why it failed."""
         job = self._job
-        talking = [
-            asyncio.create_task(self._shard.tell(self._send)),
-            asyncio.create_task(self._shard.agree(self._report)),
-            asyncio.create_task(self._shard.exchange(self._send_masses)),
-        ]
+        talking = asyncio.create_task(self._shard.talk(self._send, self._report))
         try:
             if not is_sharded(job.shards.folder):
                 job.shards.write()
@@ -188,8 +183,7 @@ class _Shard:
             return str(error)
         finally:
             self._shard.running = None
-            for task in talking:
-                task.cancel()
+            talking.cancel()
 
     def _resumes(self, order: CrawlOrder) -> bool | None:
         """Return whether to go on with the last run, which may be this crawl's, begun before."""
@@ -204,38 +198,29 @@ class _Shard:
         self._live = live
         return watch(live)
 
-    async def _send(self, to: int, message: bytes) -> bool:
-        with suppress(RayError, ValueError, TimeoutError):
-            async with asyncio.timeout(_ANSWERS_S):
-                return bool(await self._peer(_name(to)).take.remote(message))
+    async def _send(self, method: str, to: int, message: bytes) -> bool:
+        with suppress(Away):
+            return bool(await self._call(_name(to), method, self._number, message))
         return False
-
-    async def _send_masses(self, to: int, message: bytes) -> bool:
-        with suppress(RayError, ValueError, TimeoutError):
-            async with asyncio.timeout(_ANSWERS_S):
-                peer = self._peer(_name(to))
-                return bool(await peer.take_masses.remote(self._number, message))
-        return False
-
-    def _peer(self, name: str) -> Any:
-        """Return another actor; raises ValueError if there is none of the name."""
-        if name not in self._peers:
-            self._peers[name] = ray.get_actor(name, self._job.namespace)
-        return self._peers[name]
 
     async def _report(self, message: bytes, share: float | None) -> tuple[float, float] | None:
-        try:
-            async with asyncio.timeout(_ANSWERS_S):
-                report = self._peer(_COORDINATOR).report.remote(self._number, message, share)
-                answer = await report
-        except (RayError, ValueError, TimeoutError) as error:
-            raise Away from error
+        answer = await self._call(_COORDINATOR, "report", self._number, message, share)
         return None if answer is None else (answer[0], answer[1])
 
-    async def take(self, message: bytes) -> bool:
+    async def _call(self, name: str, method: str, *given: object) -> Any:
+        """Return what another actor answers; raises Away if it does not."""
+        try:
+            if name not in self._peers:
+                self._peers[name] = ray.get_actor(name, self._job.namespace)
+            async with asyncio.timeout(_ANSWERS_S):
+                return await getattr(self._peers[name], method).remote(*given)
+        except (RayError, ValueError, TimeoutError) as error:
+            raise Away from error
+
+    async def take(self, shard: int, message: bytes) -> bool:
         """Admit pages that another shard has found; return whether they are committed."""
         self._told += 1
-        return await self._shard.take(message)
+        return await self._shard.take(shard, message)
 
     async def take_masses(self, shard: int, message: bytes) -> bool:
         """Keep what flows from another shard to pages here."""
@@ -258,7 +243,6 @@ class _Shard:
             share=self._shard.share,
             price=self._shard.price,
             next_url=None if snapshot is None else snapshot.next_url,
-            next_at=0.0 if snapshot is None else snapshot.next_at,
             told=self._told,
             idle=snapshot is None and await self._shard.idle(),
             lines=lines,
@@ -458,8 +442,7 @@ class Cluster:
         lasting = isinstance(self._job.order, DaemonOrder)
         while self._runs or (self._again_at and not self._stops):
             await self._begin()
-            await asyncio.wait(self._runs.values() or [asyncio.create_task(asyncio.sleep(_POLL_S))],
-                               timeout=_POLL_S)  # fmt: skip
+            await asyncio.sleep(_POLL_S * max(1.0, self._count / MANY))
             await self._poll()
             for shard in [one for one, run in self._runs.items() if run.done()]:
                 outcome = await self._runs.pop(shard)

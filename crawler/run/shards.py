@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import sqlite3
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -39,11 +41,15 @@ from freshet.storage.records import Acknowledged, Note, Targets
 from freshet.storage.shards import Shards, lease_of, take_lease
 from freshet.storage.tables import outgoing
 
+log = logging.getLogger(__name__)
+
 #: Pages told at once, some 150 bytes each.
 _BATCH: Final = 2_000
 #: Seconds between two messages to shards, and until those that were down are told again.
 _TOLD_S: Final = 1.0
 _ANEW_S: Final = 30.0
+#: Of more shards than this, each is told the more rarely.
+MANY: Final = 50
 #: Seconds until a report that had no answer is made again.
 _SOON_S: Final = 2.0
 #: Seconds' worth of the budget that is granted later, and within which it is.
@@ -64,7 +70,7 @@ _NEW: Final = 1e6
 
 
 class Away(Exception):
-    """The coordinator did not answer."""
+    """Another shard or the coordinator did not answer."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -128,6 +134,36 @@ class Shard:
         """Return whether an origin belongs to this shard."""
         return self.of(at_origin) == self.number
 
+    async def talk(
+        self,
+        send: Callable[[str, int, bytes], Awaitable[bool]],
+        report: Callable[[bytes, float | None], Awaitable[tuple[float, float] | None]],
+    ) -> None:
+        """Talk to the other shards and the coordinator until this is cancelled.
+
+        ``send`` calls a method of another shard with a message, and returns whether it is kept
+        there. ``report`` takes the demand and the share until now; it raises :class:`Away`.
+        """
+        works = (
+            partial(self.tell, partial(send, "take")),
+            partial(self.exchange, partial(send, "take_masses")),
+            partial(self.agree, report),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            for work in works:
+                tasks.create_task(self._lasting(work))
+
+    async def _lasting(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except (StoreError, sqlite3.Error) as error:
+                # The store may be away for a while: the pool waits for it, too.
+                log.warning("shard %s: %s; tried again", self.number, error)
+            except Exception:
+                log.exception("shard %s: a fault; tried again", self.number)
+            await asyncio.sleep(_ANEW_S)
+
     # -- links across shards ---------------------------------------------------------
 
     async def tell(self, send: Callable[[int, bytes], Awaitable[bool]]) -> None:
@@ -142,7 +178,7 @@ class Shard:
             anew_at = min(anew_at, now + _ANEW_S) if missed else anew_at
             if now >= anew_at:
                 after, anew_at = 0, inf
-            await asyncio.sleep(_TOLD_S)
+            await asyncio.sleep(_TOLD_S * max(1.0, self._count / MANY))
             if (running := self.running) is not None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(max(0.0, min(anew_at, now + _ANEW_S) - monotonic())):
@@ -170,8 +206,8 @@ class Shard:
                 break
         return missed, after
 
-    async def take(self, message: bytes) -> bool:
-        """Admit the pages of a message; return whether they are committed."""
+    async def take(self, _shard: int, message: bytes) -> bool:
+        """Admit the pages of another shard's message; return whether they are committed."""
         if self.running is None or self.running.pool.stopping:
             return False
         targets, admission = Targets(), self.running.admission
@@ -268,7 +304,7 @@ class Shard:
     ) -> None:
         """Tell the coordinator the demand once a minute, and go by its answer, for ever.
 
-        ``report`` takes the demand and the share until now, and raises :class:`Away`.
+        Without an answer it goes on by the last price.
         """
         while True:
             answer, message = None, await self.demand()

@@ -60,7 +60,7 @@ class DemandCurve:
         host that its pages would load beyond its capacity gets that; so it is for the 32 hosts
         where it happens at the highest prices, if not below a 64th of that which is ``near``.
         """
-        step = -(-len(demand) // _ROWS)
+        step = max(-(-len(demand) // _ROWS), 1)
         mu, delta = demand.importance[::step], demand.change_rate[::step]
         there = (mu > 0) & (delta > 0)
         mu, delta = mu[there], delta[there]

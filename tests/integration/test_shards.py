@@ -53,8 +53,8 @@ async def talking(shards: Sequence[Shard], per_day: float) -> AsyncIterator[None
     coordinator = Coordinator(per_day, len(shards), monotonic())
     calls = 0
 
-    async def send(shard: int, message: bytes) -> bool:
-        return await shards[shard].take(message)
+    async def send(method: str, shard: int, message: bytes) -> bool:
+        return bool(await getattr(shards[shard], method)(-1, message))
 
     def report_of(shard: Shard) -> Callable[..., Awaitable[tuple[float, float] | None]]:
         async def report(message: bytes, share: float | None) -> tuple[float, float] | None:
@@ -66,8 +66,7 @@ async def talking(shards: Sequence[Shard], per_day: float) -> AsyncIterator[None
 
         return report
 
-    tasks = [asyncio.create_task(shard.tell(send)) for shard in shards]
-    tasks += [asyncio.create_task(shard.agree(report_of(shard))) for shard in shards]
+    tasks = [asyncio.create_task(shard.talk(send, report_of(shard))) for shard in shards]
     try:
         yield
     finally:
