@@ -12,7 +12,7 @@ from functools import partial
 from gc import freeze, set_threshold
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from rich.live import Live as LiveDisplay
@@ -109,12 +109,15 @@ async def _listening(
         yield
         return
 
+    async def services() -> tuple[dict[int, Any], dict[int, str]]:
+        return await cluster.each("service", dict.fromkeys(cluster.states, ()))
+
     async def health() -> http.Health:
-        found, _, down = await cluster.services()
-        return http.of_shards(found, down)
+        found, down = await services()
+        return http.of_shards({shard: it[0] for shard, it in found.items()}, down)
 
     async def measured(_request: object) -> http.Answer:
-        texts = (await cluster.services())[1]
+        texts = {shard: text for shard, (_, text) in (await services())[0].items()}
         return http.whole(metrics.of_shards(texts), CONTENT_TYPE_LATEST)
 
     registry = metrics.process_metrics(__version__)

@@ -276,7 +276,7 @@ class _Shard:
         """End when nothing is due."""
         self._shard.end()
 
-    async def stop(self, *, at_once: bool) -> None:
+    async def stop(self, at_once: bool) -> None:
         """Take no new work, and with ``at_once`` cancel what is under way."""
         if self._live is not None:
             self._live.pool.stop(at_once=at_once)
@@ -392,36 +392,24 @@ class Cluster:
         ranker_of(order.policy, order.budget)
         self._job = replace(self._job, order=order)
         self._orders += 1
-        self._coordinator.change.remote(order.budget)
 
-    async def services(self) -> tuple[dict[int, Health], dict[int, bytes], dict[int, str]]:
-        """Return health and metrics of each shard, and why others do not answer."""
-
-        async def asked(shard: int) -> tuple[Health, bytes] | None:
-            with suppress(RayError, TimeoutError):
-                async with asyncio.timeout(_ANSWERS_S):
-                    found: tuple[Health, bytes] = await self._actors[shard].service.remote()
-                    return found
-            return None
-
+    async def each(
+        self, method: str, given: Mapping[int, tuple[object, ...]]
+    ) -> tuple[dict[int, Any], dict[int, str]]:
+        """Return what shards answer to a call with what is given to each, and why others do not."""
         down = {n: it.why or "it is starting" for n, it in self.states.items() if not it.lease}
-        up = [shard for shard in self._runs if shard not in down]
-        found = dict(zip(up, await asyncio.gather(*map(asked, up)), strict=True))
-        down |= {shard: self.states[shard].why or _GONE for shard, it in found.items() if not it}
-        there = {shard: it for shard, it in found.items() if it}
-        return {n: it[0] for n, it in there.items()}, {n: it[1] for n, it in there.items()}, down
+        up = [shard for shard in given if shard not in down]
+        answers = await asyncio.gather(*(self._ask(one, method, *given[one]) for one in up))
+        told = dict(zip(up, answers, strict=True))
+        down |= {shard: why for shard, (_, why) in told.items() if why}
+        found = {shard: answer for shard, (answer, why) in told.items() if not why}
+        return found, {shard: down[shard] for shard in given if shard in down}
 
-    async def read(self, shard: int, read: Read[T]) -> tuple[T | UnknownPage | None, str]:
-        """Return what a read finds in a shard's store, or why it does not."""
-        state = self.states[shard]
-        if shard not in self._actors or not state.lease or state.why:
-            return None, state.why or "it is starting"
+    async def _ask(self, shard: int, method: str, *given: object) -> tuple[Any, str]:
+        """Return what the actor of a shard answers, or why it does not."""
         try:
             async with asyncio.timeout(_ANSWERS_S):
-                answer: tuple[T | UnknownPage | None, str] = await self._actors[shard].read.remote(
-                    read
-                )
-                return answer
+                return await getattr(self._actors[shard], method).remote(*given), ""
         except TimeoutError:
             return None, "it does not answer"
         except RayError:
@@ -516,6 +504,9 @@ class Cluster:
 
     async def _poll(self) -> None:
         """Ask all shards how they stand."""
+        if self._orders and isinstance(self._job.order, DaemonOrder):
+            # Also one that was started again since.
+            self._coordinator.change.remote(self._job.order.budget)
         now = time.monotonic()
         found = await asyncio.gather(*(self._state(shard) for shard in self._runs))
         for shard, state in zip(self._runs, found, strict=True):
@@ -526,20 +517,17 @@ class Cluster:
             raise CrawlError("Ray has ended; the same command continues")
 
     async def _state(self, shard: int) -> ShardState:
-        try:
-            async with asyncio.timeout(_ANSWERS_S):
-                if self._stops:
-                    await self._actors[shard].stop.remote(at_once=self._stops > 1)
-                state: ShardState = await self._actors[shard].state.remote()
-                if state.lease and state.order != self._orders:
-                    await self._actors[shard].reload.remote(self._job.order, self._orders)
-        except TimeoutError:
+        if self._stops:
+            await self._ask(shard, "stop", self._stops > 1)
+        state, why = await self._ask(shard, "state")
+        if why:
             # A process takes its time to begin.
-            why = "it does not answer" if self.states[shard].lease else ""
+            why = why if self.states[shard].lease or why == _GONE else ""
             return replace(self.states[shard], why=why, lines=())
-        except RayError:
-            return replace(self.states[shard], why=_GONE, lines=())
-        return state
+        if state.lease and state.order != self._orders:
+            await self._ask(shard, "reload", self._job.order, self._orders)
+        found: ShardState = state
+        return found
 
     async def _end(self) -> None:
         """End a crawl when all shards are idle, and no message was between two of them."""
@@ -569,16 +557,16 @@ class ClusterLibrary(Library):
     async def each(self, read_of: Callable[[int], Read[T] | None]) -> Answers[T]:
         """Return what shards answer to the reads that are theirs, as :meth:`Library.each`."""
         reads = {shard: read_of(shard) for shard in self._cluster.states}
-        asked = {shard: read for shard, read in reads.items() if read is not None}
-        answers = await asyncio.gather(*(self._cluster.read(*each) for each in asked.items()))
-        found, down = dict[int, T](), dict[int, str]()
-        for shard, (answer, why) in zip(asked, answers, strict=True):
+        asked = {shard: (read,) for shard, read in reads.items() if read is not None}
+        answers, down = await self._cluster.each("read", asked)
+        found = dict[int, T]()
+        for shard, (answer, why) in answers.items():
             if isinstance(answer, UnknownPage):
                 raise answer
             if why:
                 down[shard] = why
             else:
-                found[shard] = answer  # type: ignore[assignment]  # None is an answer, too
+                found[shard] = answer
         if len(down) == len(reads):
             raise StoreError(next(iter(down.values())))
         return found, down
