@@ -359,7 +359,8 @@ class Coordinator:
         self.per_day = per_day
         self._shards, self._began_at = shards, now
         self._curves: dict[int, DemandCurve] = {}
-        self._granted: dict[int, tuple[float, float]] = {}
+        #: When a shard reported, its part of the budget, and that with what was left before.
+        self._granted: dict[int, tuple[float, float, float]] = {}
         self._left, self._left_at = 0.0, inf
 
     def report(
@@ -371,20 +372,24 @@ class Coordinator:
         """
         self._curves[shard] = DemandCurve.read(message)
         flowed = max(0.0, now - self._left_at) / _DAY_S
-        left = self._left + flowed * (self.per_day - sum(it for _, it in self._granted.values()))
-        self._left = min(left, self.per_day * _LEFT_S / _DAY_S)
-        self._granted[shard] = now, share or NOTHING
-        for other in [one for one, (at, _) in self._granted.items() if now - at >= _AWAY_S]:
+        spent = sum(all_of_it for _, _, all_of_it in self._granted.values())
+        self._left = min(
+            self._left + flowed * (self.per_day - spent), self.per_day * _LEFT_S / _DAY_S
+        )
+        _, before, _ = self._granted.get(shard, (now, inf, inf))
+        share = share or NOTHING
+        self._granted[shard] = now, min(before, share), share
+        for other in [one for one, (at, _, _) in self._granted.items() if now - at >= _AWAY_S]:
             del self._granted[other], self._curves[other]
         if len(self._curves) < self._shards and now - self._began_at < REPORTED_S:
             return None
         price, shares = divide(list(self._curves.values()), self.per_day)
         fair = dict(zip(self._curves, shares.tolist(), strict=True))[shard]
-        others = sum(granted for one, (_, granted) in self._granted.items() if one != shard)
-        share = min(fair, self.per_day - others)
-        share = max(share * (1 + self._left * _DAY_S / _GRANTED_S / self.per_day), NOTHING)
+        others = sum(own for one, (_, own, _) in self._granted.items() if one != shard)
+        own = min(fair, self.per_day - others)
+        share = max(own * (1 + self._left * _DAY_S / _GRANTED_S / self.per_day), NOTHING)
         self._left_at = now
-        self._granted[shard] = now, share
+        self._granted[shard] = now, own, share
         return price, share
 
 

@@ -5,21 +5,23 @@ rate), in 1 part and in 2, 8 and 64, each with the daemon's own ranker, which kn
 start. Every four hours each part tells its demand curve by what it believes, and gets its share
 until the next time. Harmonic cost over the second half of the days, by that of one part.
 
-``spending``: requests that the parts' pacers let start in each hour, by the budget, with shares
-that change every minute. ``tripled``: the change rates of the largest part triple at once; the
-share that it has afterwards, by that of the optimum, minute by minute, where it believes the new
-rates a minute later. ``agreeing``: CPU time a part and minute, and bytes of a message.
+The rest goes through the daemon's coordinator, to which parts report in turn, once a minute.
+``spending``: requests that the parts' pacers let start in the second and third hour, by the budget,
+where what each wants drifts. ``tripled``: the change rates of the largest part triple at once, and
+it knows; its share by that of the optimum, minute by minute from the one before. ``cpu_ms``: of its
+curve and its report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
 
 import numpy as np
 
 from freshet.crawler.pacing import Pacer
+from freshet.crawler.run.shards import Coordinator
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
@@ -31,7 +33,7 @@ from freshet.scheduler.evaluate.runners import RandomWorld
 from freshet.scheduler.evaluate.serving import worthiest
 from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.solve.demand import IntervalDemand
-from freshet.scheduler.solve.shared_price import DemandCurve, divide
+from freshet.scheduler.solve.shared_price import PRICES, DemandCurve, divide
 from freshet.scheduler.sources import Rows, SourceTable
 from scripts.benchmarks import command
 
@@ -78,10 +80,8 @@ class Part:
         return DemandCurve.of(IntervalDemand(self.importance, rate))
 
 
-def simulated(
-    world: World, site: Rows, parts: int, budget: float, start: Floats
-) -> tuple[Crawls, float]:
-    """All crawls of a run in so many parts, and the CPU seconds of agreeing, a part and minute."""
+def simulated(world: World, site: Rows, parts: int, budget: float, start: Floats) -> Crawls:
+    """All crawls of a run in so many parts."""
     environment = RandomWorld(world, start)
     # The largest sites are in parts of their own, as hashes may have it.
     place = np.random.default_rng(parts).permutation(_SITES) % parts
@@ -96,19 +96,17 @@ def simulated(
     for part in some:
         order = np.argsort(start[part.rows], kind="stable")
         part.ranker.learn(_first(part.rows[order], start, order))
-    agreeing, share = 0.0, np.zeros(parts)
+    share = np.zeros(parts)
     hours = int(world.days / _HOUR)
     for hour in range(hours):
         now = hour * _HOUR
         if hour % _AGREEING_HOURS == 0:
-            began = process_time()
             curves = [DemandCurve.read(part.curve(now).message()) for part in some]
             share = divide(curves, budget)[1]
-            agreeing += process_time() - began
         for part, one in zip(some, share.tolist(), strict=True):
             part.share = one
             _spend(part, environment, now)
-    return environment.crawls(), agreeing / hours / parts / 60
+    return environment.crawls()
 
 
 def _first(rows: Rows, start: Floats, order: Rows) -> VisitResults:
@@ -138,7 +136,6 @@ def _spend(part: Part, environment: RandomWorld, now: float) -> None:
 def costs(pages: int, days: float, seeds: Sequence[int]) -> dict[str, object]:
     """Harmonic costs by those of one part."""
     found: dict[int, list[float]] = {parts: [] for parts in PARTS}
-    spent = dict[int, float]()
     for seed in seeds:
         table, site = population(pages, seed)
         rng = np.random.default_rng([seed, 1])
@@ -147,7 +144,7 @@ def costs(pages: int, days: float, seeds: Sequence[int]) -> dict[str, object]:
         world = World.draw(table, poisson, 10.0, days, rng)
         cost = dict[int, float]()
         for parts in (1, *PARTS):
-            crawls, spent[parts] = simulated(world, site, parts, budget, start)
+            crawls = simulated(world, site, parts, budget, start)
             judged = judging.expected_costs(
                 replace(table, last_crawl=start), crawls, days / 2, days,
                 changes=world.changes, signalled=table.complete_observations,
@@ -157,54 +154,88 @@ def costs(pages: int, days: float, seeds: Sequence[int]) -> dict[str, object]:
         for parts in PARTS:
             found[parts].append(cost[parts] / cost[1])
     return {
-        f"{parts}": {
-            "by_one": round(float(np.mean(values)), 4),
-            "worst": round(max(values), 4),
-            "cpu_ms_a_part_and_minute": round(1e3 * spent[parts], 3),
-        }
+        f"{parts}": {"by_one": round(float(np.mean(values)), 4), "worst": round(max(values), 4)}
         for parts, values in found.items()
     }
 
 
-def spending(parts: int, per_hour: float) -> dict[str, float]:
-    """Requests that start in an hour, by the budget, where each part always has some to make."""
+def agreed(
+    curves: Callable[[int], Sequence[DemandCurve]], parts: int, per_day: float, minutes: int
+) -> Iterator[tuple[int, int, float]]:
+    """Yield minute, part and new share of each report to the daemon's coordinator.
+
+    Parts report in turn, once a minute each; ``curves`` returns what they want from a minute on.
+    """
+    coordinator, shares = Coordinator(per_day, parts, 0.0), dict[int, float]()
+    for minute in range(minutes):
+        wanted = curves(minute)
+        for part in range(parts):
+            now = 60.0 * (minute + part / parts)
+            answer = coordinator.report(part, wanted[part].message(), shares.get(part), now)
+            if answer is not None:
+                shares[part] = answer[1]
+                yield minute, part, answer[1]
+
+
+def spending(parts: int, per_hour: float, drift: float) -> dict[str, float]:
+    """Requests that start in an hour, by the budget, where each part always has some to make.
+
+    Each minute what a part wants changes by ``drift``, as a share of itself.
+    """
     rng = np.random.default_rng(parts)
-    pacers = [Pacer(1.0, 0.0) for _ in range(parts)]
-    started = list[int]()
-    for minute in range(180):
-        weight = rng.lognormal(0.0, 2.0, parts)
-        for pacer, share in zip(pacers, per_hour * 24 * weight / weight.sum(), strict=True):
-            pacer.change(float(share), minute * 60.0)
-        count = 0
-        for pacer in pacers:
-            now, end = minute * 60.0, minute * 60.0 + 60.0
-            while (now := pacer.allows_at(now)) < end:
-                pacer.started()
-                count += 1
-        started.append(count)
-    hours = np.array(started).reshape(3, 60).sum(axis=1)
-    return {"least": round(float(hours[1:].min() / per_hour), 4),
-            "most": round(float(hours[1:].max() / per_hour), 4)}  # fmt: skip
+    pacers, last = [Pacer(1.0, 0.0) for _ in range(parts)], [0.0] * parts
+    weight, hours = rng.lognormal(0.0, 2.0, parts), np.zeros(4)
+
+    def curves(_minute: int) -> list[DemandCurve]:
+        nonlocal weight
+        weight = weight * rng.lognormal(0.0, drift, parts)
+        return [DemandCurve(per_hour * float(each) / PRICES / 1e9) for each in weight]
+
+    for minute, part, share in agreed(curves, parts, 24 * per_hour, 240):
+        now, pacer = 60.0 * (minute + part / parts), pacers[part]
+        while (at := pacer.allows_at(last[part])) < now:
+            pacer.started()
+            hours[int(at // 3_600)] += 1
+            last[part] = at
+        last[part] = now
+        pacer.change(share, now)
+    # The first hour begins without shares, and the last report ends the last one early.
+    return {"least": round(float(hours[1:3].min() / per_hour), 4),
+            "most": round(float(hours[1:3].max() / per_hour), 4)}  # fmt: skip
 
 
 def tripled(pages: int, parts: int) -> list[float]:
-    """The share of the largest part by that of the optimum, after its rates tripled."""
+    """The share of the largest part by that of the optimum, minutes after its rates tripled."""
     table, site = population(pages, 1)
     place = np.arange(_SITES) % parts
     rate = table.change_rate.copy()
     split = [np.flatnonzero(place[site] == part) for part in range(parts)]
 
-    def curves(rates: Floats) -> list[DemandCurve]:
+    def wanted(rates: Floats) -> list[DemandCurve]:
         return [DemandCurve.of(IntervalDemand(table.importance[r], rates[r])) for r in split]
 
-    known = curves(rate)
+    before = wanted(rate)
     rate[split[0]] *= 3
-    best = divide(curves(rate), 0.2 * pages)[1][0]
-    found = [divide(known, 0.2 * pages)[1][0] / best]
+    after = wanted(rate)
+    best = divide(after, 0.2 * pages)[1][0]
+    known = 60
+    shares = agreed(lambda m: before if m < known else after, parts, 0.2 * pages, known + 11)
+    return [round(share / best, 4) for m, part, share in shares if not part and m >= known - 1]
+
+
+def agreeing(pages: int, parts: int) -> float:
+    """CPU milliseconds a part and minute: its curve, of so many pages, and the report."""
+    table, _ = population(pages, 2)
+    demand = IntervalDemand(table.importance, table.change_rate)
+    message = DemandCurve.of(demand).message()
+    coordinator, began = Coordinator(0.2 * pages, parts, 0.0), process_time()
+    for minute in range(10):
+        for part in range(parts):
+            coordinator.report(part, message, 1.0, 60.0 * minute)
+    reports, began = process_time() - began, process_time()
     for _ in range(10):
-        known = curves(rate)
-        found.append(divide(known, 0.2 * pages)[1][0] / best)
-    return [round(float(each), 4) for each in found]
+        DemandCurve.of(demand).message()
+    return round(1e3 * (process_time() - began + reports / parts) / 10, 3)
 
 
 def main() -> None:
@@ -216,7 +247,16 @@ def main() -> None:
     given = parser.parse_args()
     result: dict[str, object] = {
         "bytes_of_a_message": len(DemandCurve(np.ones(161)).message()),
-        "spending": {f"{parts}": spending(parts, 20_000.0) for parts in PARTS},
+        "cpu_ms_a_shard_and_minute": {
+            f"{pages} pages, {parts} shards": agreeing(pages, parts)
+            for pages in (10_000, 1_000_000)
+            for parts in (2, 64, 1_000)
+        },
+        "spending": {
+            f"{parts} shards, {drift} a minute": spending(parts, 20_000.0, drift)
+            for drift in (0.01, 0.05, 0.3)
+            for parts in PARTS
+        },
         "tripled": tripled(given.pages, 8),
         "cost": costs(given.pages, given.days, range(given.seeds)),
     }
