@@ -12,6 +12,7 @@ from functools import partial
 from gc import freeze, set_threshold
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -68,6 +69,10 @@ def run_sharded(
         made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
         made.require_settled()
         made.write()
+        if address is None:
+            # Read when Ray is imported. Others on this machine may not read it, as they might the
+            # file that Ray would make.
+            os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
         from freshet.crawler.run.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
 
         as_json = settings.operation.log_format

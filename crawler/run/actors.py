@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sqlite3
 import sys
 import time
@@ -20,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
 
@@ -57,6 +57,7 @@ _ANSWERS_S: Final = 20.0
 _AGAIN_S: Final = 10.0
 #: Seconds between two states of a shard.
 _POLL_S: Final = 0.5
+_CONNECTS_S: Final = 10.0
 #: Seconds without an answer of any shard, after which Ray is gone.
 _LOST_S: Final = 60.0
 #: Ray's store of objects, of which there are only messages.
@@ -182,7 +183,6 @@ class _Shard:
         except _WRONG as error:
             return str(error)
         finally:
-            self._shard.running = None
             talking.cancel()
 
     def _resumes(self, order: CrawlOrder) -> bool | None:
@@ -337,8 +337,14 @@ def connected(address: str | None) -> Iterator[None]:
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - version pinned
     if address is None:
         ray._private.ray_constants.ENABLE_RAY_CLUSTER = False  # noqa: SLF001 - likewise
-        # Others on this machine may not read it, as they might a file that Ray makes.
-        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
+    host, _, port = (address or "").rpartition(":")
+    if port.isdigit():
+        try:
+            # Ray itself tries for more than a minute.
+            socket.create_connection((host, int(port)), _CONNECTS_S).close()
+        except OSError as error:
+            why = error.strerror or error
+            raise CrawlError(f"--ray {address}: nobody listens there: {why}") from error
     with TemporaryDirectory(prefix="freshet-", ignore_cleanup_errors=True) as folder:
         local = {
             "num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES,

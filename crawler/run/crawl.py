@@ -120,7 +120,7 @@ async def crawl(
         network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
-        await own(database, shard)
+        await own(database, shard, stack)
         await require_readable(database.reader, order.db)
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)

@@ -192,7 +192,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
         stack.push_async_callback(database.close)
-        await own(database, shard)
+        await own(database, shard, stack)
         await require_readable(database.reader, order.db)
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)

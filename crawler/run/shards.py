@@ -15,7 +15,7 @@ import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf
@@ -130,6 +130,10 @@ class Shard:
         self._told_at = 0.0
         self._taking, self._ends = 0, False
 
+    def leave(self) -> None:
+        """Forget the parts, which are about to be closed."""
+        self.running = None
+
     def is_ours(self, at_origin: str) -> bool:
         """Return whether an origin belongs to this shard."""
         return self.of(at_origin) == self.number
@@ -161,7 +165,9 @@ class Shard:
                 # The store may be away for a while: the pool waits for it, too.
                 log.warning("shard %s: %s; tried again", self.number, error)
             except Exception:
-                log.exception("shard %s: a fault; tried again", self.number)
+                # At the end the store is closed under what is under way.
+                if self.running is not None:
+                    log.exception("shard %s: a fault; tried again", self.number)
             await asyncio.sleep(_ANEW_S)
 
     # -- links across shards ---------------------------------------------------------
@@ -326,8 +332,8 @@ class Shard:
             it.pool.wake()
 
 
-async def own(database: Database, shard: Shard | None) -> None:
-    """Become the only one who may write the store of a shard.
+async def own(database: Database, shard: Shard | None, until: AsyncExitStack) -> None:
+    """Become the only one who may write the store of a shard, ``until`` the store is closed.
 
     Raises:
         StoreError: it is another shard's, or a shard's and ``shard`` is None.
@@ -338,6 +344,7 @@ async def own(database: Database, shard: Shard | None) -> None:
         folder = database.path.parent
         raise StoreError(f"{database.path}: it is shard {leased.shard} of a store; name {folder}")
     if shard is not None:
+        until.callback(shard.leave)
         database.lease = await database.write(partial(take_lease, shard=shard.number))
 
 
