@@ -60,6 +60,10 @@ _BESIDE: Final = ("-wal", "-shm", "-journal")
 _WRITING: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_READONLY")
 
 
+#: Counts the pages of a store, those of other shards left out.
+_PAGES: Final = "SELECT count(*) FROM page WHERE role = 'page' AND held_back IS NOT 'shard'"
+
+
 @dataclass(frozen=True, slots=True)
 class Copied:
     """A checked copy on the disk; ``newest_at`` is the time of its last observation."""
@@ -312,10 +316,7 @@ def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> Copi
             raise StoreError(f"{target}: the copy has another schema than the store")
         if problems := _problems(copy):
             raise StoreError(f"{target}: not written, because the store is damaged: {problems[0]}")
-        row = copy.execute(
-            "SELECT (SELECT count(*) FROM page WHERE role = 'page'), count(*), max(at) "
-            "FROM observation"
-        ).fetchone()
+        row = copy.execute(f"SELECT ({_PAGES}), count(*), max(at) FROM observation").fetchone()
         return Copied(target, _bytes_of(copy), schema, *row)
 
 
@@ -639,7 +640,7 @@ async def examine(path: Path, *, thorough: bool = False) -> StoreHealth:
             *await _dangling(connection),
         ]
         (row,) = await connection.execute_fetchall(
-            "SELECT (SELECT count(*) FROM page WHERE role = 'page') AS pages, "
+            f"SELECT ({_PAGES}) AS pages, "
             "(SELECT max(at) FROM observation) AS newest_at, "
             "(SELECT max(id) FROM crawl_run WHERE ended_at IS NULL) AS open_run"
         )

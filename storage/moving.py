@@ -35,6 +35,7 @@ STAY: Final[Mapping[str, str]] = {
     "seed": "every shard has all of them; those of moved pages point to these",
     "refusal": "copied whole: every shard keeps to it",
     "outgoing": "copied with the stubs that are not told yet",
+    "inflow": "told anew each day, by shards of other numbers; dropped in both stores",
     "body": "copied by digest with the versions",
     "alert_message": "copied with its alerts; the body goes with the last of them",
     "snapshot": "learnt from observations; dropped in both stores",
