@@ -63,6 +63,7 @@ _LOST_S: Final = 60.0
 #: Ray's store of objects, of which there are only messages.
 _STORE_BYTES: Final = 80 * 1024 * 1024
 _COORDINATOR: Final = "coordinator"
+_ENDED: Final = "Ray has ended; the same command continues"
 _GONE: Final = "its process or its machine is gone"
 _WRONG: Final = (StoreError, CrawlError, PolicyError, ConfigError)
 
@@ -479,6 +480,8 @@ class Cluster:
     async def _places(self, shards: Sequence[int]) -> dict[int, tuple[str, _Held | None]]:
         """Return by shard the machine that has it, or else should, and what that has of it."""
         nodes = [node["NodeID"] for node in await asyncio.to_thread(ray.nodes) if node["Alive"]]
+        if not nodes:
+            raise CrawlError(_ENDED)
         if len(nodes) == 1:
             found = {nodes[0]: _holdings(self._job.shards)}
         else:
@@ -520,7 +523,7 @@ class Cluster:
         if any(not state.why for state in found) or not found:
             self._answered_at = now
         if now - self._answered_at > _LOST_S:
-            raise CrawlError("Ray has ended; the same command continues")
+            raise CrawlError(_ENDED)
 
     async def _state(self, shard: int) -> ShardState:
         if self._stops:

@@ -1,0 +1,145 @@
+"""Shards on a real Ray: a crawl to its end, and a daemon whose processes are killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import util
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+from typer.testing import CliRunner
+
+from freshet.crawler.cli import sharded
+from freshet.crawler.cli.verbs import application
+from freshet.storage.shards import Shards
+from scripts.benchmarks.linked_sites import LinkedSites, serving
+from scripts.benchmarks.process_tree import MARK, Tree, kill
+from scripts.benchmarks.store_inspection import reading
+
+SITES = LinkedSites(hosts=6, pages=6)
+on_ray = [
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+    pytest.mark.skipif(util.find_spec("ray") is None, reason="Ray is an extra"),
+]
+
+
+class Command:
+    """A command on two shards, in a folder, with all its processes."""
+
+    def __init__(self, folder: Path, port: int, verb: str, *options: str) -> None:
+        (folder / "freshet.toml").write_text(SITES.settings(), "utf-8")
+        self.tree, self.folder = Tree(f"{os.getpid()} {folder}"), folder
+        program = str(Path(sys.executable).with_name("freshet"))
+        self.process = subprocess.Popen(
+            [program, verb, *SITES.roots(port), "--db", "store", "--shards", "2", "--json",
+             "--delay", "0.05", *options],
+            cwd=folder, env=os.environ | {MARK: self.tree.mark}, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def until(self, true: Callable[[], object], seconds: float = 60.0) -> None:
+        end = monotonic() + seconds
+        while not true():
+            assert self.process.poll() is None, self.process.communicate()
+            assert monotonic() < end
+            self.tree.alive()
+            sleep(0.2)
+
+    def kill(self, role: str) -> None:
+        chosen = next(it for it in self.tree.alive() if it.role == role)
+        assert kill(chosen)
+
+    def pages(self) -> list[str]:
+        sql = "SELECT url FROM page WHERE held_back IS NULL AND role = 'page' AND last_at > 0"
+        return [str(row[0]) for row in self.rows(sql)]
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        found: list[tuple[object, ...]] = []
+        for path in sorted((self.folder / "store").glob("*.db")):
+            with reading(path) as db:
+                if db.execute("PRAGMA user_version").fetchone()[0]:
+                    found += db.execute(sql).fetchall()
+        return found
+
+    def listening(self) -> set[str]:
+        """Return the addresses on which its processes listen."""
+        sockets = {link for it in self.tree.alive() for link in _links(it.pid)}
+        found = set()
+        for table in ("tcp", "tcp6"):
+            for line in Path(f"/proc/net/{table}").read_text("ascii").splitlines()[1:]:
+                words = line.split()
+                if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
+                    found.add(words[1].partition(":")[0])
+        return found
+
+
+def _links(pid: int) -> list[str]:
+    try:
+        return [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return []
+
+
+class TestOnRay:
+    pytestmark = on_ray
+
+    def test_a_crawl_finds_what_other_shards_lead_to(self, tmp_path: Path) -> None:
+        with serving(SITES, tmp_path / "log") as port:
+            command = Command(tmp_path, port, "crawl")
+            said, errors = command.process.communicate(timeout=120)
+        assert command.process.returncode == 0, errors
+        assert json.loads(said)["pages"] == 36
+        assert sorted(command.pages()) == sorted(SITES.urls(port))
+        assert command.rows("SELECT count(*) FROM outgoing") == [(0,), (0,)]
+        assert not command.tree.kill()
+
+    def test_a_daemon_goes_on_without_the_actors_that_are_killed(self, tmp_path: Path) -> None:
+        with serving(SITES, tmp_path / "log") as port:
+            command = Command(tmp_path, port, "daemon", "--budget", "36000/hour")
+            try:
+                command.until(command.pages)
+                assert command.listening() == {"0100007F"}
+                command.kill("shard")
+                command.kill("coordinator")
+                command.until(lambda: sorted(command.pages()) == sorted(SITES.urls(port)), 90)
+                epochs = sorted(command.rows("SELECT epoch FROM lease"))
+                assert epochs == [(1,), (2,)]
+                command.process.send_signal(signal.SIGINT)
+                said, errors = command.process.communicate(timeout=60)
+                assert command.process.returncode == 0, errors
+                assert json.loads(said)["ending"] == "stopped"
+            finally:
+                left = command.tree.kill()
+        assert not left
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--db", "file.db", "--shards", "2"), 2, "is one store; name a new folder"),
+        (("--db", "folder", "--shards", "3"), 2, "`freshet shards split` changes that"),
+        (("--db", "folder", "--shards", "1"), 2, "`freshet shards merge` changes that"),
+        (("--db", "new", "--ray", "auto"), 2, "give --shards N, too"),
+        (("--db", "folder"), 1, "pip install 'freshet[ray]'"),
+        (("--db", "folder", "--config", "ip.toml"), 2, "it must be host or domain"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["crawl", "daemon"])
+def test_options_that_do_not_fit_are_told_in_one_line(
+    verb: str, options: tuple[str, ...], code: int, said: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sharded, "find_spec", lambda _name: None)
+    Path("file.db").touch()
+    Path("ip.toml").write_text('[politeness]\nkey = "ip"\n', "utf-8")
+    Shards(Path("folder"), 2).write()
+    given = [verb, "site.example", *(["--budget", "9/day"] if verb == "daemon" else []), *options]
+    result = CliRunner().invoke(application([verb]), given)
+    assert result.exit_code == code, result.output
+    assert said in " ".join(result.output.split())
