@@ -69,8 +69,6 @@ def run_sharded(
         made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
         made.require_settled()
         made.write()
-        # Ray would write what is not for users to standard error.
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         if address is None:
             # Read when Ray is imported. Others on this machine may not read it, as they might the
             # file that Ray would make.

@@ -110,7 +110,7 @@ class _Server:
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections += 1
         number = self._connections
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             while True:
                 request = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 at = monotonic()

@@ -223,7 +223,9 @@ class Round:
         for shard, rows in self._rows(
             "SELECT o.id, p.url, o.at FROM observation AS o JOIN page AS p ON p.id = o.page_id"
         ):
-            found |= {(shard, *row) for row in rows}
+            found |= {
+                (shard, int(str(number)), str(url), float(str(at))) for number, url, at in rows
+            }
         return found
 
     def _rows(self, sql: str) -> list[tuple[int, Sequence[tuple[object, ...]]]]:
