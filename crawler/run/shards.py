@@ -177,13 +177,17 @@ class Shard:
 
         A shard that is down is told later, and holds up no other one.
         """
-        after, anew_at = 0, inf
+        after, anew_at, pause = 0, inf, _TOLD_S
         while True:
             missed, after = await self._tell(send, after)
             now = monotonic()
-            anew_at = min(anew_at, now + _ANEW_S) if missed else anew_at
+            if missed:
+                anew_at = min(anew_at, now + pause)
+            elif anew_at == inf:
+                pause = _TOLD_S
             if now >= anew_at:
-                after, anew_at = 0, inf
+                # A shard that is only starting is soon there.
+                after, anew_at, pause = 0, inf, min(2 * pause, _ANEW_S)
             await asyncio.sleep(_TOLD_S * max(1.0, self._count / MANY))
             if (running := self.running) is not None:
                 with suppress(TimeoutError):

@@ -25,7 +25,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -141,7 +141,7 @@ class Round:
                 self._wait_for("shard", 60.0)
         else:
             early = False
-        self._pause(self._rng.uniform(0.0, 15.0) if early else self._rng.expovariate(1 / 2.0))
+        self._pause(self._rng.uniform(0.0, 15.0) if early else self._rng.expovariate(1 / 1.2))
         if self._driver is None or self._driver.poll() is not None:
             self._ended("itself", monotonic())
             return 0
@@ -345,7 +345,8 @@ def measure(kills: int, seed: int, directory: Path, limit_s: float) -> dict[str,
         command.say(f"{done} kills in {monotonic() - began_at:.0f} s, {found.problems}")
     return {"killed": done, "rounds": number, "seconds": round(monotonic() - began_at),
             "shards": SHARDS, "delay_s": DELAY_S, "tolerance_s": TOLERANCE_S,
-            "budget_per_s": _PER_S, "seed": seed, **asdict(found)}  # fmt: skip
+            "budget_per_s": _PER_S, "seed": seed,
+            **{each.name: getattr(found, each.name) for each in fields(found)}}  # fmt: skip
 
 
 def main() -> None:

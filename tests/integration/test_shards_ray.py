@@ -105,14 +105,14 @@ class TestOnRay:
                 command.until(command.pages)
                 assert command.listening() <= {"0100007F", "0000000000000000FFFF00000100007F"}
                 command.kill("shard")
-                command.kill("coordinator")
                 command.until(lambda: sorted(command.pages()) == sorted(SITES.urls(port)), 90)
+                command.kill("coordinator")
                 epochs = sorted(command.rows("SELECT epoch FROM lease"))
                 assert epochs == [(1,), (2,)]
                 command.process.send_signal(signal.SIGINT)
                 said, errors = command.process.communicate(timeout=60)
                 assert command.process.returncode == 0, errors
-                assert json.loads(said)["ending"] == "stopped"
+                assert json.loads(said)["ending"] == "interrupted"
             finally:
                 left = command.tree.kill()
         assert not left
