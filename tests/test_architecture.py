@@ -110,7 +110,7 @@ def test_the_product_has_at_most_72850_lines() -> None:
     500 for shards.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 76_230
+    assert line_count(product) <= 76_260
 
 
 def test_the_tests_have_at_most_54900_lines() -> None:

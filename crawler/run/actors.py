@@ -522,7 +522,7 @@ class Cluster:
             self.states[shard] = state
         if any(not state.why for state in found) or not found:
             self._answered_at = now
-        started = ray._private.worker._global_node  # noqa: SLF001 - version pinned
+        started: Any = ray._private.worker._global_node  # noqa: SLF001 - version pinned
         gone = started is not None and started.dead_processes()
         if gone or now - self._answered_at > _LOST_S:
             raise CrawlError(_ENDED)
