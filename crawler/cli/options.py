@@ -234,13 +234,10 @@ def scope_of(db: Path, wanted: str | None, config: Path | None) -> str | None:
     """Return the scope of a store, which only the option changes; None for a new store."""
     if wanted is not None or not db.exists():
         return wanted
-    if is_sharded(db):
-        there = [path for path in ShardsOfFolder.read(db).paths() if path.exists()]
-        if not there:
-            return wanted
-        scope = terminal.run(_stored_scope(there[0]))
-    else:
-        scope = terminal.run(_stored_scope(db))
+    there = [path for path in stores_at(db).paths if path.exists()]
+    if not there:
+        return wanted
+    scope = terminal.run(_stored_scope(there[0]))
     settings, origins = read_settings(config, {})
     if scope is not None and scope != settings.crawl.scope and origins["crawl.scope"] != "default":
         say(
@@ -297,7 +294,7 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
 def for_shards(db: Path, shards: int | None, address: str | None) -> bool:
     """Return whether this is about a sharded store; exit where the options do not fit it."""
     if is_sharded(db):
-        count = ShardsOfFolder.read(db).count
+        count = len(stores_at(db).paths)
         if shards not in {None, count}:
             word = "split" if (shards or 0) > count else "merge"
             fail(f"--shards {shards}: {db} has {count}; `freshet shards {word}` changes that", 2)

@@ -12,7 +12,15 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.audience import audience_of
 from freshet.crawler.cli import options
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
+from freshet.crawler.cli.options import (
+    DEFAULT_DB,
+    ConfigFile,
+    Db,
+    Index,
+    Json,
+    read_settings,
+    stores_at,
+)
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.upkeep import require_readable
@@ -38,7 +46,7 @@ from freshet.crawler.terminal import (
     told_in_one_line,
 )
 from freshet.storage.database import open_store
-from freshet.storage.shards import Shards, is_sharded
+from freshet.storage.shards import is_sharded
 from freshet.storage.tables import search as tables
 
 
@@ -127,7 +135,7 @@ async def _search(
 def keep_index(db: Path, settings: Settings) -> None:
     """Make or delete the index of a store, as ``search.index`` says; show the progress."""
     if is_sharded(db):
-        for path in Shards.read(db).paths():
+        for path in stores_at(db).paths:
             keep_index(path, settings)
         return
     if settings.search.index == "keep" or not db.exists():

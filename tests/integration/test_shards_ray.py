@@ -126,6 +126,7 @@ class TestOnRay:
         (("--db", "folder", "--shards", "1"), 2, "`freshet shards merge` changes that"),
         (("--db", "new", "--ray", "auto"), 2, "give --shards N, too"),
         (("--db", "folder"), 1, "pip install 'freshet[ray]'"),
+        (("--db", "bad"), 1, "bad/shards.toml: has format; it needs epoch"),
         (("--db", "folder", "--config", "ip.toml"), 2, "it must be host or domain"),
     ],
 )
@@ -139,6 +140,8 @@ def test_options_that_do_not_fit_are_told_in_one_line(
     Path("file.db").touch()
     Path("ip.toml").write_text('[politeness]\nkey = "ip"\n', "utf-8")
     Shards(Path("folder"), 2).write()
+    Path("bad").mkdir()
+    Path("bad/shards.toml").write_text("format = 1", "utf-8")
     given = [verb, "site.example", *(["--budget", "9/day"] if verb == "daemon" else []), *options]
     result = CliRunner().invoke(application([verb]), given)
     assert result.exit_code == code, result.output
