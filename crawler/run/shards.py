@@ -115,6 +115,7 @@ class Shard:
         running: the parts of that crawl or daemon, set by it.
         share: requests a day that this shard may make, None before it was told.
         price: the price on which the shards agreed last, None before that.
+        soon: set to report at once.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Shard:
         self.running: Running | None = None
         self.share: float | None = None
         self.price: float | None = None
+        self.soon = asyncio.Event()
         self.of = lru_cache(65_536)(partial(shard_of, shards=shards, groups=groups or {}))
         self._curve: DemandCurve | None = None
         self._told_at = 0.0
@@ -325,7 +327,10 @@ class Shard:
                 self.go_on()
             if answer is not None:
                 self.follow(*answer)
-            await asyncio.sleep(_SOON_S if answer is None else REPORTED_S)
+            self.soon.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SOON_S if answer is None else REPORTED_S):
+                    await self.soon.wait()
 
     def _spend(self, per_day: float) -> None:
         it = self.running

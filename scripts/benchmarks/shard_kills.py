@@ -43,7 +43,7 @@ LEFT_S = 60.0
 _PER_S = 4.0
 _QUIET_S = 240.0
 #: How often what is killed; the program ends with those of the second row.
-_SHARES = {"shard": 74, "coordinator": 12, "raylet": 4, "gcs": 3, "driver": 3, "all": 4}
+_SHARES = {"shard": 80, "coordinator": 12, "raylet": 2, "gcs": 2, "driver": 2, "all": 2}
 _ENDING = frozenset({"raylet", "gcs", "driver", "all"})
 _SITES = LinkedSites(hosts=16, pages=40)
 
@@ -141,7 +141,7 @@ class Round:
                 self._wait_for("shard", 60.0)
         else:
             early = False
-        self._pause(self._rng.uniform(0.0, 15.0) if early else self._rng.expovariate(1 / 1.2))
+        self._pause(self._rng.uniform(0.0, 15.0) if early else self._rng.expovariate(1 / 3.5))
         if self._driver is None or self._driver.poll() is not None:
             self._ended("itself", monotonic())
             return 0
