@@ -98,8 +98,9 @@ class Changefeed:
         told, left = list[Change](), limit
         # Each shard in turn has its part of the limit, and what others leave of theirs.
         waiting = [(turn + n) % shards.count for n in range(shards.count)]
-        while left > 0 and waiting:
-            asked = waiting[:left]
+        while waiting:
+            # Without a limit all are asked, for their places.
+            asked = waiting[:left] or waiting
             share = left // len(asked)
             found_of = await self._from(asked, places, since, share)
             for shard, (found, after, made) in found_of.items():
@@ -110,19 +111,10 @@ class Changefeed:
                 places[shard] = str(after)
                 left -= len(found)
             more = [it for it in asked if it in found_of and len(found_of[it][0]) == share]
-            waiting = waiting[len(asked) :] + more
+            waiting = waiting[len(asked) :] + more if left > 0 else []
         if len(self.down) == shards.count:
             raise StoreError(next(iter(self.down.values())))
         return told, changefeed.packed(places, turn)
-
-    async def place(self, since: str) -> str:
-        """Return the cursor of ``0``, ``now``, or another one that holds; raises as read."""
-        if (shards := self.library.shards) is None:
-            return str((await self.library.one(0, self._reading(since, 0)))[1])
-        places, turn = changefeed.unpacked(since)
-        found = await self._from(range(shards.count), places, since, 0)
-        places |= {shard: str(after) for shard, (_, after, _) in found.items()}
-        return changefeed.packed(places, turn)
 
     async def _from(
         self, asked: Collection[int], places: Mapping[int, str], since: str, limit: int

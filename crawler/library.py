@@ -52,17 +52,13 @@ class Library:
             UnknownPage: a read raised it.
             StoreError: the file cannot be read, or no shard of the folder can.
         """
-        stores, reads = Stores(self.path), dict[int, Callable[[Path], Awaitable[T | UnknownPage]]]()
-        for shard in range(len(stores.paths)):
-            if (read := read_of(shard)) is not None:
-                reads[shard] = partial(self._answer, read)
-        found = dict[int, T]()
-        for shard, answer in (await stores.those(reads)).items():
+        stores, found = Stores(self.path), dict[int, T]()
+        of = {path: read for shard, path in enumerate(stores.paths) if (read := read_of(shard))}
+        answers = await stores.each(lambda path: self._answer(of[path], path), of)
+        for shard, answer in answers.items():
             if isinstance(answer, UnknownPage):
                 raise answer
             found[shard] = answer
-        if len(stores.down) == len(stores.paths):
-            raise StoreError(next(iter(stores.down.values())))
         return found, stores.down
 
     async def _answer(self, read: Read[T], path: Path) -> T | UnknownPage:

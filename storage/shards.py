@@ -9,14 +9,14 @@ the domains, from all others alike.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, NamedTuple, TypeVar
 
-from freshet.storage.database import SHARDS_FILE, StoreError
+from freshet.storage.database import SHARDS_FILE, StoreError, reading
 
 T = TypeVar("T")
 
@@ -151,22 +151,20 @@ class Stores:
         self.paths = [path] if self.shards is None else self.shards.paths()
         self.down: dict[int, str] = {}
 
-    async def each(self, read: Callable[[Path], Awaitable[T]]) -> dict[int, T]:
-        """Return by shard what ``read`` returns of its store; a file counts as shard 0.
+    async def each(
+        self, read: Callable[[Path], Awaitable[T]], among: Container[Path] | None = None
+    ) -> dict[int, T]:
+        """Return by shard what ``read`` returns of its store, if that is ``among`` those wanted.
+
+        A file counts as shard 0.
 
         Raises:
             StoreError: the file cannot be read, or no shard can.
         """
-        found = await self.those(dict.fromkeys(range(len(self.paths)), read))
-        if not found:
-            raise StoreError(next(iter(self.down.values())))
-        return found
-
-    async def those(self, reads: Mapping[int, Callable[[Path], Awaitable[T]]]) -> dict[int, T]:
-        """Return by shard what its ``read`` returns; only a file that cannot be read raises."""
         found, self.down = dict[int, T](), dict[int, str]()
-        for shard, read in reads.items():
-            path = self.paths[shard]
+        for shard, path in enumerate(self.paths):
+            if among is not None and path not in among:
+                continue
             # What opens a store for writing would make one.
             if self.shards is not None and not path.exists():
                 self.down[shard] = f"{path}: there is no such file"
@@ -177,7 +175,18 @@ class Stores:
                 if self.shards is None:
                     raise
                 self.down[shard] = str(error)
+        if len(self.down) == len(self.paths):
+            raise StoreError(next(iter(self.down.values())))
         return found
+
+    async def readable(self) -> dict[int, Path]:
+        """Return the stores that can be read; raises as :meth:`each`."""
+        return await self.each(_readable)
+
+
+async def _readable(path: Path) -> Path:
+    async with reading(path):
+        return path
 
 
 def _jump(key: int, buckets: int) -> int:

@@ -17,15 +17,8 @@ from freshet.crawler import terminal
 from freshet.crawler.alerts.messages import Composing, stored_importances, trial
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, receiver
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    ConfigFile,
-    Db,
-    Json,
-    read_each,
-    read_settings,
-    stores_at,
-)
+from freshet.crawler.cli import options
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.tally import CrawlError
@@ -90,11 +83,11 @@ def alerts_command(
     if retry:
         with terminal.told_in_one_line():
             work = partial(alerts.requeue, rule=None, now=time.time())
-            count = sum(terminal.run(stores_at(db).each(partial(_beside, work))).values())
+            count = sum(terminal.run(options.stores_at(db).each(partial(_beside, work))).values())
         show_line(f"{counted(count, 'message')} will be sent again")
     if send:
-        terminal.run(stores_at(db).each(partial(_send, settings=settings)))
-    counts, down = read_each(db, _counts)
+        terminal.run(options.stores_at(db).each(partial(_send, settings=settings)))
+    counts, down = options.read_each(db, _counts)
     found = _rules(alerts.merged(counts), settings)
     if json:
         print_json({"rules": [each.as_json() for each in found]} | down)
@@ -128,7 +121,9 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
         )
     work = partial(_beside, partial(alerts.drop, rule=name))
-    dropped = [each for each in terminal.run(stores_at(db).each(work)).values() if each is not None]
+    dropped = [
+        each for each in terminal.run(options.stores_at(db).each(work)).values() if each is not None
+    ]
     if not dropped:
         raise CrawlError(f"{db}: no alerts of a rule {name}")
     (stood,) = alerts.merged([dropped])

@@ -10,14 +10,7 @@ import typer
 from freshet.config.sites import pattern
 from freshet.crawler import terminal
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Changefeed
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    ConfigFile,
-    Db,
-    read_settings,
-    stores_at,
-    tell_down,
-)
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.tally import CrawlError, UsageError
@@ -98,7 +91,7 @@ async def _print(
     limit: int,
     cursor_file: Path | None,
 ) -> None:
-    stores = stores_at(changes.library.path)
+    down, told = dict[int, str](), tell_down(changes.library.path, {})
     wait_s = 0.0 if feed == "normal" else HEARTBEAT_S
     while True:
         found, cursor = await changes.awaited(place, wait_s, min(limit, BATCH))
@@ -110,15 +103,14 @@ async def _print(
                 partial.write_text(cursor + "\n", "ascii")
         place = cursor
         limit -= len(found)
-        if changes.down != stores.down:
-            stores.down = dict(changes.down)
-            tell_down(stores)
+        if changes.down != down:
+            down = dict(changes.down)
+            told = tell_down(changes.library.path, down)
         if feed != "continuous" and found:
             wait_s = 0.0
         if not limit or (feed != "continuous" and not found and not wait_s):
             break
     if feed != "continuous":
-        told = {} if stores.shards is None else {"down": dict(stores.down)}
         sys.stdout.write(dumps({"last_seq": place} | told) + "\n")
 
 

@@ -51,9 +51,7 @@ def changes_command(
     settings, _ = read_settings(config, {})
     after = since(since_text, now)
     found, total, down = terminal.run(_read(db, settings, after, limit, all_kinds=all_kinds))
-    stores = options.stores_at(db)
-    stores.down.update(down)
-    told = options.tell_down(stores)
+    told = options.tell_down(db, down)
     if json:
         listed = [asdict(change) | {"summary": summary} for change, summary in found]
         print_json({"since": after, "total": total, "changes": listed} | told)

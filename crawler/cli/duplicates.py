@@ -11,7 +11,8 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each
+from freshet.crawler import terminal
+from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each, stores_at
 from freshet.crawler.compare.near_duplicates import THRESHOLD, Variant, variant
 from freshet.crawler.run.upkeep import Grouping, catch_up, require_readable
 from freshet.crawler.terminal import (
@@ -72,18 +73,16 @@ def duplicates_command(
     if threshold is not None and not update:
         fail("--threshold is for --update: it compares all pages anew", 2)
     if update:
-        for done in read_each(db, partial(_update, threshold=threshold))[0]:
-            if done.rebuilt_from is None:
-                continue
+        # A shard that is down is named below.
+        updated = terminal.run(stores_at(db).each(partial(_update, threshold=threshold)))
+        for done in (each for each in updated.values() if each.rebuilt_from is not None):
             became = f"{done.rebuilt_from:g} became {done.threshold:g}"
             say("threshold", "dim", f"{became}: all pages were compared anew")
     found, down = read_each(db, partial(_read, limit=limit))
     parameters = next((it.parameters for it, _ in found if it.parameters), None)
     state = summed([it for it, _ in found], parameters=parameters)
-    rows = list(chain(*(groups.items() for _, groups in found)))
-    if len(found) > 1:  # a store has sorted its own
-        rows.sort(key=lambda group: (-len(group[1]), group[0]))
-    groups = dict(rows[:limit])
+    rows = chain(*(groups.items() for _, groups in found))
+    groups = dict(sorted(rows, key=lambda group: (-len(group[1]), group[0]))[:limit])
     if json:
         listed = [_as_json(*group) for group in groups.items()]
         print_json({"state": asdict(state), "groups": listed} | down)

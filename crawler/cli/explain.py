@@ -10,16 +10,8 @@ import aiosqlite
 
 from freshet.config.settings import Settings
 from freshet.crawler import documents, terminal
-from freshet.crawler.cli import history
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    AnyUrl,
-    ConfigFile,
-    Db,
-    Json,
-    home_of,
-    read_settings,
-)
+from freshet.crawler.cli import history, options
+from freshet.crawler.cli.options import DEFAULT_DB, AnyUrl, ConfigFile, Db, Json, read_settings
 from freshet.crawler.cli.page_forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
 from freshet.crawler.cli.status import beside
 from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
@@ -465,7 +457,7 @@ def explain_command(
     Nothing is fetched: robots.txt is the stored one.
     """
     settings, _ = read_settings(config, {})
-    urls, db = terminal.spellings(url), home_of(db, url, config)
+    urls, db = terminal.spellings(url), options.home_of(db, url, config)
     explanation, ahead, rate = terminal.run(_read(db, urls, settings, time.time()))
     if json:
         found = {"prospect": ahead and asdict(ahead), "change_rate": rate and asdict(rate)}

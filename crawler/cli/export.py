@@ -89,8 +89,8 @@ def _by_name(output: Path) -> _ExportFormat:
 
 async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> int:
     stores = Stores(db)
-    there = await stores.each(_readable)
-    tell_down(stores)
+    there = await stores.readable()
+    tell_down(db, stores.down)
     columns: dict[str, str] = EXPORTS[table]["columns"]
     # A run's number is that of a shard.
     numbered = stores.shards is not None and "run" in columns
@@ -104,11 +104,6 @@ async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> in
     async with contextlib.aclosing(batches()) as found:
         shown = {"shard": "INTEGER"} | columns if numbered else columns
         return await _write(shown, found, output, kind)
-
-
-async def _readable(path: Path) -> Path:
-    async with page.snapshot(path):
-        return path
 
 
 async def _write(columns: dict[str, str], rows: Batches, output: Path, kind: _ExportFormat) -> int:

@@ -9,15 +9,8 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from freshet.config.settings import StoreSettings
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    ConfigFile,
-    Db,
-    Json,
-    read_each,
-    read_settings,
-    stores_at,
-)
+from freshet.crawler.cli import options
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.run.upkeep import retention_of
 from freshet.crawler.terminal import err, fail, print_json, show_line, show_list, size
 from freshet.storage import maintenance
@@ -57,14 +50,15 @@ def gc_command(
     settings, _ = read_settings(config, {})
     keep = retention_of(settings.store)
     if dry_run:
-        counted, down = read_each(db, partial(maintenance.doomed, retention=keep, now=time.time()))
+        doomed = partial(maintenance.doomed, retention=keep, now=time.time())
+        counted, down = options.read_each(db, doomed)
         found: list[_Outcome] = [(rows, None, None) for rows in counted]
     else:
-        for path in stores_at(db).paths:
+        for path in options.stores_at(db).paths:
             if path == db or path.exists():
                 _require_idle(path)
         with err.status("Throwing away"):
-            found, down = read_each(db, partial(_collect, keep=keep, vacuum=vacuum))
+            found, down = options.read_each(db, partial(_collect, keep=keep, vacuum=vacuum))
     outcome = _merged(found)
     if json:
         rows, before, after = outcome

@@ -63,7 +63,7 @@ def open_command(
 async def _open(db: Path, place: int) -> str:
     stores = Stores(db)
     lists = await stores.each(_last_list)
-    options.tell_down(stores)
+    options.tell_down(db, stores.down)
     # Each shard has the pages of a list that are its own.
     last = max(at for at, _ in lists.values())
     latest = [(shard, rows) for shard, (at, rows) in lists.items() if at == last]

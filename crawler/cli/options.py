@@ -170,14 +170,14 @@ def stores_at(db: Path) -> Stores:
 def read_each(db: Path, read: Callable[[Path], Awaitable[T]]) -> tuple[list[T], dict[str, object]]:
     """Return what ``read`` returns of a file or each shard, and what JSON says of the others."""
     stores = stores_at(db)
-    return list(terminal.run(stores.each(read)).values()), tell_down(stores)
+    return list(terminal.run(stores.each(read)).values()), tell_down(db, stores.down)
 
 
-def tell_down(stores: Stores) -> dict[str, object]:
+def tell_down(db: Path, down: Mapping[int, str]) -> dict[str, object]:
     """Name the shards that could not be read on stderr; return that for JSON, if it is a folder."""
-    for shard, why in stores.down.items():
+    for shard, why in down.items():
         say("down:", "yellow", f"shard {shard}: {why}; the others answer")
-    return {} if stores.shards is None else {"down": {str(n): w for n, w in stores.down.items()}}
+    return {"down": {str(n): why for n, why in down.items()}} if is_sharded(db) else {}
 
 
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[Settings, Origins]":

@@ -12,15 +12,7 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.audience import audience_of
 from freshet.crawler.cli import options
-from freshet.crawler.cli.options import (
-    DEFAULT_DB,
-    ConfigFile,
-    Db,
-    Index,
-    Json,
-    read_settings,
-    stores_at,
-)
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.upkeep import require_readable
@@ -102,9 +94,7 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     found, counts, down = terminal.run(
         _search(db, settings, query, now, limit=limit, offset=offset, by_importance=by_importance)
     )
-    stores = options.stores_at(db)
-    stores.down.update(down)
-    told = options.tell_down(stores)
+    told = options.tell_down(db, down)
     if json:
         print_json(as_json(typed, found, counts) | told)
         return
@@ -135,7 +125,7 @@ async def _search(
 def keep_index(db: Path, settings: Settings) -> None:
     """Make or delete the index of a store, as ``search.index`` says; show the progress."""
     if is_sharded(db):
-        for path in stores_at(db).paths:
+        for path in options.stores_at(db).paths:
             keep_index(path, settings)
         return
     if settings.search.index == "keep" or not db.exists():

@@ -16,7 +16,7 @@ from freshet.crawler.service.http import Health, HttpServer, listening
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.service.metrics import process_metrics
 from freshet.crawler.terminal import say
-from freshet.storage.database import StoreError, reading
+from freshet.storage.database import StoreError
 from freshet.storage.shards import Stores
 
 _LISTEN = "127.0.0.1:8080"
@@ -47,24 +47,19 @@ def serve_command(
     terminal.run(_serve(db, settings))
 
 
-async def _opens(path: Path) -> None:
-    async with reading(path):
-        pass
-
-
 async def _serve(db: Path, settings: Settings) -> None:
     async def health() -> Health:
         stores = Stores(db)
         try:
-            await stores.each(_opens)
+            await stores.readable()
         except StoreError as error:
             return [str(error)], told
         return [f"shard {shard}: {why}" for shard, why in stores.down.items()], told
 
     told = {"state": "serving", "version": __version__}
     stores = Stores(db)
-    await stores.each(_opens)
-    tell_down(stores)
+    await stores.readable()
+    tell_down(db, stores.down)
     operation = settings.operation
     api = StoreApi(db, settings)
     server = HttpServer(operation, health, process_metrics(__version__), api.routes)

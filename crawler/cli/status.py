@@ -284,7 +284,7 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
         told = {number: shard for number, (_, shard, _, _) in found.items()}
         told |= {n: {"shard": n, "down": why} for n, why in stores.down.items()}
         shards = [told[number] for number in sorted(told)]
-    down = tell_down(stores)
+    down = tell_down(db, stores.down)
     if json:
         print_json(status.as_json() | ({"shards": shards} if shards else {}) | down)
     else:

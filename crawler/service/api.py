@@ -115,8 +115,8 @@ class StoreApi:
         match = None if asked["filter"] is None else pattern(asked["filter"])
         changes = Changefeed(self._library, docs=docs, noise=asked["all"], match=match)
         try:
-            await changes.place(since)
-            now = await changes.place("now")
+            await changes.read(since, 0)
+            _, now = await changes.read("now", 0)
         except ValueError as error:
             raise UsageError(f"since: {error}") from error
         wait_s, headers = asked["heartbeat"] / 1_000, _down_header(changes.down)

@@ -103,13 +103,9 @@ def scoring(
         if rescaled is None:
             return _merged(sums, factors), here
         found = dict[int, float]()
-        for column, own, their in zip(sums, ours, theirs, strict=True):
-            # As :func:`_merged` has it.
-            parts = {
-                page_id: sum(each[row][1] for each in sums) / (len(terms) + 1) - negated
-                for row, (page_id, negated) in enumerate(column)
-            }
-            for page_id, score in (yield from rescaled.scores(parts, own, own / their)).items():
+        for place, (own, factor) in enumerate(zip(ours, factors, strict=True)):
+            parts = _merged(sums, [float(place == each) for each in range(len(terms))])
+            for page_id, score in (yield from rescaled.scores(parts, own, factor)).items():
                 found[page_id] = found.get(page_id, 0.0) + score
     else:
         weighed = sorted(zip(ours, factors, terms, strict=True), reverse=True)
