@@ -82,8 +82,7 @@ def alerts_command(
             _drop(db, settings, drop)
     if retry:
         with terminal.told_in_one_line():
-            work = partial(alerts.requeue, rule=None, now=time.time())
-            count = sum(terminal.run(options.stores_at(db).each(partial(_beside, work))).values())
+            count = sum(_beside(db, partial(alerts.requeue, rule=None, now=time.time())))
         show_line(f"{counted(count, 'message')} will be sent again")
     if send:
         terminal.run(options.stores_at(db).each(partial(_send, settings=settings)))
@@ -120,10 +119,7 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
         raise CrawlError(
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
         )
-    work = partial(_beside, partial(alerts.drop, rule=name))
-    dropped = [
-        each for each in terminal.run(options.stores_at(db).each(work)).values() if each is not None
-    ]
+    dropped = [each for each in _beside(db, partial(alerts.drop, rule=name)) if each is not None]
     if not dropped:
         raise CrawlError(f"{db}: no alerts of a rule {name}")
     (stood,) = alerts.merged([dropped])
@@ -131,8 +127,13 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
     show_line(f"{name}: rule removed; discarded: {unsent}, {stood.failed:,} given up")
 
 
-async def _beside(work: Callable[[Connection], T], db: Path) -> T:
-    return write_beside(db, work)
+def _beside(db: Path, work: Callable[[Connection], T]) -> list[T]:
+    """Do some work in each store that can be written."""
+
+    async def done(path: Path) -> T:
+        return write_beside(path, work)
+
+    return list(terminal.run(options.stores_at(db).each(done)).values())
 
 
 async def _send(db: Path, settings: Settings) -> None:

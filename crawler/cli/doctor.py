@@ -101,10 +101,10 @@ async def _stores(
     db: Path, *, thorough: bool
 ) -> tuple[list[str], float | None, list[_CheckResult]]:
     """Return what :func:`_store` does, of all shards."""
-    shards = Stores(db).shards
-    if shards is None:
-        return await _store(db, thorough=thorough)
-    parts = [await _store(path, thorough=thorough) for path in shards.paths()]
+    stores = Stores(db)
+    parts = [await _store(path, thorough=thorough) for path in stores.paths]
+    if stores.shards is None:
+        return parts[0]
     findings = [
         replace(each, check=f"shard {number}: {each.check}")
         for number, (_, _, found) in enumerate(parts)

@@ -118,14 +118,13 @@ def opened_command(
         numbered = _numbered(source, lines)
         while batch := list(islice(numbered, _BATCH)):
             read = [_ReportedList.read(f"{source}, line {n}", line, now) for n, line in batch]
-            news, repeated = set[int](), set[int]()
             told["unknown_urls"] += sum(len(each.shown) for each in read)
+            noted: dict[bool, set[int]] = {True: set(), False: set()}
+            work = partial(_note, reported=read, audience=audience, told=told, noted=noted)
             for path in stores.paths:
-                work = partial(_note, reported=read, audience=audience, told=told)
-                noted = write_beside(path, work)
-                news, repeated = news | noted[True], repeated | noted[False]
-            told["lists"] += len(news)
-            told["known_before"] += len(repeated - news)
+                write_beside(path, work)
+            told["lists"] += len(noted[True])
+            told["known_before"] += len(noted[False] - noted[True])
     if as_json:
         print_json(told)
         return
@@ -215,14 +214,11 @@ async def _audience(db: Path, settings: Settings, now: float) -> Audience | None
 
 
 def _note(
-    db: Connection, reported: Sequence[_ReportedList], audience: Audience, told: dict[str, int]
-) -> dict[bool, set[int]]:
-    """Note what a store has of these lists, and add to what is told of all.
-
-    Returns which lists are new (True), and which were noted before (False).
-    """
+    db: Connection, reported: Sequence[_ReportedList], audience: Audience,
+    told: dict[str, int], noted: dict[bool, set[int]],
+) -> None:  # fmt: skip
+    """Note what a store has of these lists; add to what is told of all, and to the new (True)."""
     page_ids = openings.page_ids(db, {url for each in reported for url in each.shown})
-    noted: dict[bool, set[int]] = {True: set(), False: set()}
     for number, each in enumerate(reported):
         places = enumerate(each.shown, 1)
         listed = [each.showing(n, page_ids[url]) for n, url in places if url in page_ids]
@@ -234,4 +230,3 @@ def _note(
             if each.shown[it.place - 1] in each.opened:
                 openings.note_opening(db, it.showing_id, each.at)
                 told["opened"] += 1
-    return noted

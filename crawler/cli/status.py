@@ -335,6 +335,12 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
     def joined_of(name: str, order: Callable[[Any], Any]) -> list[Any]:
         return sorted((row for each in all_of for row in getattr(each, name)), key=order)
 
+    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
+    daemon = None
+    if daemons:
+        from freshet.crawler.run.status import merged  # noqa: PLC0415 - imports numpy
+
+        daemon = merged(daemons, now)
     held_back = counts("held_back")
     # A page of another shard counts there.
     stubs = held_back.pop(HELD, 0)
@@ -370,22 +376,12 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         openings=summed(lists) if (lists := [x for it in all_of if (x := it.openings)]) else None,
         attention=None,
         alerts=alerts_tables.merged(it.alerts for it in all_of),
-        daemon=_merged_daemon(found, now),
+        daemon=daemon,
     )
 
 
 def _falling(named: tuple[str, int]) -> tuple[int, str]:
     return -named[1], named[0]
-
-
-def _merged_daemon(found: Sequence[_OfShard], now: float) -> DaemonStatus | None:
-    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
-    if not daemons:
-        return None
-
-    from freshet.crawler.run.status import merged  # noqa: PLC0415 - imports numpy
-
-    return merged(daemons, now)
 
 
 def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, log, log1p
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -94,22 +95,22 @@ def scoring(
     odds = [(total - holding + 0.5) / (holding + 0.5) for holding in holdings]
     theirs = [log(each) if each > 1 else _LEAST_IDF for each in odds]
     ours = list((whole or here).idf)
-    rescaled = None if whole is None else _Rescaled(here.mean_length, whole.mean_length, {})
     factors = [own / their for own, their in zip(ours, theirs, strict=True)]
+    found = dict[int, float]()
+    mean = None if whole is None else whole.mean_length
+    add = partial(_add, found, {}, here.mean_length, mean)
     if every:
         together, sums = " AND ".join(terms), []
         for term in terms:
             sums += [(yield _SUMS, (f"({together} AND {term}){without}",))]
-        if rescaled is None:
+        if whole is None:
             return _merged(sums, factors), here
-        found = dict[int, float]()
         for place, (own, factor) in enumerate(zip(ours, factors, strict=True)):
             parts = _merged(sums, [float(place == each) for each in range(len(terms))])
-            for page_id, score in (yield from rescaled.scores(parts, own, factor)).items():
-                found[page_id] = found.get(page_id, 0.0) + score
+            yield from add(parts, own, factor)
     else:
         weighed = sorted(zip(ours, factors, terms, strict=True), reverse=True)
-        found = yield from _any(weighed, without, inf if wanted is None else wanted, rescaled)
+        yield from _any(weighed, without, inf if wanted is None else wanted, found, add)
     return found, here
 
 
@@ -130,33 +131,26 @@ def statistics(counts: Iterable[Sequence[int]]) -> Statistics:
     return Statistics(tuple(idf), words / max(total, 1), total)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rescaled:
-    """Scores with the ``mean`` page's words of all shards, where FTS5 takes those ``here``.
+def _add(
+    found: dict[int, float], lengths: dict[int, int], here: float, mean: float | None,
+    parts: Mapping[int, float], idf: float, factor: float,
+) -> Steps[None]:  # fmt: skip
+    """Add to pages' scores what a term adds, by what it adds to FTS5's.
 
     With K = k₁ (1 − b + b |d| / mean), a fraction is φ = f (k₁ + 1) / (f + K). It tells f, and that
-    the fraction with another K: φ (k₁ + 1) K / (φ K + (k₁ + 1 − φ) K').
+    the fraction with another K: φ (k₁ + 1) K / (φ K + (k₁ + 1 − φ) K'). So scores are with the
+    ``mean`` page's words of all shards, if it is given, where FTS5 takes those ``here``.
     """
-
-    here: float
-    mean: float
-    lengths: dict[int, int]
-
-    def scores(
-        self, parts: Mapping[int, float], idf: float, factor: float
-    ) -> Steps[dict[int, float]]:
-        """Return what a term adds to pages' scores, by what it adds to FTS5's."""
-        if missing := parts.keys() - self.lengths:
-            rows = yield _LENGTHS, (as_json(list(missing)),)
-            self.lengths.update((page_id, _length(sizes)) for page_id, sizes in rows)
-        found = {}
-        for page_id, part in parts.items():
-            phi = min(max(part * factor / idf, 0.0), _MOST_OF_IDF)
-            words = self.lengths[page_id]
-            k, k_whole = (_K1 * (1 - _B + _B * words / mean) for mean in (self.here, self.mean))
-            there = phi * k + (_MOST_OF_IDF - phi) * k_whole
-            found[page_id] = idf * phi * _MOST_OF_IDF * k / there
-        return found
+    if mean is not None and (missing := parts.keys() - lengths):
+        rows = yield _LENGTHS, (as_json(list(missing)),)
+        lengths.update((page_id, _length(sizes)) for page_id, sizes in rows)
+    for page_id, part in parts.items():
+        score = part * factor
+        if mean is not None:
+            phi = min(max(score / idf, 0.0), _MOST_OF_IDF)
+            k, k_whole = (_K1 * (1 - _B + _B * lengths[page_id] / it) for it in (here, mean))
+            score = idf * phi * _MOST_OF_IDF * k / (phi * k + (_MOST_OF_IDF - phi) * k_whole)
+        found[page_id] = found.get(page_id, 0.0) + score
 
 
 def _length(sizes: bytes) -> int:
@@ -188,16 +182,16 @@ def _any(
     weighed: Sequence[tuple[float, float, str]],
     without: str,
     wanted: float,
-    rescaled: _Rescaled | None,
-) -> Steps[dict[int, float]]:
+    found: dict[int, float],
+    add: Callable[[Mapping[int, float], float, float], Steps[None]],
+) -> Steps[None]:
     """Score the pages with any of the terms, each with its idf and factor, the rarest ones first.
 
     Terms find pages until those that are left could not lift another page among the best; these
     are counted only on the pages that were found (H. Turtle and J. Flood, "Query evaluation:
     strategies and optimizations", 1995: max score).
     """
-    found, theirs = dict[int, float](), dict[int, float]()
-    finding = list[str]()
+    theirs, finding = dict[int, float](), list[str]()
     for place, (idf, factor, term) in enumerate(weighed):
         is_known = len(finding) < place
         if not is_known and len(found) >= wanted:
@@ -217,13 +211,7 @@ def _any(
                 gained = -negated
                 theirs[page_id] = before + gained
             parts[page_id] = gained
-        if rescaled is None:
-            scores = {page_id: gained * factor for page_id, gained in parts.items()}
-        else:
-            scores = yield from rescaled.scores(parts, idf, factor)
-        for page_id, score in scores.items():
-            found[page_id] = found.get(page_id, 0.0) + score
-    return found
+        yield from add(parts, idf, factor)
 
 
 def now(db: Connection, steps: Steps[T]) -> T:
