@@ -120,7 +120,7 @@ def test_a_folder_is_backed_up_and_restored_with_its_links_in_flight(
     folder: Path, tmp_path: Path
 ) -> None:
     copy, elsewhere = tmp_path / "copy", tmp_path / "elsewhere"
-    assert as_json("backup", copy, "--db", folder)["pages"] == 10
+    assert as_json("backup", copy, "--db", folder)["pages"] == 6  # stubs of other shards left out
     assert [path.name for path in sorted(copy.iterdir())] == ["0000.db", "0001.db", "shards.toml"]
     assert told(copy) == told(folder) == [[(f"{HOSTS[1]}/due",)], [(f"{HOSTS[0]}/due",)]]
     assert "sound" in shown("restore", copy, "--db", elsewhere)
