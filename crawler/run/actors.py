@@ -364,7 +364,8 @@ def connected(address: str | None) -> Iterator[None]:
         chosen = local if address is None else {"address": address}
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **chosen)
-        except (RayError, OSError, RuntimeError, ValueError) as error:
+        except Exception as error:
+            # Ray has no class for its failures here.
             where = "Ray cannot be started here" if address is None else f"--ray {address}"
             raise CrawlError(f"{where}: {str(error).strip().splitlines()[0]}") from error
         try:
