@@ -97,24 +97,24 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_product_has_at_most_283_modules() -> None:
-    assert len(modules()) <= 283
+def test_the_product_has_at_most_297_modules() -> None:
+    assert len(modules()) <= 297
 
 
-def test_the_product_has_at_most_76200_lines() -> None:
+def test_the_product_has_at_most_78700_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
     250 for what very many pages cost, 2,600 for sites that have their own ways, pages that need
     JavaScript, alerts that watch texts, and what archived pages need to be shown, 2,800 for
     search and its quality, 130 for the evaluation of that, 1,900 for what people open, and bandits,
-    3,950 for shards (2,000 were allowed).
+    3,950 for shards (2,000 were allowed), 2,500 for pages in a browser.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 76_200
+    assert line_count(product) <= 78_700
 
 
-def test_the_tests_have_at_most_56420_lines() -> None:
-    assert line_count(files("tests")) <= 56_420
+def test_the_tests_have_at_most_58700_lines() -> None:
+    assert line_count(files("tests")) <= 58_700
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
@@ -155,8 +155,8 @@ def test_the_product_needs_neither_scipy_nor_datasketch() -> None:
     assert found == []
 
 
-def test_the_product_has_at_most_530_public_classes() -> None:
-    assert sum(len(each.classes()) for each in modules().values()) <= 530
+def test_the_product_has_at_most_550_public_classes() -> None:
+    assert sum(len(each.classes()) for each in modules().values()) <= 550
 
 
 def test_no_class_name_is_defined_twice() -> None:

@@ -85,6 +85,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     its plans for a page.
     """
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
+    from freshet.crawler.dashboard.pages import Dashboard  # noqa: PLC0415 - likewise
     from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
     from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
     from freshet.crawler.service.api import StoreApi  # noqa: PLC0415 - likewise
@@ -120,7 +121,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     async def served() -> CrawlReport:
         api = StoreApi(db, settings)
         try:
-            async with Service(settings.operation, os.environ, api.routes) as service:
+            async with Service(
+                settings.operation, os.environ, Dashboard(api, settings).routes
+            ) as service:
                 return await keep(settings, order, watch=watch, reread=reread, service=service)
         finally:
             await api.close()

@@ -11,6 +11,7 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
+from freshet.crawler.dashboard.pages import Dashboard
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer, listening
 from freshet.crawler.service.logs import configure_logging
@@ -62,7 +63,9 @@ async def _serve(db: Path, settings: Settings) -> None:
     tell_down(db, stores.down)
     operation = settings.operation
     api = StoreApi(db, settings)
-    server = HttpServer(operation, health, process_metrics(__version__), api.routes)
+    server = HttpServer(
+        operation, health, process_metrics(__version__), Dashboard(api, settings).routes
+    )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)

@@ -20,9 +20,10 @@ from rich.live import Live as LiveDisplay
 from rich.table import Table
 
 from freshet import __version__
-from freshet.config.settings import Operation, Settings
+from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.progress import watching
+from freshet.crawler.dashboard.pages import Dashboard
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
 from freshet.crawler.run.service import NotifySocket
@@ -94,7 +95,7 @@ def run_sharded(
                 # On one machine the stores are read where they lie, as verbs do.
                 library = None if address is None else ClusterLibrary(cluster, db, settings)
                 api = StoreApi(db, settings, library)
-                work = _run(cluster, show, lock, reread, api=api, operation=settings.operation)
+                work = _run(cluster, show, lock, reread, api=api, settings=settings)
                 reports = terminal.run(work)
     if not reports:
         fail("stopped before any shard began")
@@ -106,10 +107,9 @@ def _owner(order: CrawlOrder | DaemonOrder) -> str:
 
 
 @asynccontextmanager
-async def _listening(
-    cluster: "Cluster", api: StoreApi, operation: Operation
-) -> AsyncIterator[None]:
+async def _listening(cluster: "Cluster", api: StoreApi, settings: Settings) -> AsyncIterator[None]:
     """Answer over HTTP for all shards while the block runs, if the settings name an address."""
+    operation = settings.operation
     if operation.endpoint is None:
         yield
         return
@@ -126,7 +126,7 @@ async def _listening(
         return http.whole(metrics.of_shards(texts), CONTENT_TYPE_LATEST)
 
     registry = metrics.process_metrics(__version__)
-    routes = {**api.routes, "/metrics": measured}
+    routes = {**Dashboard(api, settings).routes, "/metrics": measured}
     server = http.HttpServer(operation, health, registry, routes)
     try:
         say("listening:", "green", await http.listening(server, operation))
@@ -143,7 +143,7 @@ async def _run(
     reread: Reread | None,
     *,
     api: StoreApi,
-    operation: Operation,
+    settings: Settings,
 ) -> list[CrawlReport]:
     manager = NotifySocket(os.environ, os.getpid())
     begun = False
@@ -169,7 +169,7 @@ async def _run(
 
     with handling_reload_signals() as at_reload_signals:
         at_reload_signals(reload)
-        async with _listening(cluster, api, operation):
+        async with _listening(cluster, api, settings):
             return await cluster.run(told)
 
 

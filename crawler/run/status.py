@@ -102,9 +102,17 @@ class DaemonStatus:
 
 
 async def daemon_status(
-    connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
+    connection: aiosqlite.Connection,
+    db: Path,
+    run: CrawlRun | None,
+    now: float,
+    *,
+    rotated: bool = True,
 ) -> DaemonStatus | None:
-    """Return the present or last status of a run's daemon; None for a crawl."""
+    """Return the present or last status of a run's daemon; None for a crawl.
+
+    What is said of a rotation reads many visits; ``rotated`` asks for it.
+    """
     last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
     if run is None or last is None:
         return None
@@ -115,7 +123,7 @@ async def daemon_status(
     midnight = now // _DAY_S * _DAY_S
     moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
     moments.append(_as_of(now, run, last, runs=process is not None))
-    rotation, by_host = await record(connection, now)
+    rotation, by_host = await record(connection, now) if rotated else (None, [])
     return DaemonStatus(
         process=process,
         outlook=last,

@@ -78,13 +78,15 @@ class StoreApi:
     """The answers of a store over HTTP; the owner calls :meth:`close`.
 
     Attributes:
+        name: of the store.
+        library: the documents of the store.
         routes: the routes, for a server.
     """
 
     def __init__(self, path: Path, settings: Settings, library: Library | None = None) -> None:
         """Answer from the store at ``path``, which need not exist yet, or from a ``library``."""
-        self._name, self._parser = path.name, parser_of(settings)
-        self._library = library or Library(path, self._parser, settings.politeness.groups)
+        self.name, self._parser = path.name, parser_of(settings)
+        self.library = library or Library(path, self._parser, settings.politeness.groups)
         self._remembers, self._presentation = settings.search.remember, settings.presentation
         self._known_audience: Audience | None = None
         self._audience_until = 0.0
@@ -97,7 +99,7 @@ class StoreApi:
 
     async def close(self) -> None:
         """End the parser's processes, and close the caches of documents."""
-        self._library.close()
+        self.library.close()
         await self._parser.close()
 
     async def _describe(self, request: web.BaseRequest) -> Answer:
@@ -113,7 +115,7 @@ class StoreApi:
         if feed != "continuous" and limit > _MOST[docs]:
             raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
         match = None if asked["filter"] is None else pattern(asked["filter"])
-        changes = Changefeed(self._library, docs=docs, noise=asked["all"], match=match)
+        changes = Changefeed(self.library, docs=docs, noise=asked["all"], match=match)
         try:
             await changes.read(since, 0)
             _, now = await changes.read("now", 0)
@@ -132,19 +134,19 @@ class StoreApi:
 
     async def _atom(self, request: web.BaseRequest) -> Answer:
         self._asked(_ATOM, request)
-        found, down = await self._library.each(lambda _: asking(_newest))
+        found, down = await self.library.each(lambda _: asking(_newest))
         news = [(epoch, each) for epoch, some in found.values() for each in some]
         if len(found) > 1:
             news = sorted(news, key=lambda one: -one[1].at)[:_NEWS]
         epoch = min(found.items())[1][0]
-        body = ET.tostring(_feed(self._name, epoch, news), "utf-8", xml_declaration=True)
+        body = ET.tostring(_feed(self.name, epoch, news), "utf-8", xml_declaration=True)
         return whole(body, "application/atom+xml", etag="", headers=_down_header(down))
 
     # -- pages -----------------------------------------------------------------------
 
     async def _pages(self, request: web.BaseRequest) -> Answer:
         asked = self._asked(_PAGES, request)
-        by_shard, down = await self._library.each(lambda _: asking(page.listed, **asked))
+        by_shard, down = await self.library.each(lambda _: asking(page.listed, **asked))
         merged = heapq.merge(*by_shard.values(), key=itemgetter("url"))
         found = list(islice(merged, asked["limit"]))
         after = found[-1]["url"] if len(found) == asked["limit"] else None
@@ -161,10 +163,10 @@ class StoreApi:
             raise UsageError(f"as_of={asked['as_of'][:80]}: not a time such as 2026-03-31T12:00Z")
         # A URL as it is, which cannot have a query, is understood, too.
         typed = named if "://" in named else unquote(named)
-        shard, typed = await self._library.home(typed)
+        shard, typed = await self.library.home(typed)
         read = asking(_version, urls=spellings(typed), wanted=wanted)
         try:
-            url, body_kept, source = await self._library.one(shard, read)
+            url, body_kept, source = await self.library.one(shard, read)
         except UsageError as error:
             raise error if asked["as_of"] else UnknownPage(error) from error
         form = asked["format"]
@@ -178,7 +180,7 @@ class StoreApi:
     async def _document(
         self, shard: int, version_id: int, form: str
     ) -> AsyncGenerator[bytes, None]:
-        found = await self._library.one(shard, partial(_stored, version_id=version_id))
+        found = await self.library.one(shard, partial(_stored, version_id=version_id))
         if found is None:
             raise UnknownPage("this version was taken back just now")
         if found.missing is not None and form != "json":
@@ -196,14 +198,14 @@ class StoreApi:
         now = time.time()
         audience = await self._audience(now)
         found, counts, down = await search(
-            self._library, query, asked["limit"], offset=asked["offset"], now=now,
+            self.library, query, asked["limit"], offset=asked["offset"], now=now,
             by_importance=asked["by_importance"], audience=audience,
         )  # fmt: skip
         if self._remembers:
-            await remember(self._library, query)
+            await remember(self.library, query)
         linked = audience is not None and self._presentation.links
         if audience is not None and linked:
-            await note_list(self._library, audience, "http", now, found)
+            await note_list(self.library, audience, "http", now, found)
         told = as_json(asked["q"], found, counts, linked=linked) | _down(down)
         # Each list has links of its own.
         return whole(told, etag=None if linked else "", headers=_down_header(down))
@@ -211,7 +213,7 @@ class StoreApi:
     async def _audience(self, now: float) -> Audience | None:
         """Return what people opened, as of a minute ago at most."""
         if now >= self._audience_until:
-            self._known_audience = await audience_of(self._library, self._presentation, now)
+            self._known_audience = await audience_of(self.library, self._presentation, now)
             self._audience_until = now + _AUDIENCE_S
         return self._known_audience
 
@@ -222,7 +224,7 @@ class StoreApi:
             raise UnknownPage("there is no such link")
         showing_id = int(name, 16)
         read = asking(openings.found, showing_id=showing_id)
-        told, down = await self._library.each(lambda _: read)
+        told, down = await self.library.each(lambda _: read)
         found = {shard: each for shard, each in told.items() if each is not None}
         if not found and down:
             raise StoreError(f"a shard is down: {next(iter(down.values()))}")
@@ -232,7 +234,7 @@ class StoreApi:
         ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
         if request.method == hdrs.METH_GET and not is_opened and not ahead:
             opening = noting(note_opening, showing_id=showing_id, at=time.time())
-            await self._library.one(shard, opening)
+            await self.library.one(shard, opening)
         headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
         return whole(b"", status=HTTPStatus.FOUND, headers=headers)
 

@@ -56,6 +56,8 @@ _PIECE_BYTES: Final = 2**16
 #: Longer bodies are sent while they are made, without their length.
 _WHOLE_BYTES: Final = 2**20
 _STALLED_S: Final = 20.0
+#: Events for the pages in a browser.
+EVENTS: Final = "/events"
 #: Paths that need no token.
 _FREE: Final = ("/healthz", "/o/")
 #: RFC 6750; 16 characters cannot be guessed over a network.
@@ -199,12 +201,12 @@ class HttpServer:
             why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
             raise HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
         route = self._routes.get(path) or next(
-            (r for p, r in self._routes.items() if p.endswith("/") and path.startswith(p)), None
+            (r for p, r in self._routes.items() if p[1:].endswith("/") and path.startswith(p)), None
         )
         if route is None:
             why = f"there is no such path; there are {', '.join(self._routes)}"
             raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
-        if path.startswith("/v1/") and not self._server.keep(request):
+        if path.startswith(("/v1/", EVENTS)) and not self._server.keep(request):
             why = f"{_LASTING} requests are being answered; try again later"
             raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
         return route

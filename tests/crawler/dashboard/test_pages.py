@@ -1,0 +1,103 @@
+"""The pages of the dashboard over HTTP: what they show, and what they must never do."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from freshet.crawler.dashboard.pages import Dashboard
+from freshet.crawler.service.api import StoreApi
+from freshet.crawler.service.http import Health, HttpServer
+from freshet.crawler.service.metrics import process_metrics
+from tests.crawler.service.test_api import START, Site, html
+from tests.integration.quick import quick
+from tests.storage.crawl_store import crawl_store
+
+HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }}"
+
+
+@asynccontextmanager
+async def shown(path: Path) -> AsyncIterator[str]:
+    """Serve the dashboard of a store; yield its address."""
+    settings = quick()
+
+    async def health() -> Health:
+        return [], {}
+
+    api = StoreApi(path, settings)
+    routes = Dashboard(api, settings).routes
+    server = HttpServer(settings.operation, health, process_metrics("1"), routes)
+    try:
+        yield (await server.open("127.0.0.1", 0)).rstrip("/")
+    finally:
+        await server.close()
+        await api.close()
+
+
+class Reader:
+    """Somebody with a browser."""
+
+    def __init__(self, url: str, client: aiohttp.ClientSession, site: Site) -> None:
+        self.url, self._client, self.site = url, client, site
+
+    async def ask(self, path: str) -> tuple[int, Mapping[str, str], str]:
+        async with self._client.get(URL(self.url + path, encoded=True)) as response:
+            return response.status, response.headers, await response.text()
+
+    async def page(self, path: str) -> str:
+        status, headers, body = await self.ask(path)
+        assert status == 200, body
+        assert headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "script-src 'self'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        return body
+
+
+@pytest.fixture
+async def reader(tmp_path: Path) -> AsyncIterator[Reader]:
+    path = tmp_path / "crawl.db"
+    async with crawl_store(path) as store, shown(path) as url, aiohttp.ClientSession() as client:
+        site = Site(store, url, client)
+        await site.shows("/a", html("The first sentence of this page stays.", "Old words here."))
+        await site.shows(
+            "/a", html("The first sentence of this page stays.", f"New: {HOSTILE}"), at=START + 60
+        )
+        yield Reader(url, client, site)
+
+
+async def test_the_overview_tells_what_changed_last(reader: Reader) -> None:
+    assert "https://a.example/a" in await reader.page("/")
+
+
+async def test_what_a_site_wrote_is_shown_and_does_nothing(reader: Reader) -> None:
+    for path in ("/", "/changes", "/changes/one?url=https://a.example/a&after=2&before=1"):
+        body = await reader.page(path)
+        assert "<script>alert" not in body
+        assert "<img src=x" not in body
+        assert "49" not in body.partition("<main")[2]
+
+
+async def test_an_error_is_a_page(reader: Reader) -> None:
+    status, _, body = await reader.ask("/changes/one?url=https://a.example/none")
+    assert (status, "is not known" in body, "<nav" in body) == (404, True, True)
+    status, _, body = await reader.ask("/changes/one")
+    assert (status, "name the page" in body) == (400, True)
+    assert (await reader.ask("/nothing"))[0] == 404
+
+
+async def test_files_are_our_own(reader: Reader) -> None:
+    body = await reader.page("/")
+    for name in ("freshet.css", "freshet.js", "vendor/htmx.min.js", "vendor/uPlot.iife.min.js"):
+        assert f"/static/{name}" in body
+        status, headers, _ = await reader.ask(f"/static/{name}")
+        assert (status, "ETag" in headers) == (200, True)
+    assert (await reader.ask("/static/../pages.py"))[0] == 404
+
+
+async def test_events_tell_the_overview_at_once(reader: Reader) -> None:
+    async with reader._client.get(f"{reader.url}/events") as response:
+        assert response.headers["Content-Type"] == "text/event-stream"
+        assert await response.content.readline() == b"event: overview\n"
