@@ -87,7 +87,7 @@ def run_sharded(
         with (
             store_errors(db),
             closing(held(db / SHARDS_FILE, _owner(order))) as lock,
-            connected(address),
+            connected(address, db),
         ):
             status.stop()
             cluster = Cluster(job, per_day)

@@ -19,13 +19,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import blake2b
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Final, TypeVar
 
 import ray
 from prometheus_client import generate_latest
+from ray._private.services import psutil  # type: ignore[attr-defined]  # comes with Ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -62,6 +65,8 @@ _CONNECTS_S: Final = 10.0
 _LOST_S: Final = 60.0
 #: Ray's store of objects, of which there are only messages.
 _STORE_BYTES: Final = 80 * 1024 * 1024
+#: What is in the titles of its processes.
+_RAYS: Final = ("ray::", "/site-packages/ray/")
 _COORDINATOR: Final = "coordinator"
 _ENDED: Final = "Ray has ended; the same command continues"
 _GONE: Final = "its process or its machine is gone"
@@ -336,8 +341,8 @@ def _holdings(shards: Shards) -> tuple[str, Shards | None, dict[int, _Held]]:
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[None]:
-    """Start Ray on this machine, or join the cluster at an address.
+def connected(address: str | None, store: Path) -> Iterator[None]:
+    """Start Ray on this machine for a store that is locked, or join the cluster at an address.
 
     Raises:
         CrawlError: Ray cannot be started, or reached.
@@ -356,7 +361,7 @@ def connected(address: str | None) -> Iterator[None]:
         except OSError as error:
             why = error.strerror or error
             raise CrawlError(f"--ray {address}: nobody listens there: {why}") from error
-    with TemporaryDirectory(prefix="freshet-", ignore_cleanup_errors=True) as folder:
+    with _folder_of(store) as folder:
         local = {
             "num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES,
             "_node_ip_address": "127.0.0.1", "_temp_dir": folder,
@@ -372,6 +377,32 @@ def connected(address: str | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _folder_of(store: Path) -> Iterator[str]:
+    """Make a temporary folder, and delete it and what a killed program left of the same store."""
+    name = f"freshet-{blake2b(os.path.realpath(store).encode(), digest_size=4).hexdigest()}-"
+    for left in Path(gettempdir()).glob(f"{name}*"):
+        if left.lstat().st_uid == os.getuid():
+            _end_those_in(left)
+            rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(prefix=name, ignore_cleanup_errors=True) as folder:
+        try:
+            yield folder
+        finally:
+            _end_those_in(Path(folder))
+
+
+def _end_those_in(folder: Path) -> None:
+    """End Ray's processes that have a file open here: some outlive it by a minute."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            title = " ".join(process.cmdline())
+            files = [Path(it.path) for it in process.open_files()]
+            is_there = any(it.is_relative_to(folder.resolve()) for it in files)
+            if is_there and any(mark in title for mark in _RAYS):
+                process.kill()
 
 
 class Cluster:

@@ -29,6 +29,7 @@ from contextlib import closing, suppress
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from time import monotonic, process_time
 from types import SimpleNamespace
 from typing import Any, cast
@@ -309,7 +310,7 @@ def called() -> dict[str, object]:
         from freshet.crawler.run.actors import connected
     except ImportError:
         return {}
-    with connected(None):
+    with TemporaryDirectory() as folder, connected(None, Path(folder)):
         return asyncio.run(_called())
 
 

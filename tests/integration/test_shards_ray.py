@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
-from importlib import util
+from importlib import import_module, util
 from pathlib import Path
+from shutil import which
 from time import monotonic, sleep
+from unittest.mock import MagicMock
 
 import pytest
 from typer.testing import CliRunner
@@ -116,6 +119,37 @@ class TestOnRay:
             finally:
                 left = command.tree.kill()
         assert not left
+
+    def test_processes_and_folders_that_outlive_a_kill_go_at_the_end_or_the_next_start(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        actors = import_module("freshet.crawler.run.actors")
+        monkeypatch.setattr(actors, "ray", MagicMock())
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+        def working(there: Path, title: str = "ray::Agent") -> subprocess.Popen[bytes]:
+            with (there / "log").open("wb") as log:
+                return subprocess.Popen([title, "60"], executable=which("sleep"), stdout=log)
+
+        others = [working(tmp_path)]
+        with actors.connected(None, tmp_path / "one"):
+            (left,) = tmp_path.glob("freshet-*")
+            outlived = working(left)
+            others.append(working(left, "tail"))
+        assert outlived.wait(10) == -signal.SIGKILL
+        assert not left.exists()
+        left.mkdir()
+        outlived = working(left)
+        with actors.connected(None, tmp_path / "two"):
+            assert left.exists()
+            assert outlived.poll() is None
+        with actors.connected(None, tmp_path / "one"):
+            assert not left.exists()
+            assert outlived.wait(10) == -signal.SIGKILL
+        for other in others:
+            assert other.poll() is None
+            other.kill()
+            other.wait()
 
 
 @pytest.mark.parametrize(
