@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 from freshet.crawler.clock import calendar, iso
 from freshet.crawler.documents import Documents, StoredDocument
 from freshet.crawler.library import Library, Read
-from freshet.storage.database import StoreError
 from freshet.storage.queries import page
+from freshet.storage.shards import none_answers
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.changefeed import ChangeKind, LastChange, Position
 
@@ -113,7 +113,7 @@ class Changefeed:
             more = [it for it in asked if it in found_of and len(found_of[it][0]) == share]
             waiting = waiting[len(asked) :] + more if left > 0 else []
         if len(self.down) == shards.count:
-            raise StoreError(next(iter(self.down.values())))
+            raise none_answers(self.down)
         return told, changefeed.packed(places, turn)
 
     async def _from(

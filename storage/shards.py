@@ -9,7 +9,7 @@ the domains, from all others alike.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -116,6 +116,20 @@ def is_sharded(path: Path) -> bool:
     return (path / SHARDS_FILE).is_file()
 
 
+def require_there(path: Path) -> None:
+    """Raise StoreError unless the store of a shard is on this machine."""
+    if not path.exists():
+        why = f"it was moved to {path.readlink()}" if path.is_symlink() else "there is no such file"
+        raise StoreError(
+            f"{path}: {why}: bring it back or restore a backup, unless it is new or elsewhere"
+        )
+
+
+def none_answers(down: Mapping[int, str]) -> StoreError:
+    """Return the error where all shards are down: the first two reasons that differ."""
+    return StoreError("; ".join(list(dict.fromkeys(down.values()))[:2]))
+
+
 class Lease(NamedTuple):
     """The number of a shard, in its store, and how often it has been taken."""
 
@@ -165,18 +179,17 @@ class Stores:
         for shard, path in enumerate(self.paths):
             if among is not None and path not in among:
                 continue
-            # What opens a store for writing would make one.
-            if self.shards is not None and not path.exists():
-                self.down[shard] = f"{path}: there is no such file"
-                continue
             try:
+                if self.shards is not None:
+                    # What opens a store for writing would make one.
+                    require_there(path)
                 found[shard] = await read(path)
             except StoreError as error:
                 if self.shards is None:
                     raise
                 self.down[shard] = str(error)
         if len(self.down) == len(self.paths):
-            raise StoreError(next(iter(self.down.values())))
+            raise none_answers(self.down)
         return found
 
     async def readable(self) -> dict[int, Path]:

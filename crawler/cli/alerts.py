@@ -25,6 +25,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
+from freshet.storage.shards import Stores
 from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import Message, RuleCounts, key_of
 
@@ -81,8 +82,9 @@ def alerts_command(
         with terminal.told_in_one_line():
             _drop(db, settings, drop)
     if retry:
+        again = partial(alerts.requeue, rule=None, now=time.time())
         with terminal.told_in_one_line():
-            count = sum(_beside(db, partial(alerts.requeue, rule=None, now=time.time())))
+            count = sum(_beside(options.stores_at(db), again))
         show_line(f"{counted(count, 'message')} will be sent again")
     if send:
         terminal.run(options.stores_at(db).each(partial(_send, settings=settings)))
@@ -119,21 +121,23 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
         raise CrawlError(
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
         )
-    dropped = [each for each in _beside(db, partial(alerts.drop, rule=name)) if each is not None]
-    if not dropped:
+    stores = options.stores_at(db)
+    told = _beside(stores, partial(alerts.drop, rule=name))
+    if not (dropped := [each for each in told if each is not None]):
+        options.tell_down(db, stores.down)
         raise CrawlError(f"{db}: no alerts of a rule {name}")
     (stood,) = alerts.merged([dropped])
     unsent = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
     show_line(f"{name}: rule removed; discarded: {unsent}, {stood.failed:,} given up")
 
 
-def _beside(db: Path, work: Callable[[Connection], T]) -> list[T]:
+def _beside(stores: Stores, work: Callable[[Connection], T]) -> list[T]:
     """Do some work in each store that can be written."""
 
     async def done(path: Path) -> T:
         return write_beside(path, work)
 
-    return list(terminal.run(options.stores_at(db).each(done)).values())
+    return list(terminal.run(stores.each(done)).values())
 
 
 async def _send(db: Path, settings: Settings) -> None:

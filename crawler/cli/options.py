@@ -15,7 +15,7 @@ from freshet.crawler.terminal import fail, say
 from freshet.storage.database import open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.shards import Shards as ShardsOfFolder
-from freshet.storage.shards import Stores, is_sharded
+from freshet.storage.shards import Stores, is_sharded, require_there
 from freshet.storage.tables import runs
 
 if TYPE_CHECKING:
@@ -152,12 +152,11 @@ def home_of(db: Path, url: str, config: Path | None) -> Path:
         return db
     from freshet.crawler.network import shard_of  # noqa: PLC0415 - slow to import
 
+    groups = read_settings(config, {})[0].politeness.groups
     with terminal.told_in_one_line():
         shards = ShardsOfFolder.read(db)
-    groups = read_settings(config, {})[0].politeness.groups
-    home = shards.path(shard_of(terminal.spellings(url)[0], shards, groups))
-    if not home.exists():
-        fail(f"{home}: there is no such file; this shard has not run yet, or was lost")
+        home = shards.path(shard_of(terminal.spellings(url)[0], shards, groups))
+        require_there(home)
     return home
 
 

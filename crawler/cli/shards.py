@@ -44,7 +44,7 @@ from freshet.storage.database import (
 )
 from freshet.storage.maintenance import Progress, back_up
 from freshet.storage.moving import Contents
-from freshet.storage.shards import Shards, is_sharded, lease_of, take_lease
+from freshet.storage.shards import Shards, is_sharded, lease_of, require_there, take_lease
 
 #: Pages of one transaction, unless a domain has more.
 _BATCH: Final = 5_000
@@ -251,14 +251,8 @@ async def _made(path: Path) -> None:
     await (await open_store(path, owner="shards")).close()
 
 
-def _require_there(path: Path) -> None:
-    if not path.exists():
-        why = f"it was moved to {path.readlink()}" if path.is_symlink() else "there is no such file"
-        raise StoreError(f"{path}: {why}; bring it back, or restore a backup of it")
-
-
 def _require_number(path: Path, shard: int) -> None:
-    _require_there(path)
+    require_there(path)
     with opened(path, "ro") as db:
         if (lease := lease_of(db)) is not None and lease.shard != shard:
             raise StoreError(f"{path}: it is the store of shard {lease.shard}; rename it back")

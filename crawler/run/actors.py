@@ -49,7 +49,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.storage.database import StoreError
-from freshet.storage.shards import Shards, is_sharded
+from freshet.storage.shards import Shards, is_sharded, none_answers
 
 T = TypeVar("T")
 Order = TypeVar("Order", CrawlOrder, DaemonOrder)
@@ -621,7 +621,7 @@ class ClusterLibrary(Library):
             else:
                 found[shard] = answer
         if len(down) == len(reads):
-            raise StoreError(next(iter(down.values())))
+            raise none_answers(down)
         return found, down
 
 

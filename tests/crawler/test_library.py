@@ -304,11 +304,11 @@ async def test_the_api_names_a_shard_that_is_down(both: tuple[Path, Path]) -> No
         assert (await ask("/v1/changefeed.atom")).headers.get("Freshet-Down") is None
         gone = shard_of(URLS[0])
         down(folder, gone)
-        why = f"{Shards(folder, COUNT).path(gone)}: there is no such file"
+        why = f"{Shards(folder, COUNT).path(gone)}: there is no such file: bring it back"
         refused = await ask(page, status=503)
         assert f"shard {gone} is down: {why}" in refused["reason"]
         for path in ("/v1/pages", "/v1/changefeed", "/v1/search?q=common"):
-            assert (await ask(path))["down"] == {str(gone): why}
+            assert why in (await ask(path))["down"][str(gone)]
         assert (await ask("/v1/changefeed.atom")).headers["Freshet-Down"] == str(gone)
         await ask("/o/0123456789abcdef", status=503)
 
@@ -370,4 +370,4 @@ def test_verbs_answer_for_all_shards(
     ):
         result = freshet(*command, "--db", folder)
         assert "shard 2: " in result.stderr, command
-        assert "there is no such file; the others answer" in " ".join(result.stderr.split())
+        assert "unless it is new or elsewhere; the others answer" in " ".join(result.stderr.split())

@@ -84,7 +84,7 @@ def test_a_shard_that_is_missing_is_named_in_the_status(lame: Path) -> None:
     assert "2 shards" in told.stdout
     assert "1  down" in told.stdout
     assert "shard 1: " in told.stderr
-    assert "0001.db: there is no such file; the others answer" in " ".join(told.stderr.split())
+    assert "0001.db: there is no such file: bring it back" in " ".join(told.stderr.split())
     found = as_json("status", "--db", lame)
     assert found["holdings"]["pages"] == 1
     assert found["down"].keys() == {"1"}
@@ -104,7 +104,7 @@ def test_what_is_told_of_a_page_is_told_by_its_shard(folder: Path) -> None:
     for verb in ("explain", "history", "diff", "text", "check", "discover"):
         refused = freshet(verb, f"{HOSTS[1]}/", "--db", folder)
         assert refused.exit_code == 1
-        assert "has not run yet, or was lost" in " ".join(refused.stderr.split())
+        assert "0001.db: there is no such file: bring it back" in " ".join(refused.stderr.split())
 
 
 # -- backup ------------------------------------------------------------------
@@ -252,6 +252,10 @@ def test_upkeep_sums_the_shards_and_goes_on_without_one(
     for verb in verbs:
         assert as_json(*verb, "--db", folder)["down"].keys() == {"1"}
     assert not (folder / "0001.db").exists()
+    for command, why in [(("alerts", "--drop", "x"), "no alerts"), (("search", "x"), "no search")]:
+        refused = " ".join(freshet(*command, "--db", folder).stderr.split())
+        assert why in refused
+        assert "0001.db: there is no such file" in refused
     ill = freshet("doctor", "--db", folder)
     assert ill.exit_code == 1
     assert "shard 1: store: it was lost, unless" in " ".join(ill.stdout.split())

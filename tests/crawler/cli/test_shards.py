@@ -214,7 +214,7 @@ def test_verify_finds_what_is_wrong(tmp_path: Path) -> None:
     missing.path(1).unlink()
     (missing.folder / "0007.db").touch()
     foreign, gone = verified(missing.folder, code=1)["problems"]
-    assert "0001.db: there is no such file; bring it back" in gone
+    assert "0001.db: there is no such file: bring it back" in gone
     assert "0007.db: it is of no shard" in foreign
     assert "0001.db" in run("split", 3, "--db", missing.folder, code=1)
     # Doubled: copied and not deleted. The same number of shards again mends it.
