@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, home_of
+from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page
 from freshet.crawler.clock import calendar
 from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
 from freshet.crawler.documents import NoHistory, VersionDifference
@@ -183,7 +183,6 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """
     if html is not None and json:
         fail("--html and --json exclude each other", 2)
-    db = home_of(db, url, config)
     with told_in_one_line(), Store(db, config=config) as store:
         try:
             difference = store.diff(url, before, after, all=noise)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -58,21 +59,25 @@ def history_command(
     Each line has the result (kind), the rung of the change-detection ladder that decided, and the
     similarity of the main text to the one before (0 to 1).
     """
-    history = terminal.run(_read(home_of(db, url, config), url, limit))
+    history = terminal.run(_read(partial(home_of, db, config=config), url, limit))
     if json:
         print_json(asdict(history))
     else:
         _print(history, time.time())
 
 
-async def _read(db: Path, url: str, limit: int) -> _VisitHistory:
-    async with page.snapshot(db) as connection:
+async def _read(home: Callable[[str], Path], url: str, limit: int) -> _VisitHistory:
+    async with page.snapshot(home(url)) as connection:
         known = await documents.known(connection, url)
         own = await _visits(connection, known, limit)
-        if known.alias is None:
+        if (alias := known.alias) is None:
             return own
-        final = await _visits(connection, known.alias, limit)
-        return replace(own, alias=known.alias, final_page=final)
+        final = await _visits(connection, alias, limit)
+    async with page.snapshot(home(alias.url)) as connection:
+        # Another shard may not have been told of it yet.
+        if (there := await page.find(connection, [alias.url])) is not None:
+            final = await _visits(connection, there, limit)
+    return replace(own, alias=alias, final_page=final)
 
 
 async def _visits(
@@ -160,7 +165,6 @@ def text_command(
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
     if as_of is not None and as_of.isdecimal():
         fail(f"--as-of {as_of}: not a time such as 2026-03-31T12:00", 2)
-    db = home_of(db, url, config)
     with told_in_one_line(), Store(db, config=config) as store:
         found = store.page(url, version or as_of)
     if form == "json":

@@ -350,6 +350,8 @@ def test_verbs_answer_for_all_shards(
             for row in rows + those:
                 row.pop("run")
         assert sorted(map(str, rows)) == sorted(map(str, those))
+    for verb in ("history", "text"):
+        assert shown(verb, OLD, "--db", folder) == shown(verb, OLD, "--db", file)
     *lines, last = map(json.loads, shown("changefeed", "--db", folder).splitlines())
     assert ({it["id"] for it in lines}, last["down"]) == (set(URLS), {})
     found = as_json("search", "sea", "--db", folder)["results"]
