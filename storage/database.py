@@ -380,6 +380,7 @@ def held(path: Path, owner: str) -> IO[bytes]:
         StoreError: another process holds it, or the store or the lock has further names, under
             which another process could write it.
     """
+    _refuse_folder(path)
     file = _lock_file(path)
     if file.is_symlink():
         raise StoreError(f"{file}: it is a symbolic link, not a lock; remove it")
@@ -423,7 +424,6 @@ def _refuse_foreign(path: Path) -> None:
     """
     if not path.exists():
         return
-    _refuse_folder(path)
     with path.open("rb") as file:
         header = file.read(100)
     if header and not header.startswith(b"SQLite format 3\x00"):

@@ -266,3 +266,4 @@ def test_other_verbs_say_that_they_work_on_one_shard(folder: Path, verb: list[st
     refused = freshet(*verb, "--db", folder)
     assert refused.exit_code == 1
     assert "works on one shard of a sharded store, such as" in " ".join(refused.stderr.split())
+    assert not folder.with_name("crawl.lock").exists()
