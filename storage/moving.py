@@ -72,6 +72,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 _SAME: Final = ("host", "page", "claim_source", "alert_message")
 #: The column by which a row hangs on its owner, the first of these that a table has.
 _OWNERS: Final = ("source_id", "page_id", "src_id", "observation_id", "host_id")
+_TO: Final = "old INTEGER PRIMARY KEY, new INTEGER, moves INTEGER DEFAULT 0"
 _MOVED: Final = "(SELECT old FROM temp.to_page)"
 _OF_HOSTS: Final = "CROSS JOIN temp.moving AS m ON m.host_id = p.host_id"
 #: By parent: whose rows are deleted.
@@ -122,8 +123,7 @@ def moved_tables(db: Connection) -> list[MovedTable]:
     """
     found = []
     for name in sorted(_tables(db) - STAY.keys()):
-        info = db.execute(f"PRAGMA main.table_info({name})").fetchall()
-        columns = [row[1] for row in info]
+        columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
         refs = {row[3]: row[2] for row in db.execute(f"PRAGMA main.foreign_key_list({name})")}
         refs |= {column: to for (table, column), to in UNDECLARED.items() if table == name}
         owner: str | None = {"host": "id", "claim_source": "host_id"}.get(name)
@@ -160,10 +160,15 @@ def _rows(table: MovedTable, schema: str) -> str:
     return f"{rows}CROSS JOIN {own} ON t.{table.owner} = {alias}.id"
 
 
+def _begin(db: Connection, name: str, columns: str) -> None:
+    """Make a temporary table, or empty it."""
+    db.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
+    db.execute(f"DELETE FROM temp.{name}")
+
+
 def _choose(db: Connection, hosts: Mapping[int, str]) -> None:
     """Let ``temp.moving`` be these hosts with their domains."""
-    db.execute("CREATE TEMP TABLE IF NOT EXISTS moving (host_id INTEGER PRIMARY KEY, domain TEXT)")
-    db.execute("DELETE FROM temp.moving")
+    _begin(db, "moving", "host_id INTEGER PRIMARY KEY, domain TEXT")
     db.executemany("INSERT INTO temp.moving VALUES (?, ?)", sorted(hosts.items()))
 
 
@@ -275,9 +280,7 @@ def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) ->
 def _map(db: Connection, tables: list[MovedTable], *, outgoing: bool) -> None:
     """Fill ``temp.to_…``: the ids here of rows in ``old`` that move or that these refer to."""
     for name in _KEYS:
-        db.execute(f"CREATE TEMP TABLE IF NOT EXISTS to_{name} "
-                   "(old INTEGER PRIMARY KEY, new INTEGER, moves INTEGER DEFAULT 0)")  # fmt: skip
-        db.execute(f"DELETE FROM temp.to_{name}")
+        _begin(db, f"to_{name}", _TO)
     add = "INSERT OR IGNORE INTO temp.to_{} (old, moves) SELECT {} FROM {}".format
     for table in tables:
         if table.name in _KEYS:
@@ -319,9 +322,7 @@ def remove(db: Connection, hosts: Mapping[int, str]) -> None:
     """Delete all of these hosts that another store has; what others refer to becomes a stub."""
     tables = moved_tables(db)
     _choose(db, hosts)
-    db.execute("CREATE TEMP TABLE IF NOT EXISTS to_page (old INTEGER PRIMARY KEY, new INTEGER, "
-               "moves INTEGER DEFAULT 0)")  # fmt: skip
-    db.execute("DELETE FROM temp.to_page")
+    _begin(db, "to_page", _TO)
     page = next(table for table in tables if table.name == "page")
     db.execute(f"INSERT INTO temp.to_page (old, moves) SELECT t.id, 1 FROM {_rows(page, 'main')}")
     ids = [row[0] for row in db.execute("SELECT old FROM temp.to_page")]
@@ -337,8 +338,7 @@ def remove(db: Connection, hosts: Mapping[int, str]) -> None:
                 db.execute(sql)
         for page_id in ids:
             near_duplicates.revise(db, page_id)
-        db.execute("CREATE TEMP TABLE IF NOT EXISTS kept (id INTEGER PRIMARY KEY)")
-        db.execute("DELETE FROM temp.kept")
+        _begin(db, "kept", "id INTEGER PRIMARY KEY")
         for name in _tables(db):
             own = f" AND id NOT IN {_MOVED}" if name == "page" else ""
             for row in db.execute(f"PRAGMA main.foreign_key_list({name})").fetchall():

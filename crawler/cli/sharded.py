@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from gc import freeze, set_threshold
 from importlib.util import find_spec
@@ -83,10 +83,12 @@ def run_sharded(
             shards=made, settings=settings, order=order,
             watching=partial(_in_actor, verbose=verbose, log_format=as_json),
         )  # fmt: skip
-        per_day = order.budget if isinstance(order, DaemonOrder) else 1.0
+        owner, per_day = "freshet", 1.0
+        if isinstance(order, DaemonOrder):
+            owner, per_day = "daemon", order.budget
         with (
             store_errors(db),
-            closing(held(db / SHARDS_FILE, _owner(order))) as lock,
+            closing(held(db / SHARDS_FILE, owner)) as lock,
             connected(address, db),
         ):
             status.stop()
@@ -100,10 +102,6 @@ def run_sharded(
     if not reports:
         fail("stopped before any shard began")
     return summed(reports)
-
-
-def _owner(order: CrawlOrder | DaemonOrder) -> str:
-    return "daemon" if isinstance(order, DaemonOrder) else "freshet"
 
 
 @asynccontextmanager
@@ -220,12 +218,9 @@ def _shown(*, quiet: bool, as_json: bool) -> Iterator[Callable[[Mapping[int, "Sh
 
 
 def _line(shard: int, line: str, *, as_json: bool) -> str:
-    try:
-        found = json.loads(line) if as_json else None
-    except ValueError:
-        found = None
-    if isinstance(found, dict):
-        return json.dumps(found | {"shard": shard})
+    with suppress(ValueError):
+        if as_json and isinstance(found := json.loads(line), dict):
+            return json.dumps(found | {"shard": shard})
     return f"shard {shard}: {line}"
 
 

@@ -5,7 +5,7 @@ from; ``before`` in ``shards.toml`` keeps crawls and daemons away until it has e
 """
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -71,11 +71,6 @@ Folder = Annotated[
 ]
 Count = Annotated[int, typer.Argument(metavar="N", min=1, max=1_000, help="Shards from then on.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would move; change nothing.")]
-
-
-@shards_command.callback()
-def _group() -> None:
-    """Change the number of shards of a store, check them, and move one of them."""
 
 
 @shards_command.command("split")
@@ -184,7 +179,7 @@ def _misplaced(
 
 def _planned(new: Shards, place: Place) -> dict[str, int]:
     """Return the pages by domain that would move."""
-    moves: defaultdict[str, int] = defaultdict(int)
+    moves = Counter[str]()
     for shard, path in enumerate(_paths(new)[: new.before]):
         with opened(path, "ro") as db:
             for _, domain, pages in _misplaced(db, shard, new, place):
@@ -200,7 +195,7 @@ def _paths(new: Shards) -> list[Path]:
     while new.path(most).exists():
         most += 1
     for shard in range(old):
-        _require_number(new.path(shard), shard)
+        _require_shard(new.path(shard), shard)
     return [new.path(shard) for shard in range(most)]
 
 
@@ -216,7 +211,7 @@ def _all_held(new: Shards) -> Iterator[list[Path]]:
             # One whose making was interrupted is made to its end.
             asyncio.run(_made(path))
             stack.enter_context(held(path, "shards"))
-            _require_number(path, shard)
+            _require_shard(path, shard)
             with opened(path) as db:
                 moving.found(db, shard, paths[0])
         yield paths
@@ -251,11 +246,14 @@ async def _made(path: Path) -> None:
     await (await open_store(path, owner="shards")).close()
 
 
-def _require_number(path: Path, shard: int) -> None:
+def _require_shard(path: Path, shard: int) -> int:
+    """Return how often a shard was taken; raises StoreError if it is another one, or not there."""
     require_there(path)
     with opened(path, "ro") as db:
-        if (lease := lease_of(db)) is not None and lease.shard != shard:
-            raise StoreError(f"{path}: it is the store of shard {lease.shard}; rename it back")
+        number, epoch = lease_of(db) or (shard, 0)
+    if number != shard:
+        raise StoreError(f"{path}: it is the store of shard {number}; rename it back")
+    return epoch
 
 
 def _total(paths: list[Path], place: Place, tell: Callable[[float], None]) -> tuple[Contents, int]:
@@ -314,14 +312,12 @@ def _move_batch(here: Connection, there: Connection, hosts: dict[int, str], path
         return {d: it for d, it in moving.contents(there, same).items() if it.pages}
 
     has = theirs()
-    lacking = {host: domain for host, domain in hosts.items() if domain not in has}
-    if lacking:
+    if lacking := {host: domain for host, domain in hosts.items() if domain not in has}:
         transact(partial(moving.copy, hosts=lacking), there)
-    for domain, found in theirs().items():
-        if found != mine.pop(domain):
+    has = theirs()
+    for domain, found in mine.items():
+        if has.get(domain) != found:
             raise StoreError(_differ(path, domain))
-    if mine:
-        raise StoreError(_differ(path, next(iter(mine))))
     transact(partial(moving.remove, hosts=hosts), here)
 
 
@@ -359,7 +355,12 @@ def verify(db: Folder = DEFAULT_DB, config: ConfigFile = None, json: Json = Fals
             except StoreError as error:
                 problems.append(str(error))
                 continue
-            problems += _wrong(shards, shard, found)
+            if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
+                pages = counted(sum(found[domain].pages for domain in away), "page")
+                problems.append(
+                    f"{path}: {counted(len(away), 'domain')} with {pages} belong to other shards, "
+                    f"such as {away[0]} to {shards.of(away[0])}; {_again(shards)} moves them"
+                )
             if both := [host for host in hosts if first.setdefault(host, path) != path]:
                 problems.append(
                     f"{path}: {counted(len(both), 'host')} with pages in another shard, too, such "
@@ -388,7 +389,7 @@ def _again(shards: Shards) -> str:
 def _verified(shards: Shards, shard: int, place: Place) -> tuple[list[str], dict[str, Contents]]:
     """Return the hosts of a sound store, and what it holds by domain."""
     path = shards.path(shard)
-    _require_number(path, shard)
+    _require_shard(path, shard)
     with opened(path, "ro") as db:
         (damage,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if damage != "ok":
@@ -401,16 +402,6 @@ def _verified(shards: Shards, shard: int, place: Place) -> tuple[list[str], dict
         hosts = moving.real_hosts(db)
         found = moving.contents(db, {host: place(origin) for host, origin, _ in hosts})
         return [origin for _, origin, _ in hosts], found
-
-
-def _wrong(shards: Shards, shard: int, found: Mapping[str, Contents]) -> Iterator[str]:
-    if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
-        pages = sum(found[domain].pages for domain in away)
-        yield (
-            f"{shards.path(shard)}: {counted(len(away), 'domain')} with {counted(pages, 'page')} "
-            f"belong to other shards, such as {away[0]} to {shards.of(away[0])}; "
-            f"{_again(shards)} moves them"
-        )
 
 
 # -- move --------------------------------------------------------------------
@@ -438,7 +429,7 @@ def move(
         if folder.resolve() == db.resolve():
             fail(f"{folder}: it is the folder of the store itself", 2)
         path = shards.path(shard)
-        _require_number(path, shard)
+        _require_shard(path, shard)
         target = folder.resolve() / path.name
         real = path.resolve()
         if real != target:
@@ -466,7 +457,7 @@ def move(
 
 def _copied(path: Path, real: Path, target: Path, shard: int, tell: Progress) -> Contents:
     """Copy a shard unless the copy with the higher lease is there; compare the two."""
-    taken = [_epoch(real, shard), _epoch(target, shard) if target.exists() else 0]
+    taken = [_require_shard(real, shard), _require_shard(target, shard) if target.exists() else 0]
     if taken[1] <= taken[0]:
         mark = partial(take_lease, shard=shard)
         back_up(real, target, replace=target.exists(), progress=tell, mark=mark)
@@ -477,15 +468,7 @@ def _copied(path: Path, real: Path, target: Path, shard: int, tell: Progress) ->
     return total
 
 
-def _epoch(path: Path, shard: int) -> int:
-    with opened(path, "ro") as db:
-        lease = lease_of(db)
-    if lease is not None and lease.shard != shard:
-        raise StoreError(f"{path}: it is the store of shard {lease.shard}")
-    return 0 if lease is None else lease.epoch
-
-
 def _whole(path: Path) -> Contents:
     with opened(path, "ro") as db:
-        hosts = dict.fromkeys((host for host, _, _ in moving.real_hosts(db)), "")
+        hosts = {host: "" for host, _, _ in moving.real_hosts(db)}
         return moving.contents(db, hosts).get("", Contents())

@@ -23,7 +23,7 @@ from hashlib import blake2b
 from io import StringIO
 from pathlib import Path
 from shutil import rmtree
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import gettempdir, mkdtemp
 from typing import Any, Final, TypeVar
 
 import ray
@@ -155,43 +155,41 @@ class _Coordinator:
         self._coordinator.per_day = per_day
 
 
-class _Shard:
+class _Shard(Shard):
     """A shard in an actor. Errors that are told to users are returned: others cannot be pickled."""
 
     def __init__(self, job: Job, number: int, held: _Held | None) -> None:
-        self._job, self._number, self._held = job, number, held
-        groups = job.settings.politeness.groups
-        self._shard = Shard(job.shards, number, groups)
+        super().__init__(job.shards, number, job.settings.politeness.groups)
+        self._job, self._held = job, held
         self._live: Live | None = None
         self._service = Service()
         self._documents: Documents | None = None
-        self._told = self._order = 0
+        self._order = 0
         sys.stderr = self._lines = _Lines()
         self._peers: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"shard {self._number}"
+        return f"shard {self.number}"
 
     async def run(self) -> CrawlReport | str:
         """Crawl or keep until the end; return the report, or in one line why it failed."""
         job = self._job
-        talking = asyncio.create_task(self._shard.talk(self._send, self._report))
+        report = partial(self._call, _COORDINATOR, "report", self.number)
+        talking = asyncio.create_task(self.talk(self._send, report))
         try:
             if not is_sharded(job.shards.folder):
                 job.shards.write()
             with job.watching() as watch:
-                seen, mine = partial(self._watch, watch), (job.shards, self._number)
+                seen, mine = partial(self._watch, watch), (job.shards, self.number)
                 if isinstance(job.order, DaemonOrder):
                     kept = _of_one(job.order, *mine)
                     async with Service() as self._service:
                         return await keep(
-                            job.settings, kept, watch=seen, embedded=True, shard=self._shard,
+                            job.settings, kept, watch=seen, embedded=True, shard=self,
                             service=self._service,
                         )  # fmt: skip
                 order = replace(_of_one(job.order, *mine), resume=self._resumes(job.order))
-                return await crawl(
-                    job.settings, order, watch=seen, embedded=True, shard=self._shard
-                )
+                return await crawl(job.settings, order, watch=seen, embedded=True, shard=self)
         except _WRONG as error:
             return str(error)
         finally:
@@ -199,7 +197,7 @@ class _Shard:
 
     def _resumes(self, order: CrawlOrder) -> bool | None:
         """Return whether to go on with the last run, which may be this crawl's, begun before."""
-        now, before = _held(self._job.shards.path(self._number)), self._held or _Held(0, 0, False)
+        now, before = _held(self._job.shards.path(self.number)), self._held or _Held(0, 0, False)
         if now is None or now.epoch == before.epoch:
             return order.resume
         # An actor before this one was killed.
@@ -212,12 +210,8 @@ class _Shard:
 
     async def _send(self, method: str, to: int, message: bytes) -> bool:
         with suppress(Away):
-            return bool(await self._call(_name(to), method, self._number, message))
+            return bool(await self._call(_name(to), method, self.number, message))
         return False
-
-    async def _report(self, message: bytes, share: float | None) -> tuple[float, float] | None:
-        answer = await self._call(_COORDINATOR, "report", self._number, message, share)
-        return None if answer is None else (answer[0], answer[1])
 
     async def _call(self, name: str, method: str, *given: object) -> Any:
         """Return what another actor answers; raises Away if it does not."""
@@ -229,19 +223,10 @@ class _Shard:
         except (RayError, ValueError, TimeoutError) as error:
             raise Away from error
 
-    async def take(self, shard: int, message: bytes) -> bool:
-        """Admit pages that another shard has found; return whether they are committed."""
-        self._told += 1
-        return await self._shard.take(shard, message)
-
-    async def take_masses(self, shard: int, message: bytes) -> bool:
-        """Keep what flows from another shard to pages here."""
-        return await self._shard.take_masses(shard, message)
-
     async def state(self) -> ShardState:
         """Return how it stands."""
         lines = self._lines.take()
-        live, running = self._live, self._shard.running
+        live, running = self._live, self.running
         if live is None or running is None:
             return ShardState(lines=lines)
         now = running.clock.now()
@@ -252,11 +237,11 @@ class _Shard:
             fetches=running.pool.pacer.spent,
             pages=live.tally.pages,
             kinds=dict(live.tally.kinds),
-            share=self._shard.share,
-            price=self._shard.price,
+            share=self.share,
+            price=self.price,
             next_url=None if snapshot is None else snapshot.next_url,
-            told=self._told,
-            idle=snapshot is None and await self._shard.idle(),
+            told=self.told,
+            idle=snapshot is None and await self.idle(),
             lines=lines,
         )
 
@@ -264,33 +249,27 @@ class _Shard:
         """Return the health, and the metrics in the text format."""
         return await self._service.health(), generate_latest(self._service.metrics.registry)
 
-    async def read(self, read: Read[T]) -> tuple[T | UnknownPage | None, str]:
+    async def read(self, read: Read[T]) -> T | StoreError:
         """Return what a read finds in the store, which is on this machine, or why it does not."""
         if self._documents is None:
-            path = self._job.shards.path(self._number)
+            path = self._job.shards.path(self.number)
             self._documents = Documents(path, parser_of(self._job.settings))
         try:
-            return await read(self._documents), ""
-        except UnknownPage as error:
-            return error, ""
+            return await read(self._documents)
         except StoreError as error:
-            return None, str(error)
+            return error
 
     async def reload(self, order: DaemonOrder, number: int) -> None:
         """Follow another order, the ``number``-th one."""
-        running = self._shard.running
+        running = self.running
         if running is not None and running.reload is not None:
             self._order = number
-            mine = _of_one(order, self._job.shards, self._number)
+            mine = _of_one(order, self._job.shards, self.number)
             running.reload(lambda: mine)
 
     async def report_soon(self) -> None:
         """Report to the coordinator, which has been started again."""
-        self._shard.soon.set()
-
-    async def end(self) -> None:
-        """End when nothing is due."""
-        self._shard.end()
+        self.soon.set()
 
     async def stop(self, at_once: bool) -> None:
         """Take no new work, and with ``at_once`` cancel what is under way."""
@@ -373,36 +352,34 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
             # Ray has no class for its failures here.
             where = "Ray cannot be started here" if address is None else f"--ray {address}"
             raise CrawlError(f"{where}: {str(error).strip().splitlines()[0]}") from error
-        try:
-            yield
-        finally:
-            ray.shutdown()
+        yield
 
 
 @contextmanager
 def _folder_of(store: Path) -> Iterator[str]:
-    """Make a temporary folder, and delete it and what a killed program left of the same store."""
+    """Make a temporary folder for Ray, whose name tells the store, and end Ray after the block."""
     name = f"freshet-{blake2b(os.path.realpath(store).encode(), digest_size=4).hexdigest()}-"
-    for left in Path(gettempdir()).glob(f"{name}*"):
-        if left.lstat().st_uid == os.getuid():
-            _end_those_in(left)
-            rmtree(left, ignore_errors=True)
-    with TemporaryDirectory(prefix=name, ignore_cleanup_errors=True) as folder:
-        try:
-            yield folder
-        finally:
-            _end_those_in(Path(folder))
+    # What a killed program has left.
+    _clear(name)
+    try:
+        yield mkdtemp(prefix=name)
+    finally:
+        ray.shutdown()
+        _clear(name)
 
 
-def _end_those_in(folder: Path) -> None:
-    """End Ray's processes that have a file open here: some outlive it by a minute."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            title = " ".join(process.cmdline())
-            files = [Path(it.path) for it in process.open_files()]
-            is_there = any(it.is_relative_to(folder.resolve()) for it in files)
-            if is_there and any(mark in title for mark in _RAYS):
-                process.kill()
+def _clear(name: str) -> None:
+    """Delete our folders of this name; end Ray's processes there, which may outlive it a minute."""
+    for folder in Path(gettempdir()).resolve().glob(f"{name}*"):
+        if folder.lstat().st_uid == os.getuid():
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    title = " ".join(process.cmdline())
+                    files = [Path(it.path) for it in process.open_files()]
+                    is_there = any(it.is_relative_to(folder) for it in files)
+                    if is_there and any(mark in title for mark in _RAYS):
+                        process.kill()
+            rmtree(folder, ignore_errors=True)
 
 
 class Cluster:
@@ -445,24 +422,32 @@ class Cluster:
     async def each(
         self, method: str, given: Mapping[int, tuple[object, ...]]
     ) -> tuple[dict[int, Any], dict[int, str]]:
-        """Return what shards answer to a call with what is given to each, and why others do not."""
+        """Return what shards answer to a call with what is given to each, and why others do not.
+
+        Raises UnknownPage if one answers that.
+        """
         down = {n: it.why or "it is starting" for n, it in self.states.items() if not it.lease}
         up = [shard for shard in given if shard not in down]
         answers = await asyncio.gather(*(self._ask(one, method, *given[one]) for one in up))
-        told = dict(zip(up, answers, strict=True))
-        down |= {shard: why for shard, (_, why) in told.items() if why}
-        found = {shard: answer for shard, (answer, why) in told.items() if not why}
+        found = dict[int, Any]()
+        for shard, answer in zip(up, answers, strict=True):
+            if isinstance(answer, UnknownPage):
+                raise answer
+            if isinstance(answer, StoreError):
+                down[shard] = str(answer)
+            else:
+                found[shard] = answer
         return found, {shard: down[shard] for shard in given if shard in down}
 
-    async def _ask(self, shard: int, method: str, *given: object) -> tuple[Any, str]:
-        """Return what the actor of a shard answers, or why it does not."""
+    async def _ask(self, shard: int, method: str, *given: object) -> Any:
+        """Return what the actor of a shard answers, or the StoreError that says why it does not."""
         try:
             async with asyncio.timeout(_ANSWERS_S):
-                return await getattr(self._actors[shard], method).remote(*given), ""
+                return await getattr(self._actors[shard], method).remote(*given)
         except TimeoutError:
-            return None, "it does not answer"
+            return StoreError("it does not answer")
         except RayError:
-            return None, _GONE
+            return StoreError(_GONE)
 
     async def run(self, show: Callable[[Mapping[int, ShardState]], None]) -> list[CrawlReport]:
         """Run all shards to their end, and return their reports; ``show`` is told of each state.
@@ -488,8 +473,8 @@ class Cluster:
                     continue
                 self._again_at[shard] = time.monotonic() + _AGAIN_S
                 self.states[shard] = replace(self.states[shard], why=outcome)
-                is_first = not self._began
-                if not lasting or (is_first and not self._runs and not reports):
+                has_begun = self._runs or reports or any(it.lease for it in self.states.values())
+                if not lasting or not has_begun:
                     failed = failed or f"shard {shard}: {outcome}"
                     self._stops += 1
             show(self.states)
@@ -497,10 +482,6 @@ class Cluster:
         if failed:
             raise CrawlError(failed)
         return [reports[shard] for shard in sorted(reports)]
-
-    @property
-    def _began(self) -> bool:
-        return any(state.lease for state in self.states.values())
 
     async def _begin(self) -> None:
         """Begin the shards that wait for it, each where its store lies."""
@@ -560,8 +541,7 @@ class Cluster:
             self._coordinator.change.remote(self._job.order.budget)
         now = time.monotonic()
         found = await asyncio.gather(*(self._state(shard) for shard in self._runs))
-        for shard, state in zip(self._runs, found, strict=True):
-            self.states[shard] = state
+        self.states |= zip(self._runs, found, strict=True)
         if any(not state.why for state in found) or not found:
             self._answered_at = now
         started: Any = ray._private.worker._global_node  # noqa: SLF001 - version pinned
@@ -572,9 +552,10 @@ class Cluster:
     async def _state(self, shard: int) -> ShardState:
         if self._stops:
             await self._ask(shard, "stop", self._stops > 1)
-        state, why = await self._ask(shard, "state")
-        if why:
+        state = await self._ask(shard, "state")
+        if isinstance(state, StoreError):
             # A process takes its time to begin.
+            why = str(state)
             why = why if self.states[shard].lease or why == _GONE else ""
             return replace(self.states[shard], why=why, lines=())
         if state.lease and state.order != self._orders:
@@ -611,15 +592,7 @@ class ClusterLibrary(Library):
         """Return what shards answer to the reads that are theirs, as :meth:`Library.each`."""
         reads = {shard: read_of(shard) for shard in self._cluster.states}
         asked = {shard: (read,) for shard, read in reads.items() if read is not None}
-        answers, down = await self._cluster.each("read", asked)
-        found = dict[int, T]()
-        for shard, (answer, why) in answers.items():
-            if isinstance(answer, UnknownPage):
-                raise answer
-            if why:
-                down[shard] = why
-            else:
-                found[shard] = answer
+        found, down = await self._cluster.each("read", asked)
         if len(down) == len(reads):
             raise none_answers(down)
         return found, down

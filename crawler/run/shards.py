@@ -116,6 +116,7 @@ class Shard:
         share: requests a day that this shard may make, None before it was told.
         price: the price on which the shards agreed last, None before that.
         soon: set to report at once.
+        told: messages with pages of other shards.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Shard:
         self.of = lru_cache(65_536)(partial(shard_of, shards=shards, groups=groups or {}))
         self._curve: DemandCurve | None = None
         self._told_at = 0.0
-        self._taking, self._ends = 0, False
+        self.told, self._taking, self._ends = 0, 0, False
 
     def leave(self) -> None:
         """Forget the parts, which are about to be closed."""
@@ -220,6 +221,7 @@ class Shard:
 
     async def take(self, _shard: int, message: bytes) -> bool:
         """Admit the pages of another shard's message; return whether they are committed."""
+        self.told += 1
         if self.running is None or self.running.pool.stopping:
             return False
         targets, admission = Targets(), self.running.admission
