@@ -196,11 +196,10 @@ def contents(db: Connection, hosts: Mapping[int, str]) -> dict[str, Contents]:
         for row in db.execute(f"SELECT m.domain, {', '.join(columns)} FROM "
                               f"{_rows(table, 'main')}{joins}"):  # fmt: skip
             it, told = found[row[0]], repr((table.name, row)).encode()
-            it.digest += int.from_bytes(blake2b(told, digest_size=16).digest())
+            digest = int.from_bytes(blake2b(told, digest_size=16).digest())
+            it.digest = (it.digest + digest) % 2**128
             it.pages += table.name == "page"
             it.observations += table.name == "observation"
-    for it in found.values():
-        it.digest %= 2**128
     return found
 
 
