@@ -320,6 +320,21 @@ class CappedQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteOutlook:
+    """A daemon's expectation of a site, as Outlook and CappedQueue have it; None: not known."""
+
+    host_id: int
+    at: float
+    captured: int
+    waiting: int
+    gone: int
+    stale: float | None
+    wanted: float | None
+    most: float | None
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Discovered:
     """Shares of the visits of an invocation, and the expected unknown pages.
 

@@ -22,6 +22,7 @@ from freshet.storage.tables import changefeed, near_duplicates, search
 _BATCH: Final = 500
 #: What is executed for the pages of a transaction.
 _DEEDS: Final = (files(__package__) / "forgetting.sql").read_text("utf-8").split(";\n")
+_UNVISITED: Final = "DELETE FROM {} WHERE host_id NOT IN (SELECT host_id FROM page WHERE last_at)"
 _UNSENT: Final = (
     "SELECT id FROM alert_message WHERE body IS NOT NULL AND id IN (SELECT message_id FROM alert "
     "JOIN observation AS o ON o.id = alert.observation_id "
@@ -74,6 +75,8 @@ async def forget(
     for first in range(0, len(ids), _BATCH):
         some = ids[first : first + _BATCH]
         await database.write(partial(_forget, ids=some, now=now, refused=refused))
+    figures = ("site_day", "site_outlook")
+    await database.write(lambda db: [db.execute(_UNVISITED.format(each)) for each in figures])
     await database.write(search.compact)
     await compact(database)
 

@@ -8,6 +8,9 @@ DELETE FROM alert_message WHERE id IN (SELECT value FROM json_each(:unsent));
 DELETE FROM alert_review
 WHERE observation_id IN
     (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));
+DELETE FROM site_change WHERE (host_id, kind, at, observation_id) IN
+    (SELECT p.host_id, f.kind, f.at, f.id FROM finding AS f JOIN page AS p ON p.id = f.page_id
+    WHERE p.id IN (SELECT value FROM json_each(:ids)));
 DELETE FROM amendment
 WHERE observation_id IN
     (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));

@@ -399,6 +399,8 @@ def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
 _BATCH: Final = 2_000
 #: About the bytes of a row's header and its index entries.
 _ROW_BYTES: Final = 60
+#: Days of which the figures of sites are kept.
+_FIGURES: Final = 90
 
 _TAUGHT_NOTHING: Final = "'failed', 'refused', 'skipped', 'redirected'"
 #: Pages that are gone and were last seen before :gone.
@@ -545,7 +547,9 @@ async def doomed(path: Path, retention: Retention, now: float) -> list[Rows]:
 
 
 async def prune(database: Database, retention: Retention, now: float) -> list[Rows]:
-    """Delete the rows that are not to be kept, and count them."""
+    """Delete the rows that are not to be kept, and count them, but for old figures of sites."""
+    sql, day = "DELETE FROM site_day WHERE day < ?", now // 86_400 - _FIGURES
+    await database.write(lambda db: db.execute(sql, (day,)))
     return [await _prune(database, rule, retention.cuts(now)) for rule in _RULES]
 
 

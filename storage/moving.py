@@ -70,7 +70,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: Those whose key is unique: a row with it is the same row.
 _SAME: Final = ("host", "page", "claim_source", "alert_message")
-#: The column by which a row hangs on its owner, the first of these that a table has.
+#: The column by which a row hangs on its owner: this one, or the first of those that a table has.
+_OWNED_BY: Final = {"host": "id", "claim_source": "host_id", "site_change": "host_id"}
 _OWNERS: Final = ("source_id", "page_id", "src_id", "observation_id", "host_id")
 _TO: Final = "old INTEGER PRIMARY KEY, new INTEGER, moves INTEGER DEFAULT 0"
 _MOVED: Final = "(SELECT old FROM temp.to_page)"
@@ -126,7 +127,7 @@ def moved_tables(db: Connection) -> list[MovedTable]:
         columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
         refs = {row[3]: row[2] for row in db.execute(f"PRAGMA main.foreign_key_list({name})")}
         refs |= {column: to for (table, column), to in UNDECLARED.items() if table == name}
-        owner: str | None = {"host": "id", "claim_source": "host_id"}.get(name)
+        owner: str | None = _OWNED_BY.get(name)
         owner = owner or next((column for column in _OWNERS if column in refs), None)
         if owner is None:
             raise StoreError(f"table {name} is unknown; this Freshet does not know how to move it")

@@ -363,7 +363,7 @@ class Note:
     robots.txt of the host with that id. ``seeds`` are pairs of a seed's id and the URL at which it
     is crawled. ``said`` are claims that a source pushed without a request. ``subscription`` has a
     new state, or does not exist any more if ``ended``.
-    ``outlook`` and ``estimates`` are those of a daemon.
+    ``outlook``, ``sites`` and ``estimates`` are those of a daemon.
     """
 
     at: float
@@ -376,6 +376,7 @@ class Note:
     subscription: entries.Subscription | None = None
     ended: bool = False
     outlook: entries.Outlook | None = None
+    sites: Sequence[entries.SiteOutlook] = ()
     estimates: tuple[Estimate, ...] = ()
 
 

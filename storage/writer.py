@@ -224,6 +224,7 @@ class VisitTables:
             runs.settle(db, seed_id, url)
         if note.outlook is not None:
             runs.append(db, self._run_id, note.outlook)
+        runs.append_sites(db, note.sites)
         observations.write(db, note.estimates)
         if note.subscription is not None:
             claims.record(db, note.subscription, ended=note.ended)

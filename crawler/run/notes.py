@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from math import isfinite
 from typing import Any, Final
@@ -21,7 +21,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import Database, StoreUnavailable
-from freshet.storage.entries import CappedQueue, Discovered, Outlook
+from freshet.storage.entries import CappedQueue, Discovered, Outlook, SiteOutlook
 from freshet.storage.records import Estimate, Note
 from freshet.storage.tables.snapshots import SnapshotError
 
@@ -74,6 +74,7 @@ class StatusRecorder:
         self._database = database
         self._is_first = True
         self.last: Outlook | None = None
+        self._sites: Sequence[SiteOutlook] = ()
         self._task: asyncio.Task[None] | None = None
 
     def shift(self, by: float) -> None:
@@ -111,6 +112,8 @@ class StatusRecorder:
     async def _note(self, now: float, submit: Callable[[Note], Awaitable[None]]) -> None:
         await self._state.learn_items()
         await submit(Note(now, outlook=await self.outlook(now)))
+        for first in range(0, len(self._sites), _BATCH):
+            await submit(Note(now, sites=self._sites[first : first + _BATCH]))
         async for batch in self.estimates():
             await submit(batch)
             await asyncio.sleep(_PAUSE_S if len(self.agenda.pages) > _MANY else 0)
@@ -141,11 +144,15 @@ class StatusRecorder:
         beliefs = (
             self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
+        # Of those that come meanwhile no limits are known.
+        host_ids = self.agenda.host_ids[: len(limits.queue)]
 
-        def work() -> tuple[Forecast, tuple[CappedQueue, ...]]:
-            return self._expected(followed, pages, beliefs, limits, now / _DAY_S)
+        def work() -> tuple[Forecast, tuple[CappedQueue, ...], Sequence[SiteOutlook]]:
+            expected, queues, columns = self._expected(followed, pages, beliefs, limits, now)
+            sites = zip(host_ids, [now] * len(host_ids), *columns, strict=bool(len(pages)))
+            return expected, queues, [SiteOutlook(*each) for each in sites]
 
-        found, capped = await asyncio.to_thread(work) if len(pages) > _MANY else work()
+        found, capped, self._sites = await asyncio.to_thread(work) if len(pages) > _MANY else work()
         upcoming = self.agenda.queue.worthiest(self.agenda.is_closed)
         shares, last = self.agenda.quota, self.agenda.valuation
         self.last = Outlook(
@@ -178,26 +185,31 @@ class StatusRecorder:
         return self.last
 
     def _expected(
-        self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, day: float
-    ) -> tuple[Forecast, tuple[CappedQueue, ...]]:
-        """Return a forecast, and the host queues that want more visits than politeness allows."""
-        expected = forecast(pages, beliefs)
-        if not len(pages) or limits.per_day.min() >= self.agenda.budget:
-            return expected, ()
-        table, waited = sources(pages, beliefs, limits.queue, limits.per_day, day)
+        self, followed: Policy, pages: Census, beliefs: Beliefs, limits: Limits, now: float
+    ) -> tuple[Forecast, tuple[CappedQueue, ...], list[list[Any]]]:
+        """Return forecasts, the host queues that are capped, and columns of ``SiteOutlook``."""
+        expected, queue = forecast(pages, beliefs), limits.queue
+        if not len(pages):
+            return expected, (), [[]] * 7
+        table, waited = sources(pages, beliefs, limits.per_day[queue], now / _DAY_S)
         try:
             visits = wanted(followed, table, waited, self.agenda.budget)
         except Exception:  # noqa: BLE001 - a plug-in policy; the ranker's guard logs the error
-            return expected, ()
-        count = np.bincount(table.host, minlength=len(limits.keys))
+            visits = np.full(len(queue), np.nan)
+        of_queue = np.bincount(queue, np.nan_to_num(visits), minlength=len(limits.keys))
+        count = np.bincount(queue[table.host], minlength=len(limits.keys))
         found = [
             CappedQueue(limits.keys[code], *each)
             for code, each in enumerate(
-                zip(limits.per_day.tolist(), visits.tolist(), count.tolist(), strict=True)
+                zip(limits.per_day.tolist(), of_queue.tolist(), count.tolist(), strict=True)
             )
             if each[1] > each[0]
         ]
-        return expected, tuple(sorted(found, key=lambda queue: -queue.refused)[:_CAPPED])
+        *counts, stale = pages.by_host(beliefs.hazard, len(queue))
+        is_capped = (of_queue > limits.per_day)[queue]
+        columns = [each.tolist() for each in counts] + [_known(stale), _known(visits)]
+        columns += [_known(limits.per_day[queue]), is_capped.tolist()]
+        return expected, tuple(sorted(found, key=lambda it: -it.refused)[:_CAPPED]), columns
 
     # -- estimates of pages ------------------------------------------------------
 

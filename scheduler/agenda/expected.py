@@ -53,6 +53,18 @@ class Census:
         waiting: Bools = ~self.captured & (self.gone == 0) & np.isneginf(self.not_before)
         return waiting
 
+    def by_host(self, hazard: Floats, hosts: int) -> tuple[Ints, Ints, Ints, Floats]:
+        """Return (H,) each: captured, waiting and gone pages, and the stale share of the first."""
+
+        def sums(those: Bools, weight: Floats | None = None) -> Any:
+            return np.bincount(self.host[those], weight, minlength=hosts)[:hosts]
+
+        held = self.held
+        importance = self.importance[held]
+        with np.errstate(invalid="ignore"):
+            stale = sums(held, -np.expm1(-hazard[held]) * importance) / sums(held, importance)
+        return sums(held), sums(self.waiting), sums(self.gone > 0), stale
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -87,20 +99,17 @@ def forecast(pages: Census, beliefs: Beliefs) -> Forecast:
 
 
 def sources(
-    pages: Census, beliefs: Beliefs, queue: Rows, per_day: Floats, now: float
+    pages: Census, beliefs: Beliefs, per_day: Floats, now: float
 ) -> tuple[SourceTable, Floats]:
-    """Return the captured and the waiting pages by host queue, for :func:`wanted`.
+    """Return the captured and the waiting pages by host, for :func:`wanted`.
 
-    ``queue`` is that of each host, as far as known: pages of others are left out. Beside the table
-    there are the days that each has waited, nan for those that are captured.
+    ``per_day`` is the limit of each host, as far as known: pages of others are left out. Beside the
+    table there are the days that each has waited, nan for those that are captured.
     """
     held = pages.held
-    rows = np.flatnonzero((held | pages.waiting) & (pages.host < len(queue)))
+    rows = np.flatnonzero((held | pages.waiting) & (pages.host < len(per_day)))
     table = SourceTable.of(
-        pages.importance[rows],
-        beliefs.rate[rows],
-        host=queue[pages.host[rows]],
-        host_capacity=per_day,
+        pages.importance[rows], beliefs.rate[rows], host=pages.host[rows], host_capacity=per_day
     )
     waited = np.maximum(now - pages.since[rows], 0.0)
     return table, np.where(held[rows], np.nan, waited)
@@ -130,8 +139,8 @@ def _mean(values: Floats, weight: Floats) -> float | None:
 #
 # where a new page, worth its importance times the days since it was found, wants one visit within
 # a day if it is worth that. W is read off at ages a fifth apart and interpolated between them
-# (log-linear, to a per cent); of many pages every k-th stands for k. A rate policy says itself
-# what it would do.
+# (log-linear, to a per cent); of many pages every k-th stands for k at its host. A rate policy says
+# itself what it would do.
 #
 #     μ   importance           weight
 #     W   index of the policy  importance · days  by age τ since the last visit
@@ -145,7 +154,7 @@ _MOMENT: Final = 1e-6
 
 
 def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) -> Floats:
-    """Return (H,), visits a day that the pages of each host would get without limits.
+    """Return (H,), visits a day that each host's pages would get without limits; nan: not known.
 
     ``table`` (n,) holds them with their hosts, and a capacity for each host, which is not kept;
     ``waited`` (n,) the days since those were found of which there is no copy yet, nan for others.
@@ -174,7 +183,9 @@ def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) ->
         return np.zeros(hosts)
     host = np.concatenate([table.host[known], table.host[new]])
     total = np.bincount(host, np.concatenate([visits, fresh]), minlength=hosts)
-    return np.asarray(stride * total, np.float64)
+    pages, seen = (np.bincount(of, minlength=hosts) for of in (table.host, host))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(pages > 0, total * (pages / seen), 0.0)
 
 
 def _at_one_price(

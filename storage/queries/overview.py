@@ -4,13 +4,15 @@ import tomllib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 import aiosqlite
 from aiosqlite import Connection as Reader
 
-from freshet.storage.entries import REBASED
+from freshet.storage.database import as_json
+from freshet.storage.entries import REBASED, Kind
 from freshet.storage.queries.page import NUMBER
 from freshet.storage.tables.observations import SIGNIFICANT
 
@@ -255,16 +257,18 @@ _CHANGE: Final = (
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
 _OF_RUN: Final = "AND f.run_id = ? AND f.id > ?"
 _SIGNIFICANTLY: Final = "f.kind = 'changed'"
-_OF_ANY_KIND: Final = (
-    "f.kind IN ('changed', 'new', 'gone', 'unchanged') "
-    # A page that was gone before is not gone again.
-    "AND (f.kind <> 'gone' OR (SELECT b.kind FROM finding AS b "
-    "  WHERE b.page_id = f.page_id AND b.id < f.id ORDER BY b.id DESC LIMIT 1) "
-    "  IN ('new', 'changed', 'unchanged')) "
-    # Noise is a version that came with no change.
-    "AND (f.kind <> 'unchanged' "
-    "  OR (SELECT v.at FROM version AS v WHERE v.id = f.version_id) = f.at) "
-    f"AND f.reason IS NOT '{REBASED}'"
+#: Kinds of changes, of which the first is significant, and ``unchanged`` noise: another version.
+CHANGES: Final[tuple[Kind, ...]] = ("changed", "new", "gone", "unchanged")
+#: Changes that are looked at for words, at most.
+_LOOKED: Final = 1_000
+_OF_IDS: Final = (
+    "FROM json_each(?) AS c CROSS JOIN finding AS f ON f.id = c.value "
+    "CROSS JOIN page AS p ON p.id = f.page_id"
+)
+_SHOWN: Final = f"SELECT {_CHANGE} {_OF_IDS} ORDER BY c.key"
+_WITH_WORDS: Final = (
+    f"SELECT f.id {_OF_IDS} WHERE NOT EXISTS (SELECT 1 FROM json_each(?) AS w WHERE "
+    "NOT instr(lower(p.url || ' ' || coalesce(p.title, '')), lower(w.value))) ORDER BY c.key"
 )
 
 
@@ -281,11 +285,68 @@ async def since(
 
     ``all_kinds`` adds pages that appeared, pages that are gone and noise to significant changes.
     """
-    rows = f"{_OF_PAGES} {_OF_ANY_KIND if all_kinds else _SIGNIFICANTLY} AND f.at > ?1"
-    newest = f"SELECT {_CHANGE} {rows} ORDER BY f.at DESC, f.id DESC LIMIT ?2"
-    found = [PageChange(**row) for row in await db.execute_fetchall(newest, (at, limit))]
-    total = await db.execute_fetchall(f"SELECT count(*) {rows}", (at,))
-    return found, int(next(iter(total))[0])
+    kinds = CHANGES if all_kinds else CHANGES[:1]
+    found = await changes_page(db, limit, after=at, kinds=kinds)
+    total = await db.execute_fetchall(
+        "SELECT count(*) FROM site_change WHERE at > ? "
+        "AND kind IN (SELECT value FROM json_each(?))", (at, as_json(kinds)),
+    )  # fmt: skip
+    return [change for _, change in found.changes], int(next(iter(total))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPage:
+    """Changes of so many ``looked`` at, by observation; the next page is ``before``, if any."""
+
+    changes: list[tuple[int, PageChange]]
+    looked: int
+    before: tuple[float, int] | None
+
+
+async def changes_page(
+    db: Reader,
+    limit: int,
+    *,
+    before: tuple[float, int] | None = None,
+    after: float = -inf,
+    kinds: Sequence[Kind] = CHANGES,
+    host_id: int | None = None,
+    words: Sequence[str] = (),
+) -> ChangesPage:
+    """Return the newest changes ``before`` a time and id, and after a time.
+
+    Of ``words`` each stands in the page's URL or title, in any case of ASCII letters. With words,
+    a thousand changes are looked at: there may be fewer results, and yet a next page.
+    """
+    (at, last), most = before or (inf, 0), _LOOKED if words else limit
+    of_site = "" if host_id is None else "c.host_id = :host AND "
+    # By index, each kind alone: a rare one may be far away.
+    parts = " UNION ALL ".join(
+        "SELECT * FROM (SELECT c.observation_id, c.at FROM site_change AS c "
+        f"WHERE {of_site}c.kind = '{kind}' AND (c.at, c.observation_id) < (:at, :last) "
+        "AND c.at > :after ORDER BY c.at DESC, c.observation_id DESC LIMIT :most)"
+        for kind in CHANGES
+        if kind in kinds
+    )
+    rows = await db.execute_fetchall(
+        f"{parts} ORDER BY 2 DESC, 1 DESC LIMIT :most",
+        {"host": host_id, "at": at, "last": last, "after": after, "most": most},
+    )
+    times: dict[int, float] = dict(map(tuple, rows))
+    looked = shown = list(times)
+    if words:
+        found = await db.execute_fetchall(_WITH_WORDS, (as_json(looked), as_json(words)))
+        shown = [row[0] for row in found]
+    more = len(looked) == most
+    if len(shown) > limit:
+        shown, more = shown[:limit], True
+        looked = looked[: looked.index(shown[-1]) + 1]
+    found = await db.execute_fetchall(_SHOWN, (as_json(shown),))
+    return ChangesPage(
+        changes=[(row_id, PageChange(**row)) for row_id, row in zip(shown, found, strict=True)],
+        looked=len(looked),
+        before=(times[looked[-1]], looked[-1]) if more else None,
+    )
 
 
 # -- exports -----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and ``outlook``."""
+"""Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and outlooks."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import CappedQueue, Discovered, Outlook
+from freshet.storage.entries import CappedQueue, Discovered, Outlook, SiteOutlook
 from freshet.storage.records import StoredSeed
 
 #: State of a run; the next invocation finishes all but ``ended`` ones.
@@ -189,6 +189,12 @@ def append(db: Connection, run_id: int, it: Outlook) -> None:
     )
     db.execute(f"DELETE FROM capped_queue WHERE outlook_at IN ({old})", (ended,))
     db.execute(f"DELETE FROM outlook WHERE at IN ({old})", (ended,))
+
+
+def append_sites(db: Connection, sites: Sequence[SiteOutlook]) -> None:
+    """Replace what was expected of these sites."""
+    sql = f"INSERT OR REPLACE INTO site_outlook VALUES (?{', ?' * (len(fields(SiteOutlook)) - 1)})"
+    db.executemany(sql, map(values_of, sites))
 
 
 async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:

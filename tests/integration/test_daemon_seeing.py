@@ -63,6 +63,18 @@ async def test_what_it_expects_is_what_an_outsider_measures(capped_run: Stage) -
     assert found.outlook.captured == sum(found.outlook.changing) > 100
     assert found.outlook.price is not None
     assert found.outlook.watched >= found.outlook.captured + found.outlook.gone
+    # The outlook at the end is of all pages alone: that of sites is of the hour before.
+    ((most, is_full, wanted, captured),) = capped_run.rows(
+        "SELECT min(most), sum(capped) > 1, sum(wanted), sum(captured) FROM site_outlook"
+    )
+    assert (most, is_full) == (pytest.approx(96.0), True)
+    assert wanted == pytest.approx(480.0, rel=0.01)
+    assert captured == pytest.approx(found.outlook.captured, abs=5)
+    ((counted,),) = capped_run.rows("SELECT sum(new + changed + unchanged) FROM site_day")
+    assert [(counted,)] == capped_run.rows(
+        "SELECT count(*) FROM finding JOIN page ON page.id = page_id "
+        "WHERE role = 'page' AND kind IN ('new', 'changed', 'unchanged')"
+    )
 
 
 async def test_a_full_host_takes_what_it_may_and_what_it_refuses_is_shown_and_goes_to_others(

@@ -57,13 +57,30 @@ def test_the_price_is_the_median_of_what_was_paid_freely() -> None:
 
 
 def test_what_hosts_are_asked_for_comes_from_the_captured_and_the_new() -> None:
-    table, waited = sources(Census.of(PAGES), BELIEFS, np.array([1, 0]), np.array([5.0, 7.0]), 10.0)
+    table, waited = sources(Census.of(PAGES), BELIEFS, np.array([5.0, 7.0]), 10.0)
     assert table.importance.tolist() == [3.0, 1.0, 2.0]
-    assert table.host.tolist() == [1, 0, 0]
+    assert table.host.tolist() == [0, 1, 1]
     assert table.host_capacity.tolist() == [5.0, 7.0]
     assert np.array_equal(waited, [np.nan, np.nan, 3.0], equal_nan=True)
-    alone, _ = sources(Census.of(PAGES), BELIEFS, np.array([0]), np.array([5.0]), 10.0)
+    alone, _ = sources(Census.of(PAGES), BELIEFS, np.array([5.0]), 10.0)
     assert alone.importance.tolist() == [3.0]
+
+
+def test_hosts_are_told_apart() -> None:
+    captured, waiting, gone, stale = Census.of(PAGES).by_host(BELIEFS.hazard, 3)
+    assert (captured.tolist(), waiting.tolist(), gone.tolist()) == ([1, 1, 0], [0, 1, 0], [1, 0, 0])
+    assert stale == pytest.approx([1 - exp(-0.5), 1 - exp(-2.0), np.nan], nan_ok=True)
+
+
+def test_of_many_pages_a_sample_stands_for_those_of_its_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host = np.repeat([0, 1], [101, 2])
+    table = SourceTable.of(np.ones(103), np.ones(103), host=host, host_capacity=np.ones(2))
+    monkeypatch.setattr(expected, "_SAMPLE", 11)
+    found = wanted(GreedyIndex(), table, np.full(103, np.nan), 103.0)
+    assert found[0] == pytest.approx(101, rel=0.1)
+    assert np.isnan(found[1])
 
 
 def test_a_census_stays_as_it_was() -> None:
