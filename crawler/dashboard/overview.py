@@ -1,6 +1,6 @@
 """The overview: the budget, freshness, what changed, what waits and why, and what is wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -14,13 +14,19 @@ from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import Documents
 from freshet.crawler.run.status import DaemonStatus, daemon_status, merged
 from freshet.crawler.tally import AUDITED_S
+from freshet.crawler.terminal import counted, percent
 from freshet.storage.database import owner_of
 from freshet.storage.queries import columns, overview, page
 from freshet.storage.queries.overview import WaitingHost
-from freshet.storage.tables import hosts, runs
+from freshet.storage.tables import alerts, hosts, observations, runs
+from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.runs import CrawlRun
 
 _SHOWN = 8
+_DAY_S = 86_400.0
+_RECENT_S = 600.0
+#: A share of the budget that was not spent from which on it is worth a warning.
+_FORGONE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class _Part:
     daemon: DaemonStatus | None
     audits: NDArray[np.void] | None
     writer: str | None
+    recent: int
+    alerts: Sequence[RuleCounts]
     frontier: Mapping[str, int]
     waiting: Sequence[WaitingHost]
     troubled: Sequence[WaitingHost]
@@ -44,18 +52,62 @@ async def shown(asked: Asked) -> Mapping[str, object]:
     daemon = daemons[0][0] if len(daemons) == 1 else None
     if len(daemons) > 1:
         daemon = merged(daemons, asked.now)
+    run = max((it.run for it in found if it.run), key=attrgetter("started_at"), default=None)
+    writer = next((it.writer for it in found if it.writer), None)
     waiting = sorted((it for part in found for it in part.waiting), key=attrgetter("urls"))
     newest = await changes.newest(asked, _SHOWN)
     return {
         "daemon": daemon,
-        "run": max((it.run for it in found if it.run), key=attrgetter("started_at"), default=None),
-        "writer": next((it.writer for it in found if it.writer), None),
+        "left": None if daemon is None else _left(daemon, asked.now),
+        "per_minute": 60 * sum(it.recent for it in found) / _RECENT_S,
+        "run": run,
+        "writer": writer,
+        "warnings": list(_warnings(run, writer, daemon, found)),
         "frontier": {key: sum(it.frontier[key] for it in found) for key in found[0].frontier},
         "waiting": waiting[::-1][:_SHOWN],
         "troubled": [it for part in found for it in part.troubled][:_SHOWN],
         "changes": newest,
         "down": down,
     }
+
+
+def _left(daemon: DaemonStatus, now: float) -> float:
+    """Return the requests that the budget still allows until midnight UTC."""
+    to_come = daemon.outlook.budget * (_DAY_S - now % _DAY_S) / _DAY_S
+    return max(0.0, daemon.today.flowed - daemon.today.requests + to_come)
+
+
+def _warnings(
+    run: CrawlRun | None, writer: str | None, daemon: DaemonStatus | None, found: Sequence[_Part]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong, and what to do about it."""
+    if run is not None and run.state == "running" and writer is None:
+        yield "The last run was killed.", "The same command goes on where it was."
+    if daemon is not None:
+        outlook = daemon.outlook
+        if daemon.process and outlook.forgone > _FORGONE * max(1.0, outlook.flowed):
+            share = percent(min(1.0, outlook.forgone / outlook.flowed))
+            yield (
+                f"{share} of the budget could not be spent, for no host was ready.",
+                "Add sites, lower the budget, or shorten the delay where you may.",
+            )
+        if outlook.capped:
+            yield (
+                (
+                    f"{counted(len(outlook.capped), 'host')} at the limit of politeness, such as "
+                    f"{outlook.capped[0].queue}."
+                ),
+                "Their pages are visited less often than is worth it; their owners may allow more.",
+            )
+    for each in alerts.merged(it.alerts for it in found):
+        if each.failed:
+            yield (
+                (
+                    f"{counted(each.failed, 'message')} of the rule {each.rule} could not be sent: "
+                    f"{each.said}"
+                ),
+                "`freshet alerts --retry` sends them again.",
+            )
 
 
 async def _read(made: Documents, now: float) -> _Part:
@@ -68,6 +120,8 @@ async def _read(made: Documents, now: float) -> _Part:
             daemon=daemon,
             audits=None if daemon is None else await columns.audits(db, now - AUDITED_S),
             writer=None if owner is None else owner.name,
+            recent=await observations.count_since(db, now - _RECENT_S),
+            alerts=await alerts.counts(db),
             frontier=await overview.frontier_counts(db, now),
             waiting=[*await overview.parked(db, now), *await overview.deferred(db)],
             troubled=await _without_robots(db),
