@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from html import escape
 from pathlib import Path
 
 import aiohttp
@@ -16,7 +17,8 @@ from tests.crawler.service.test_api import START, Site, html
 from tests.integration.quick import quick
 from tests.storage.crawl_store import crawl_store
 
-HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }}"
+#: The text of a page, which is not HTML there.
+HOSTILE = escape("</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }}")
 
 
 @asynccontextmanager

@@ -1,0 +1,81 @@
+"""The dashboard in a real Chromium, as people use it: mouse, keyboard, telephone, no JavaScript."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.crawler.dashboard.test_pages import HOSTILE, shown
+from tests.crawler.service.test_api import START, Site, html
+from tests.storage.crawl_store import crawl_store, url_of
+
+playwright = pytest.importorskip("playwright.async_api", reason="the extra browser is missing")
+axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe is missing")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+OLD = "The first sentence of this page stays as it is, and says something of use."
+PAGE = url_of("/a")
+PAGES = ("/", "/changes", f"/changes/one?url={PAGE}&before=1&after=2")
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Any]:
+    """Yield a browser; as root it has no sandbox, and sees but this machine."""
+    flags = ["--no-sandbox"] if os.getuid() == 0 else []
+    async with playwright.async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def address(tmp_path: Path) -> AsyncIterator[str]:
+    """The dashboard of a store with a page that changed."""
+    path = tmp_path / "crawl.db"
+    async with crawl_store(path) as store, shown(path) as url, aiohttp.ClientSession() as client:
+        site = Site(store, url, client)
+        await site.shows("/a", html(OLD, "Old words stand here."))
+        await site.shows("/a", html(OLD, "New words stand here.", HOSTILE), at=START + 60)
+        yield url
+
+
+async def test_a_reader_finds_what_changed(address: str) -> None:
+    said: list[str] = []
+    async with chromium() as browser:
+        page = await browser.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        await page.goto(address)
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        assert page.url.endswith("#main")
+        await page.get_by_role("link", name="Changes", exact=True).click()
+        await page.locator("a.title").first.click()
+        assert await page.locator("ins").first.inner_text()
+        assert "alert(1)" in await page.locator("main").inner_text()
+    assert said == []
+
+
+async def test_every_page_is_accessible_fits_a_telephone_and_needs_no_script(address: str) -> None:
+    async with chromium() as browser:
+        for scheme, width, scripts in (("light", 1200, True), ("dark", 360, False)):
+            context = await browser.new_context(
+                viewport={"width": width, "height": 800}, color_scheme=scheme,
+                java_script_enabled=scripts,
+            )  # fmt: skip
+            page = await context.new_page()
+            for path in PAGES:
+                await page.goto(address + path)
+                assert await page.locator("main").inner_text(), path
+                wide = await page.locator("html").evaluate("it => it.scrollWidth")
+                assert wide <= width, path
+                if scripts:
+                    found = await axe.Axe().run(page)
+                    assert found.violations_count == 0, found.generate_report()
