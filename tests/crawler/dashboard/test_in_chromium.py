@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 
 from tests.crawler.dashboard.test_pages import HOSTILE, shown
-from tests.crawler.service.test_api import START, Site, html
-from tests.storage.crawl_store import crawl_store, url_of
+from tests.crawler.service.test_api import Site
+from tests.storage.crawl_store import START, crawl_store, url_of
+from tests.storage.versioned_store import html
 
 playwright = pytest.importorskip("playwright.async_api", reason="the extra browser is missing")
 axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe is missing")

@@ -13,9 +13,10 @@ from freshet.crawler.dashboard.pages import Dashboard
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.metrics import process_metrics
-from tests.crawler.service.test_api import START, Site, html
+from tests.crawler.service.test_api import Site
 from tests.integration.quick import quick
-from tests.storage.crawl_store import crawl_store
+from tests.storage.crawl_store import START, crawl_store
+from tests.storage.versioned_store import html
 
 #: The text of a page, which is not HTML there.
 HOSTILE = escape("</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }}")
