@@ -372,7 +372,7 @@ async def audits(db: Reader, since: float) -> NDArray[np.void]:
     row = np.dtype([("at", "f8"), ("stale", "?"), *((it.name, "f8") for it in fields(Audit))])
     sql = (
         f"SELECT f.at, f.kind <> 'unchanged', {columns_of(Audit, 'a')} FROM audit AS a "
-        "JOIN finding AS f ON f.id = a.observation_id "
+        "CROSS JOIN finding AS f ON f.id = a.observation_id "
         "WHERE f.at >= ? AND f.kind IN ('changed', 'unchanged', 'gone') ORDER BY f.id"
     )
     return await table_of(db, sql, row, (since,))

@@ -141,7 +141,7 @@ async def any_since(db: Reader, at: float) -> bool:
 # -- audits: visits to random samples, which measure freshness ----------------
 
 
-async def count_since(db: Reader, at: float, most: int = 50_000) -> int:
+async def count_since(db: Reader, at: float, most: int = 20_000) -> int:
     """Count the observations since a time among the newest ``most``."""
     newest = "SELECT at FROM observation ORDER BY id DESC LIMIT ?"
     sql = f"SELECT count(*) FROM ({newest}) WHERE at > ?"
