@@ -343,6 +343,25 @@ class Fetch(_SettingsGroup):
     excluded_extensions: Endings
 
 
+RenderMode = Literal["never", "when-needed", "always"]
+RenderWait = Annotated[float, Number, Field(gt=0)] | Annotated[str, Field(min_length=1)]
+
+
+class BrowserSettings(_SettingsGroup):
+    """Pages that a browser renders."""
+
+    executable: str
+    render: RenderMode
+    wait: RenderWait
+    pages: Annotated[int, Number, Field(ge=1, le=64)]
+    time_limit_s: PositiveSeconds
+    max_requests: Count
+    max_bytes: Positive
+    memory_bytes: Annotated[int, Number, Field(ge=256 * 2**20, le=_MOST)]
+    kinds: Annotated[tuple[str, ...], Text]
+    blocked_hosts: Annotated[tuple[str, ...], Text]
+
+
 class _NetworkSettings(_SettingsGroup):
     """Addresses that may be contacted, and name resolution."""
 
@@ -521,6 +540,8 @@ class SiteSettings(_SettingsGroup):
     include: Selectors | None = None
     ignore: Selectors | None = None
     never: bool | None = None
+    render: RenderMode | None = None
+    render_wait: RenderWait | None = None
     importance: Annotated[float, Number, Field(ge=0)] | None = None
     least_days: Seconds | None = None
     most_days: Annotated[PositiveSeconds, _at_least("least_days")] | None = None
@@ -563,6 +584,7 @@ class Settings(BaseSettings):
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch
+    browser: BrowserSettings
     network: _NetworkSettings
     robots: Robots
     sitemaps: Sitemaps

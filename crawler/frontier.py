@@ -305,6 +305,12 @@ class Frontier:
             for other in list(islice(crowd.values(), 1 if self._shared[group] else None)):
                 self._schedule(other)
 
+    def owe(self, queue_key: str, now: float, requests: int) -> None:
+        """Let a host queue wait for requests that a rendered page made at once."""
+        queue = self._queue_of(queue_key)
+        queue.state.owe(now, requests)
+        self._schedule(queue)
+
     def turned_away(self, host_id: int, now: float, retry_after_s: float | None, why: str) -> None:
         """Pause for a host whose page, not its status, says: too many requests."""
         queue = self._hosts[host_id].queue

@@ -85,11 +85,11 @@ class Pacer:
             return now
         return now + (1.0 - self._balance) / self._per_s
 
-    def started(self) -> None:
-        """Count a request that has started."""
-        self.spent += 1
+    def started(self, requests: int = 1) -> None:
+        """Count a request that has started, or several."""
+        self.spent += requests
         if self._per_s < inf:
-            self._balance -= 1.0
+            self._balance -= requests
 
     def put_back(self) -> None:
         """Forget a request that has started, and was not made."""

@@ -239,6 +239,10 @@ class HostQueue:
         self.start()
         self.end(now, self.response_s, "throttled", retry_after_s, why)
 
+    def owe(self, now: float, requests: int) -> None:
+        """Wait as after so many requests that were made at once."""
+        self.ready_at = max(self.ready_at, now) + requests * self.delay_s
+
     def obey_crawl_delay(self, crawl_delay_s: float) -> None:
         """Apply this Crawl-delay, also after the last request."""
         self.crawl_delay_s = crawl_delay_s
@@ -386,7 +390,7 @@ class Retries:
     def _at(self, due: DueUrl, reason: str | None, answer: HostAnswer, now: float) -> float | None:
         if self.lasting and reason in NO_ADDRESS:
             return now
-        if reason in _FINAL or answer in ("fine", "forbidden"):
+        if reason in _FINAL or (answer in ("fine", "forbidden") and reason != "browser"):
             return None
         if answer == "down":
             return now

@@ -74,6 +74,8 @@ class FetchPool:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _page_tasks: int = field(default=0, init=False)
     _pages: int = field(default=0, init=False)
+    # Requests that rendered pages made, beside their own.
+    _loaded: int = field(default=0, init=False)
     _pausing: bool = field(default=False, init=False)
     _is_store_away: bool = field(default=False, init=False)
     _is_held: bool = field(default=False, init=False)
@@ -219,7 +221,7 @@ class FetchPool:
             return "paused"
         if self._cut_off_since is not None and now > self._cut_off_since + self.rules.patience_s:
             return "cut off"
-        needs, spent = self.requisites, self.pacer.spent
+        needs, spent = self.requisites, self.pacer.spent - self._loaded
         if needs is not None:
             spent -= needs.asked
         if now >= self._deadline:
@@ -313,6 +315,9 @@ class FetchPool:
             return
         self._cut_off_since = None
         for entry in entries:
+            if isinstance(entry, Visit) and entry.fetches > 1:
+                self.pacer.started(entry.fetches - 1)
+                self._loaded += entry.fetches - 1
             await self.submit(entry)
 
     def _put_back(self, request: FrontierRequest, hold_s: float) -> None:

@@ -22,7 +22,7 @@ from freshet.crawler.frontier import (
     RobotsRequest,
 )
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.robots.parser import RobotsTxt, cut_at_line_end, in_force, standing
+from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
 from freshet.crawler.signals.listings import SourceDiscovery, off_loop
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, unasked
@@ -31,7 +31,6 @@ from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observatio
 
 #: Failures that no later try in the same run can mend: the name, address or certificate.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
-_REDIRECTS: Final = 300
 #: A byte of a robots.txt takes as long as so many of other files.
 _COSTLY: Final = 16
 
@@ -159,7 +158,7 @@ class Requester:
         now = self.clock.now()
         if result.reason in _HOPELESS and not self.lasting:
             self.robots.bar(request.host_id, result.reason or "", result.detail or "")
-        fetched = self._record(result, now)
+        fetched = record_of(result, now, self.rules.max_bytes)
         return await self._settled(request, result, fetched, request.redirects + 1)
 
     async def _settled(
@@ -216,14 +215,3 @@ class Requester:
         if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets
-
-    def _record(self, result: FetchResult, now: float) -> RobotsRecord:
-        # A body that broke off comes with the status 200, which proves nothing.
-        broken = result.outcome != "fetched" and (result.status or 0) < _REDIRECTS
-        state = standing(result.status, result.reason if broken else None)
-        parsed = state == "parsed"
-        body = cut_at_line_end(result.body, self.rules.max_bytes) if parsed else b""
-        unreachable = state == "unreachable"
-        return RobotsRecord(
-            state, now, body, (result.detail or result.reason) if unreachable else None
-        )

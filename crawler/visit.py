@@ -333,6 +333,7 @@ class Recorder:
             due=due,
             observation=seen,
             role=role,
+            fetches=1 + sum((result.requests or {}).values()),
             # Asked without them, the server also says that the header has gone.
             # Those of a page that is no content would say that there is nothing new.
             validators=Validators() if noindex else _validators(result, verdict),
@@ -438,6 +439,8 @@ class Pipeline:
             retry_after_s=result.retry_after_s,
             why=f"{result.reason or result.status}",
         )
+        for key, requests in (result.requests or {}).items():
+            frontier.owe(key, clock.now(), requests)
         return result
 
     async def take(self, due: DueUrl, result: FetchResult) -> Visit:
@@ -553,6 +556,9 @@ def _header_directives(result: FetchResult, token: str) -> Directives:
 def _validators(result: FetchResult, verdict: Verdict) -> Validators | None:
     if result.outcome != "fetched" or verdict.kind == "failed":
         return None
+    if result.requests is not None:
+        # They say nothing of what the page loads.
+        return Validators()
     named = (result.header(name) for name in ("ETag", "Last-Modified"))
     return Validators(*(value if is_field_value(value) else None for value in named))
 

@@ -5,7 +5,7 @@ reduced and compared into an :class:`Observation`, and stored as part of a :clas
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -138,7 +138,8 @@ class FetchResult:
     Headers are raw, ``wire_body`` is as received, ``body`` decoded, ``location`` the resolved
     redirect target. ``request_headers`` is empty if nothing was sent, ``status_line`` if nothing
     was received. ``truncated`` is a word of WARC 1.1 (section 5.13) if ``wire_body`` is incomplete,
-    else None.
+    else None. ``requests`` are those that a browser made to render the page, by host queue, and
+    ``body`` is what it made of ``wire_body``; None: the page is as it came.
     """
 
     url: str
@@ -157,6 +158,7 @@ class FetchResult:
     retry_after_s: float | None = None
     status_line: bytes = b""
     truncated: str | None = None
+    requests: Mapping[str, int] | None = None
 
     @property
     def ended_at(self) -> float:

@@ -26,6 +26,7 @@ from freshet.crawler.archive.records import (
     warc_time,
 )
 from freshet.crawler.archive.scan import ScannedRecord
+from freshet.crawler.archive.warc import RENDERED
 from freshet.storage.records import StoredSeed
 
 #: So many exchanges may be interleaved in a file.
@@ -67,6 +68,8 @@ class IndexEntry(NamedTuple):
     request_nth: int | None = None
     facts_offset: int | None = None
     facts_nth: int | None = None
+    rendered_offset: int | None = None
+    rendered_nth: int | None = None
     record_key: int = 0
     url_key: int = 0
     refers_record: int | None = None
@@ -84,6 +87,7 @@ class _Group:
     ids: list[str] = field(default_factory=list)
     answer: IndexEntry | None = None
     request: RecordPlace | None = None
+    rendered: RecordPlace | None = None
     method: str | None = None
     #: With the exchange that the metadata would be without an answer.
     facts: tuple[Facts, IndexEntry] | None = None
@@ -114,6 +118,10 @@ class Gathering:
             self.skipped[kind or "untyped"] += 1
             return
         url = target_url(record.fields.get("warc-target-uri"))
+        beside = self._open.get(record.fields.get("warc-concurrent-to", ""))
+        if url.startswith(RENDERED) and beside is not None:
+            beside.rendered = record.place
+            return
         if not url.startswith(("http://", "https://")):
             found = _SCHEME.match(url)
             self.skipped[f"{found[1].lower()}:" if found else f"{kind} without a URL"] += 1
@@ -210,6 +218,8 @@ class Gathering:
                 request_nth=group.request and group.request.nth,
                 facts_offset=bare and bare.offset,
                 facts_nth=bare and bare.nth,
+                rendered_offset=group.rendered and group.rendered.offset,
+                rendered_nth=group.rendered and group.rendered.nth,
             )
 
 

@@ -122,6 +122,7 @@ class Reading:
         if entry.kind != "bare":
             answer = self._record(entry.source, entry.offset, entry.nth, limit)
         facts = self._optional(entry, entry.facts_offset, entry.facts_nth)
+        rendered = self._optional(entry, entry.rendered_offset, entry.rendered_nth, limit)
         witness = answer or facts
         if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
             raise _UnreadableRecord(_CHANGED)
@@ -148,12 +149,13 @@ class Reading:
             truncated=holder.fields.get("warc-truncated") if holder else None,
             is_cut=len(body) > limit or (holder is not None and holder.is_cut),
             facts=facts_of(facts.block) if facts else Facts(),
+            rendered=None if rendered is None else rendered.block,
         )
 
     def _optional(
-        self, entry: IndexEntry, offset: int | None, nth: int | None
+        self, entry: IndexEntry, offset: int | None, nth: int | None, limit: int = 0
     ) -> _StoredRecord | None:
-        return None if offset is None else self._record(entry.source, offset, nth or 0)
+        return None if offset is None else self._record(entry.source, offset, nth or 0, limit)
 
     def _record(self, source: int, offset: int, nth: int, limit: int = 0) -> _StoredRecord:
         if source not in self._open:
@@ -266,6 +268,8 @@ def fetch_result(exchange: ArchivedExchange, max_body_bytes: int) -> FetchResult
     if is_ours(exchange):
         exchange = replace(exchange, headers=_as_they_came(exchange.headers))
     verdict, (wire_body, body) = _judged(exchange, max_body_bytes)
+    if verdict.outcome == "fetched" and exchange.rendered is not None:
+        body = exchange.rendered
     wait_s = facts.retry_after_s
     if wait_s is None:
         wait_s = retry_after_s(exchange.headers, exchange.ended_at)
@@ -287,6 +291,7 @@ def fetch_result(exchange: ArchivedExchange, max_body_bytes: int) -> FetchResult
         peer=exchange.peer,
         location=verdict.location,
         retry_after_s=wait_s,
+        requests=None if exchange.rendered is None else {},
     )
 
 

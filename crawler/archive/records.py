@@ -71,7 +71,8 @@ class ArchivedExchange:
 
     ``status``, ``headers`` and ``wire_body`` are those of the answer: the body with its content
     coding, without chunked framing; a revisit of kind ``same`` has the original's. ``is_cut``: the
-    body was longer than the reader allows. ``truncated`` is WARC-Truncated.
+    body was longer than the reader allows. ``truncated`` is WARC-Truncated. ``rendered`` is what a
+    browser made of the body.
     """
 
     file: str
@@ -87,6 +88,7 @@ class ArchivedExchange:
     truncated: str | None = None
     is_cut: bool = False
     facts: Facts = Facts()
+    rendered: bytes | None = None
 
 
 #: As much as the head of a record, or of a message in it, may take.

@@ -1,7 +1,8 @@
 """Exchanges as records of WARC 1.1 (ISO 28500:2017), and the files that hold them.
 
 Each exchange is a ``request``, a ``response`` (or a ``revisit``) and a ``metadata`` record with its
-duration and outcome. An unanswered one has no response, an unsent one no request. Digests are SHA-1
+duration and outcome; a rendered document is a ``resource`` beside them. An unanswered one has no
+response, an unsent one no request. Digests are SHA-1
 in Base32: readers of archives check no others. They detect damage, not forgery.
 """
 
@@ -25,6 +26,9 @@ from freshet.storage.records import FetchResult, Validators
 
 #: Names and values of a record's header, or of its fields.
 Fields = Sequence[tuple[str, str]]
+
+#: Before the URL of a rendered document, as other crawlers name what they make of a page.
+RENDERED: Final = "urn:dom:"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PROFILES = "http://netpreserve.org/warc/1.1/revisit/"
@@ -105,6 +109,8 @@ class _ExchangeRecords:
         kinds = ["metadata"]
         if result.status is not None:
             kinds.insert(0, "response")
+            if result.requests is not None and result.outcome == "fetched":
+                kinds.insert(1, "resource")
         if result.request_headers:
             kinds.insert(0, "request")
         ids = [self._new_id() for _ in kinds]
@@ -119,6 +125,10 @@ class _ExchangeRecords:
                 made.append(self._request(ids[number], common))
             elif kind == "metadata":
                 made.append(self._metadata(ids[number], common))
+            elif kind == "resource":
+                common |= {"WARC-Target-URI": RENDERED + common["WARC-Target-URI"]}
+                common |= {"Content-Type": "text/html; charset=utf-8"}
+                made.append(_record("resource", ids[number], self._date, result.body, common))
             else:
                 record, remembered = self._response(ids[number], common)
                 made.append(record)

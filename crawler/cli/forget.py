@@ -15,6 +15,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, Slice, scan
+from freshet.crawler.archive.warc import RENDERED
 from freshet.crawler.archive.writer import ArchiveInUse, recovered
 from freshet.crawler.cli.archive import warc_files
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, stores_at
@@ -241,7 +242,7 @@ def _copy(source: Slice, start: int, end: int, out: IO[bytes]) -> None:
 
 def _url(record: ScannedRecord) -> str:
     """Return the canonical address of a record, which may stand in angle brackets."""
-    url = record.fields.get("warc-target-uri", "").strip("<>")
+    url = record.fields.get("warc-target-uri", "").strip("<>").removeprefix(RENDERED)
     try:
         return canonical(url)
     except ValueError:

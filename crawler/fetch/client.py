@@ -299,7 +299,7 @@ Accept = Literal["page", "sitemap", "robots", "answer", "probe", "requisite"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One GET, or a POST of ``form`` (as a browser encodes it).
+    """One GET, or a POST of ``form`` (as a browser encodes it); some more ``headers``.
 
     ``max_body_bytes`` (decoded) replaces the limit of its kind.
     """
@@ -309,6 +309,7 @@ class Request:
     validators: Validators | None = None
     max_body_bytes: int | None = None
     form: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,12 +539,9 @@ class NetworkFetcher:
             content_encoding=", ".join(head.header_values("Content-Encoding")),
             announced_bytes=response.content_length or 0,
         )
-        limits = self._limits
+        limits, now = self._limits, get_running_loop().time()
         pace = BodyPace(
-            limits.min_rate_bytes_per_s,
-            limits.rate_window_s,
-            limits.body_timeout_s,
-            get_running_loop().time(),
+            limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
         )
         await intake.read(response.content.iter_any(), pace, self.held)
         if response.broke_off:
@@ -689,7 +687,7 @@ def _noting_requests() -> aiohttp.TraceConfig:
 
 def request_headers(request: Request) -> dict[str, str]:
     """Return the headers that this request needs, beside those of every request."""
-    headers = {"Accept": _KINDS[request.accept].accept}
+    headers = {"Accept": _KINDS[request.accept].accept, **dict(request.headers)}
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     known = request.validators or Validators()

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 
 from freshet.crawler.bounds import SITEMAPS
 from freshet.storage.entries import RobotsRecord, RobotsStanding
+from freshet.storage.records import FetchResult
 
 # -- rules -------------------------------------------------------------------
 
@@ -345,6 +346,16 @@ def standing(status: int | None, failure: str | None) -> RobotsStanding:
     if 200 <= status < 300:
         return "parsed"
     return "allow_all" if 300 <= status < 500 else "unreachable"
+
+
+def record_of(result: FetchResult, now: float, max_bytes: int = LIMIT_BYTES) -> RobotsRecord:
+    """Return the record of a fetched robots.txt."""
+    # A body that broke off comes with the status 200, which proves nothing.
+    broken = result.outcome != "fetched" and (result.status or 0) < 300
+    state = standing(result.status, result.reason if broken else None)
+    body = cut_at_line_end(result.body, max_bytes) if state == "parsed" else b""
+    why = (result.detail or result.reason) if state == "unreachable" else None
+    return RobotsRecord(state, now, body, why)
 
 
 def is_fresh(record: RobotsRecord, now: float, max_age_s: float = DAY_S) -> bool:

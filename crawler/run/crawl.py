@@ -17,7 +17,7 @@ from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.network import Network, parser_of
+from freshet.crawler.network import Network, parser_of, require_browser
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.orders import CrawlReport, make_report
@@ -113,6 +113,7 @@ async def crawl(
         raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
     channels(settings.alerts)
+    require_browser(settings)
     async with AsyncExitStack() as stack:
         clock = clock or SteadyClock()
         network = Network(settings, clock)
@@ -147,6 +148,7 @@ async def crawl(
             has_room=has_room,
             is_ours=None if shard is None else shard.is_ours,
             archive=archive,
+            browsers=network.browsers,
         )
         importances = stored_importances(database, settings)
         outbox = sender(context, network.resolver, importances)

@@ -21,7 +21,7 @@ from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.network import Network, parser_of
+from freshet.crawler.network import Network, parser_of, require_browser
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.crawl import COMPARED, Live
@@ -180,6 +180,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
     service = service or Service()
     ranker = ranker_of(order.policy, order.budget)
     channels(settings.alerts)
+    require_browser(settings)
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
@@ -220,6 +221,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             has_room=has_room,
             is_ours=None if shard is None else shard.is_ours,
             archive=archive,
+            browsers=network.browsers,
         )
         stack.push_async_callback(service.leave)
         daemon = _Daemon(

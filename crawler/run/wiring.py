@@ -36,10 +36,12 @@ from freshet.crawler.archive.writer import (
 from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, PageHistories
-from freshet.crawler.compare.not_content.check import NotContentCheck, Probes
+from freshet.crawler.compare.not_content.check import NotContentCheck, Probes, waits_for_scripts
+from freshet.crawler.fetch.browser import Browsers
 from freshet.crawler.fetch.client import Fetcher
+from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.frontier import Frontier
-from freshet.crawler.network import selector_hints, user_agent
+from freshet.crawler.network import require_browser, selector_hints, user_agent
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import Hours, PolitenessRules, Retries, RulesAt
 from freshet.crawler.pool import FetchPool, PoolRules
@@ -89,7 +91,8 @@ class RunContext:
     ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
     ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
-    ``is_ours`` tells which origins belong to this shard. The ``index`` is that of its words.
+    ``is_ours`` tells which origins belong to this shard. The ``index`` is that of its words. The
+    ``browsers`` render pages.
     """
 
     settings: Settings
@@ -107,6 +110,7 @@ class RunContext:
     has_room: HasRoom | None = None
     is_ours: Callable[[str], bool] | None = None
     archive: ArchiveWriter | None = None
+    browsers: Browsers | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
@@ -297,6 +301,8 @@ class Assembly:
             met,
             meter=context.index.meter,
         )
+        self._is_never = never_at(settings) or _nowhere
+        self._rendering = self._renderer()
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
         self.patience: Patience | None = None
@@ -364,7 +370,7 @@ class Assembly:
             max_redirects=settings.crawl.max_redirects,
         )
         ask = context.probe or self._probes.ask
-        fetcher = context.fetcher
+        fetcher = self._rendering or context.fetcher
         if context.archive is not None:
             fetcher = ArchivingFetcher(fetcher, context.archive.add)
         return Pipeline(
@@ -404,14 +410,43 @@ class Assembly:
             need=None if self.requisites is None else self.requisites.need,
         )
 
+    def _renderer(self) -> RenderingFetcher | None:
+        """Return the fetcher of pages that a browser renders, None where there is no browser."""
+        context, said = self._context, self._context.settings.browser
+        if context.browsers is None:
+            return None
+        keep = None if context.archive is None else context.archive.add
+        return RenderingFetcher(
+            fetcher=context.fetcher,
+            others=ArchivingFetcher(context.fetcher, keep) if keep else context.fetcher,
+            browsers=context.browsers,
+            agent_token=self._agent_token,
+            mode_at=_key_at(context.settings, "render", said.render),
+            wait_at=_key_at(context.settings, "render_wait", said.wait),
+            needs=partial(waits_for_scripts, context.parser),
+            allows=self._allows,
+            queue_key=context.queue_key,
+            now=context.clock.now,
+        )
+
+    def _allows(self, url: str) -> bool | None:
+        """Return whether a rendered page may request a URL; None: its robots.txt is not known."""
+        host = self.frontier.host_of(str(origin(url)))
+        if self._is_never(url):
+            return False
+        if host is None or not self.robots.is_fresh(host[0], self._context.clock.now()):
+            return None
+        return self.robots.verdict(host[0], url).allowed
+
     def obey(self, settings: Settings) -> None:
         """Apply the politeness, selectors and alert rules of these settings from now on.
 
         Scopes are those of the seeds that are set next.
 
         Raises:
-            UsageError: a selector is not valid; all stays as it was.
+            CrawlError: a selector is not valid, or a browser is missing; all stays as it was.
         """
+        require_browser(settings)
         self._context.parser.hints = selector_hints(settings.sites)
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
@@ -420,8 +455,13 @@ class Assembly:
         self._tables.alert_rules = matching(settings.alerts)
         self.robots.politeness = rules
         self._retries.rules = rules
+        self._is_never = never_at(settings) or _nowhere
         if self.requisites is not None:
-            self.requisites.is_never = never_at(settings) or _nowhere
+            self.requisites.is_never = self._is_never
+        if self._rendering is not None:
+            said = self._context.settings.browser
+            self._rendering.mode_at = _key_at(settings, "render", said.render)
+            self._rendering.wait_at = _key_at(settings, "render_wait", said.wait)
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:

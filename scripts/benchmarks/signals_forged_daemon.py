@@ -31,10 +31,10 @@ class NotingPacer(Pacer):
 
     late: list[tuple[float, float]] = []  # noqa: RUF012 - one daemon a process
 
-    def started(self) -> None:
+    def started(self, requests: int = 1) -> None:
         """A request has started."""
         self.late.append((perf_counter(), max(0.0, (self._balance - self._enough) / self._per_s)))
-        super().started()
+        super().started(requests)
 
 
 async def _lag(late: list[tuple[float, float]], busy: list[tuple[float, float]]) -> None:

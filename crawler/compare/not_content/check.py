@@ -32,7 +32,7 @@ from freshet.crawler.compare.not_content.page import (
 )
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage, is_plain
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Retraction
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
@@ -266,3 +266,18 @@ def facts_of(
         had_content=had_content,
         retry_after=result.header("Retry-After") is not None,
     )
+
+
+async def waits_for_scripts(parser: Parser, result: FetchResult) -> bool:
+    """Return whether a page says nothing until scripts have built it."""
+    if not may_wait((), result.body):
+        return False
+    try:
+        parsed = await parser.parse(result.body, result.url, result.header("Content-Type"))
+    except ParserLost:
+        # Whoever reduces the page parses it again, and records the loss.
+        return False
+    if isinstance(parsed, Unparsable) or not is_short(texts := parsed.blocks.texts):
+        return False
+    facts = facts_of(result, result.url, parsed, sketch(texts, parsed.blocks.places))
+    return may_wait(texts, result.body) and needs_javascript(facts) is not None

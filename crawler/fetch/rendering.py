@@ -1,0 +1,170 @@
+"""Pages that a browser renders, whose requests are made and bounded as all of ours.
+
+*Invariant.* A page's requests end before its visit does, and are counted by host queue.
+Consequence: politeness and the budget take a load for what it is, many requests.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from freshet.crawler.bounds import meet
+from freshet.crawler.fetch.browser import Browsers
+from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.fetch.responses import Unfetched, media_type
+from freshet.crawler.lru import LruCache
+from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
+from freshet.crawler.urls import is_http, origin, registrable_domain, resolve, robots_url
+from freshet.storage.records import FetchResult
+
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+#: Hosts outside the crawl whose robots.txt is remembered, and for how long.
+_HOSTS: Final = 1_024
+_REMEMBERED_S: Final = 3_600.0
+_MOST_REDIRECTS: Final = 5
+#: Kinds that a page can use, but not read, if another origin answers.
+_UNREAD: Final = frozenset({"script", "stylesheet", "image", "font", "media"})
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RenderingFetcher:
+    """A fetcher whose pages are rendered where ``mode_at`` says so.
+
+    That is ``never``, ``when-needed`` or ``always``. ``fetcher`` makes the requests for pages,
+    ``others`` those that pages make. ``wait_at`` tells what is waited for, ``needs`` whether
+    scripts build a page, ``queue_key`` the host queue of a URL, and ``allows`` whether it may be
+    requested (None: the robots.txt is not known).
+    """
+
+    fetcher: Fetcher
+    others: Fetcher
+    browsers: Browsers
+    agent_token: str
+    mode_at: Callable[[str], str]
+    wait_at: Callable[[str], str | float]
+    needs: Callable[[FetchResult], Awaitable[bool]]
+    queue_key: Callable[[str], Awaitable[str]]
+    allows: Callable[[str], bool | None]
+    now: Callable[[], float] = time.time
+    _robots: LruCache[str, tuple[float, RobotsTxt]] = field(
+        default_factory=lambda: LruCache(_HOSTS), init=False
+    )
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one request, and render the page that comes."""
+        mode = self.mode_at(request.url) if request.accept == "page" else "never"
+        if mode == "always":
+            # What the page loads may have changed where the document has not.
+            request = replace(request, validators=None)
+        result = await self.fetcher.fetch(request)
+        is_html = media_type(result.header("Content-Type") or "") in _HTML
+        if mode == "never" or result.outcome != "fetched" or not is_html:
+            return result
+        if mode == "when-needed" and not await self.needs(result):
+            return result
+        load = _Load(self, result.url, self.browsers.rules.max_bytes)
+        try:
+            shown = await self.browsers.show(result, load.serve, self.wait_at(result.url))
+        except Unfetched as end:
+            shown = _failed(result, end.reason, end.detail)
+        if (by := load.trouble) is not None:
+            shown = _failed(result, "browser", f"{by.url}: {by.detail or by.status}")
+            if by.status in (429, 503):
+                # Too many requests are too many for the page as well.
+                shown = replace(shown, status=by.status, retry_after_s=by.retry_after_s)
+        return replace(shown, requests=dict(load.requests))
+
+    async def robots_of(
+        self, place: str, fetch: Callable[[Request], Awaitable[FetchResult]]
+    ) -> RobotsTxt:
+        """Return the robots.txt of an origin outside the crawl, fetched if it is not remembered."""
+        until, file = self._robots.use(place) or (0.0, RobotsTxt())
+        if self.now() >= until:
+            result = await fetch(Request(robots_url(origin(place)), "robots"))
+            for _ in range(_MOST_REDIRECTS):
+                if result.location is not None:
+                    result = await fetch(Request(result.location, "robots"))
+            file = in_force(record_of(result, self.now()), self.agent_token)
+            self._robots[place] = self.now() + _REMEMBERED_S, file
+        return file
+
+
+def _failed(page: FetchResult, reason: str, detail: str) -> FetchResult:
+    return replace(page, outcome="failed", reason=reason, detail=detail, body=b"")
+
+
+@dataclass(slots=True, eq=False)
+class _Load:
+    """The requests of one page; ``trouble`` is one that its own site could not answer."""
+
+    by: RenderingFetcher
+    url: str
+    left_bytes: int
+    requests: Counter[str] = field(default_factory=Counter)
+    trouble: FetchResult | None = None
+    _asking: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def serve(
+        self, url: str, kind: str, method: str, headers: Mapping[str, str]
+    ) -> FetchResult | None:
+        """Make a request of the page, and follow where it leads."""
+        target = resolve(url, self.url) if is_http(url) else None
+        if method != "GET" or kind not in self.by.browsers.rules.kinds:
+            return None
+        result, passed = None, self._passed(url, headers)
+        for _ in range(_MOST_REDIRECTS + 1):
+            if target is None or not await self._may(target):
+                return None
+            result = await self._fetch(Request(target, "requisite", headers=passed))
+            if (target := result.location) is None:
+                break
+            passed = ()
+        if result is None or target is not None or not self._is_answer(result):
+            return None
+        is_shared = result.header("Access-Control-Allow-Origin") is not None
+        if origin(result.url) != origin(url) and kind not in _UNREAD and not is_shared:
+            # The page would read as its own what another origin shares with nobody.
+            return None
+        return result
+
+    def _passed(self, url: str, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """Return the headers that a page may choose: more of them for its own origin."""
+        is_home = url.startswith(f"{origin(self.url)}/")
+        chosen = ("accept", "origin", *(("authorization", "x-") if is_home else ()))
+        return tuple((name.title(), headers[name]) for name in headers if name.startswith(chosen))
+
+    async def _may(self, url: str) -> bool:
+        rules, place = self.by.browsers.rules, origin(url)
+        if f".{place.host}".endswith(tuple(f".{each}" for each in rules.blocked_hosts)):
+            return False
+        if self.left_bytes <= 0 or self.requests.total() >= rules.max_requests:
+            meet("requests and bytes of a rendered page", self.url)
+            return False
+        allowed = self.by.allows(url)
+        if allowed is None:
+            # One request for all that the page wants of a host.
+            async with self._asking.setdefault(str(place), asyncio.Lock()):
+                file = await self.by.robots_of(str(place), self._fetch)
+            allowed = file.allows(self.by.agent_token, url)
+        return allowed
+
+    async def _fetch(self, request: Request) -> FetchResult:
+        self.requests[await self.by.queue_key(request.url)] += 1
+        result = await self.by.others.fetch(request)
+        self.left_bytes -= len(result.body)
+        return result
+
+    def _is_answer(self, result: FetchResult) -> bool:
+        """Return whether there is an answer.
+
+        If the page's own site has none for now, the page fails: what it shows then is no change.
+        """
+        is_away = result.status is None and result.outcome == "failed"
+        is_away |= result.status == 429 or (result.status or 0) >= 500
+        same = (registrable_domain(origin(url).host) for url in (result.url, self.url))
+        if is_away and next(same) == next(same):
+            self.trouble = self.trouble or result
+        return result.status is not None
