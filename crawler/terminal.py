@@ -226,6 +226,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def within(share: float, lower: float, upper: float) -> str:
+    """Format a share of 1 in per cent, with its interval."""
+    return f"{percent(share)} ({100 * lower:.0f} to {100 * upper:.0f} %)"
+
+
 def times(ratio: float | None) -> str:
     """Format a ratio to two decimals; None is infinite."""
     return "∞" if ratio is None else f"{ratio:,.2f}"

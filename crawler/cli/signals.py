@@ -11,7 +11,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each
-from freshet.crawler.cli.page_forecast import daemon_settings
+from freshet.crawler.run.forecast import daemon_settings
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, span, when

@@ -29,6 +29,7 @@ from freshet.crawler.terminal import (
     size,
     span,
     when,
+    within,
 )
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook, RobotsRecord, summed
@@ -109,7 +110,7 @@ def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, A
             "harmonic cost": _harmonic(it),
             "of a rotation": None
             if it.rotation is None
-            else f"{beside(it.rotation)} as stale; {counted(it.rotation.changes, 'change')}, "
+            else f"{_beside(it.rotation)} as stale; {counted(it.rotation.changes, 'change')}, "
             f"{span(RECORD_S)}",
             "price": None
             if outlook.price is None
@@ -125,7 +126,7 @@ def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, A
     _print_shards(shards)
     _print_rates(outlook)
     if len(it.by_host) > 1:
-        rows = [(host, beside(found), found.changes) for host, found in it.by_host]
+        rows = [(host, _beside(found), found.changes) for host, found in it.by_host]
         show_list("Stale, of a rotation", ("host", "share", "changes"), rows, _QUEUES_SHOWN)
     show_list(
         "Hosts at their cap (visits a day)",
@@ -148,9 +149,8 @@ def _print_shards(shards: Sequence[Mapping[str, Any]]) -> None:
     show_list("Shards", ("shard", "state", *_SHARD.values()), rows, _SHARDS_SHOWN)
 
 
-def beside(it: BesideRotation) -> str:
-    """Return a share of a rotation, with its interval."""
-    return f"{percent(it.ratio)} ({100 * it.lower:.0f} to {100 * it.upper:.0f} %)"
+def _beside(it: BesideRotation) -> str:
+    return within(it.ratio, it.lower, it.upper)
 
 
 def _spent(found: Spent, since: str) -> str:

@@ -16,12 +16,12 @@ from random import Random
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.cli.explain import sentences
-from freshet.crawler.cli.page_forecast import daemon_settings, forecast_page
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.importance import Importance
 from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.explanation import sentences
+from freshet.crawler.run.forecast import daemon_settings, forecast_page
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.state import load_state
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher

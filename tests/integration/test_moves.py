@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.cli.page_forecast import PageForecast, forecast_page
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.run.forecast import PageForecast, forecast_page
 from freshet.storage.database import reading
 from tests.integration.eventful import ORIGIN, QUIET, Eventful, MovingSite, busy, moving
 

@@ -1,13 +1,16 @@
 """`freshet explain` of a page that a daemon keeps fresh: one true paragraph for every state."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import expm1
 
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.cli.explain import sentences
-from freshet.crawler.cli.page_forecast import PageForecast, forecast_page, rate_of
+from freshet.crawler.importance import Importance
+from freshet.crawler.run import forecast
+from freshet.crawler.run.explanation import sentences
+from freshet.crawler.run.forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore, rows
 
@@ -24,19 +27,23 @@ def order(policy: str = "site_clock", rules: Sequence[dict[str, object]] = RULES
     return load(None, said)[0].model_dump_json()
 
 
-@pytest.fixture
-def store(small: SmallStore) -> SmallStore:
+def run_daemon(small: SmallStore, now: float) -> None:
     """A daemon of one site, two of whose pages have a copy; the price is 0.1."""
-    small.run(NOW - 40 * DAY_S, settings=order())
-    small.host(queue="one.example", last_exchange_at=NOW - 60, delay_s=1.0)
+    small.run(now - 40 * DAY_S, settings=order())
+    small.host(queue="one.example", last_exchange_at=now - 60, delay_s=1.0)
     small.insert(
         "seed", text="one", url=f"{HOST}/", root_url=f"{HOST}/", importance=1.0, added_at=0.0
     )
     small.insert(
-        "outlook", at=NOW - 60, run_id=1, began_at=NOW - DAY_S, fetches=5, budget=24.0,
+        "outlook", at=now - 60, run_id=1, began_at=now - DAY_S, fetches=5, budget=24.0,
         policy="greedy_index", flowed=5.0, forgone=0.0, watched=2, captured=2, waiting=0, gone=0,
-        price=0.1, daily=1, weekly=0, monthly=0, yearly=1, rarer=0, clocked=0.0, next_at=NOW,
+        price=0.1, daily=1, weekly=0, monthly=0, yearly=1, rarer=0, clocked=0.0, next_at=now,
     )  # fmt: skip
+
+
+@pytest.fixture
+def store(small: SmallStore) -> SmallStore:
+    run_daemon(small, NOW)
     return small
 
 
@@ -182,6 +189,20 @@ async def test_an_importance_comes_with_its_origin(store: SmallStore, by: str, w
     store.execute("DELETE FROM seed")
     origin = (await ahead(store, page)).importance.origin
     assert origin == ("constant" if by == "constant" else "default")
+
+
+async def test_a_brief_forecast_reads_the_page_alone(
+    store: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = page_with(store, "/page", (6, "new"), (5, "changed"))
+    believed(store, page, days=0.5, worth=0.05, due_at=NOW + DAY_S, arrival_rate=2.0)
+    whole = await ahead(store, page)
+    for name in ("record", "read_marks", "learnt_items", "Weighing"):
+        monkeypatch.setattr(forecast, name, None)
+    async with snapshot(store.path) as db:
+        found = await forecast.forecast_page(db, page, NOW, brief=True)
+    noted = Importance(1.0, "as the daemon valued it")
+    assert found == replace(whole, importance=noted)
 
 
 async def test_copies_share_the_importance_of_one_page(store: SmallStore) -> None:

@@ -146,9 +146,13 @@ async def rate_of(connection: aiosqlite.Connection, page_id: int) -> Rate:
 
 
 async def forecast_page(
-    connection: aiosqlite.Connection, page_id: int, now: float
+    connection: aiosqlite.Connection, page_id: int, now: float, *, brief: bool = False
 ) -> PageForecast | None:
-    """Forecast a page; None if the last run was a crawl, or the page is held back."""
+    """Forecast a page; None if the last run was a crawl, or the page is held back.
+
+    ``brief`` leaves out what reads much of the store: the origin of its importance, the rotation
+    of its host, what its changes mean to searchers, and what a source's items are learnt from.
+    """
     run = await runs.latest(connection)
     settings = daemon_settings(await runs.settings_of_latest(connection))
     page = await columns.pages(connection, [page_id])
@@ -181,7 +185,7 @@ async def forecast_page(
     names = ("never", "least_days", "most_days")
     sites = Sites(settings.sites)
     learnt = None
-    if valued.arrival_rate is not None:
+    if valued.arrival_rate is not None and not brief:
         learnt = await _learnt(connection, page_id, url, settings, sites)
     excluding, least, most = (sites.ruling(url, name) for name in names)
     return PageForecast(
@@ -189,7 +193,7 @@ async def forecast_page(
         policy=said.policy,
         captured=captured,
         importance=await _importance(
-            connection, page_id, url, host=host, said=said, sites=sites, noted=noted
+            connection, page_id, url, host=host, said=said, sites=sites, noted=noted, brief=brief
         ),
         rate=rate,
         age_days=max(0.0, now - since) / _DAY_S,
@@ -212,8 +216,10 @@ async def forecast_page(
         planned=valued.planned if captured else None,
         due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
         capped=next((it for it in capped if it.queue == key_of(host)), None),
-        rotation=dict((await record(connection, now))[1]).get(host.origin),
-        searched=(await read_marks(connection, now)).said(
+        rotation=None if brief else dict((await record(connection, now))[1]).get(host.origin),
+        searched=None
+        if brief
+        else (await read_marks(connection, now)).said(
             page_id, host.host_id, now, decides=said.policy == "search_quality"
         ),
         estimated_at=valued.at if is_valued else None,
@@ -259,8 +265,13 @@ async def _importance(
     said: DaemonSettings,
     sites: Sites,
     noted: Estimate | None,
+    brief: bool,
 ) -> Importance:
     """Return the importance of a page, and its origin."""
+    if brief and noted is not None:
+        return Importance(noted.importance, "as the daemon valued it")
+    if brief:
+        return Importance(DEFAULT, "assumed until the daemon values it")
     table = sites.ruling(url, "importance")
     if table is not None and table.importance is not None:
         return Importance(table.importance, "table", table.match)

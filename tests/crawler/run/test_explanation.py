@@ -5,7 +5,7 @@ from dataclasses import astuple
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.cli.explain import Explanation, explain
+from freshet.crawler.run.explanation import Explanation, explain
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, SmallStore
 
