@@ -88,7 +88,8 @@ _PAGES = (
         page_id="id",
         since=f"coalesce(checked_at, {_MOVED.format('max(old.checked_at)')}, found_at)",
         captured="checked_at IS NOT NULL AND alias_kind IS NULL",
-        gone=f"last_kind IS 'gone' AND NOT {_SHOWN_AGAIN}",
+        # Not AND, which would look at the links of every page.
+        gone=f"iif(last_kind IS 'gone', NOT {_SHOWN_AGAIN}, false)",
         failed="last_kind IS 'failed'",
         elsewhere="coalesce(last_kind IN ('redirected', 'refused', 'skipped'), 0)",
         alias="alias_kind IS NOT NULL",
