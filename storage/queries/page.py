@@ -102,7 +102,7 @@ class FrontierPlace:
 
 @dataclass(frozen=True, slots=True)
 class InLink:
-    """A link to the URL in question, by the page that has it."""
+    """A link to the URL in question, or from it: the URL at the other end."""
 
     url: str
     role: Role
@@ -170,8 +170,12 @@ async def good_capture(db: Reader, page_id: int) -> GoodCapture | None:
 async def observations(db: Reader, page_id: int, limit: int) -> list[PastObservation]:
     """Return a page's last observations, newest first."""
     sql = (
-        f"SELECT {columns_of(PastObservation, 'f', run='f.run_id', version=NUMBER)} "
-        "FROM finding AS f WHERE page_id = ? ORDER BY at DESC, id DESC LIMIT ?"
+        # Counted once, not for each observation.
+        "WITH numbered AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY id) AS number "
+        "  FROM version WHERE page_id = ?1) "
+        f"SELECT {columns_of(PastObservation, 'f', run='f.run_id', version='n.number')} "
+        "FROM finding AS f LEFT JOIN numbered AS n ON n.id = f.version_id "
+        "WHERE f.page_id = ?1 ORDER BY f.at DESC, f.id DESC LIMIT ?2"
     )
     return list(map(row_to(PastObservation), await db.execute_fetchall(sql, (page_id, limit))))
 
@@ -189,8 +193,12 @@ async def frontier_place(db: Reader, page_id: int) -> FrontierPlace | None:
 
 
 async def first_link(db: Reader, page_id: int) -> InLink | None:
-    """Return the first link to a URL from a page, sitemap or feed, or None."""
-    return await _first(db, "link", "l.dst_id = ?1 AND l.src_id <> ?1", page_id)
+    """Return the first link to a URL from a page, sitemap or feed, or None.
+
+    Of more than 2,000 links, those of the pages known longest are looked at.
+    """
+    links = f"(SELECT * FROM link WHERE dst_id = ?1 AND src_id <> ?1 LIMIT {_LOOKED})"
+    return await _first(db, links, "true", page_id)
 
 
 async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
@@ -208,6 +216,28 @@ async def _first(db: Reader, table: str, where: str, target: int | str) -> InLin
         f"WHERE {where} ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
     return next(map(row_to(InLink), await db.execute_fetchall(sql, (target,))), None)
+
+
+#: Links of a page that are looked at.
+_LOOKED = 2_000
+_LINK = "rel, l.anchor, l.first_seen_at, l.gone_at FROM"
+_LINKS_IN: Final = (
+    f"SELECT s.url, s.role, l.{_LINK} link AS l JOIN page AS s ON s.id = l.src_id "
+    "WHERE l.dst_id = ?1 AND l.src_id <> ?1"
+)
+#: Those whose page the store does not have come last, without a role.
+_LINKS_OUT: Final = (
+    f"SELECT d.url, d.role, l.{_LINK} link AS l JOIN page AS d ON d.id = l.dst_id "
+    "WHERE l.src_id = ?1 AND l.gone_at IS NULL UNION ALL "
+    f"SELECT l.url, '', l.{_LINK} offsite_link AS l WHERE l.src_id = ?1 AND l.gone_at IS NULL"
+)
+
+
+async def links(db: Reader, page_id: int, limit: int, *, inward: bool) -> tuple[list[InLink], int]:
+    """Return the first links to a page or from it, and how many there are, up to 2,000."""
+    sql = _LINKS_IN if inward else _LINKS_OUT
+    rows = list(await db.execute_fetchall(f"{sql} LIMIT {_LOOKED}", (page_id,)))
+    return [InLink(*row) for row in rows[:limit]], len(rows)
 
 
 async def seed_text(db: Reader, known: KnownUrl) -> str | None:
@@ -299,7 +329,7 @@ _COLUMNS = columns_of(
     version_id="v.id",
     body_kept="b.digest IS NOT NULL",
     same_text="coalesce(v.text_digest = lag(v.text_digest) OVER (ORDER BY v.id), 0)",
-    significant=f"v.id IN ({SIGNIFICANT} AND page_id = v.page_id)",
+    significant=f"v.id IN ({SIGNIFICANT} AND page_id = ?1)",
 )
 
 
@@ -307,7 +337,7 @@ async def versions(db: Reader, page_id: int) -> list[StoredVersion]:
     """Return a page's versions, oldest first."""
     sql = (
         f"SELECT {_COLUMNS} FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
-        "WHERE v.page_id = ? ORDER BY v.id"
+        "WHERE v.page_id = ?1 ORDER BY v.id"
     )
     return list(map(row_to(StoredVersion), await db.execute_fetchall(sql, (page_id,))))
 

@@ -138,6 +138,16 @@ async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
     return list(map(row_to(HeardClaim), await db.execute_fetchall(sql, (page_id, limit))))
 
 
+async def heard(db: Reader, page_id: int, host_id: int, limit: int) -> list[HeardClaim]:
+    """Return the claims on a page by the sources of its host, the latest first."""
+    sql = (
+        f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
+        "CROSS JOIN claim AS c ON c.source_id = s.id AND c.page_id = ?1 WHERE s.host_id = ?2 "
+        "ORDER BY c.id DESC LIMIT ?3"
+    )
+    return list(map(row_to(HeardClaim), await db.execute_fetchall(sql, (page_id, host_id, limit))))
+
+
 async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
     """Return all sources, or those that speak for a host, by kind and URL."""
     sql = (
