@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from freshet.config.settings import Settings
 from freshet.crawler.library import Library
+from freshet.crawler.tally import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,13 @@ class Asked:
     path: str
     query: Mapping[str, str]
     now: float
+
+    @property
+    def page_url(self) -> str:
+        """The URL of the page that is asked for; raises UsageError if none is."""
+        if not self.query.get("url"):
+            raise UsageError(f"url: name the page, as {self.path}?url=https://example.org/")
+        return self.query["url"]
 
     def at(self, now: float) -> "Asked":
         """Return the same at another time."""

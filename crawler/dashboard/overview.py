@@ -55,7 +55,7 @@ async def shown(asked: Asked) -> Mapping[str, object]:
     run = max((it.run for it in found if it.run), key=attrgetter("started_at"), default=None)
     writer = next((it.writer for it in found if it.writer), None)
     waiting = sorted((it for part in found for it in part.waiting), key=attrgetter("urls"))
-    newest = await changes.newest(asked, _SHOWN)
+    newest, _, _ = await changes.newest(asked, _SHOWN)
     return {
         "daemon": daemon,
         "left": None if daemon is None else _left(daemon, asked.now),

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from time import time
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
@@ -26,7 +26,7 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.clock import iso
-from freshet.crawler.dashboard import changes, overview
+from freshet.crawler.dashboard import changes, one_page, overview
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Route, whole
@@ -40,6 +40,9 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
         "/": (overview.shown, "overview.html"),
         "/changes": (changes.listed, "changes.html"),
         "/changes/one": (changes.one, "change.html"),
+        "/page": (one_page.shown, "page.html"),
+        "/page/text": (one_page.text, "text.html"),
+        "/pages": (one_page.listed, "pages.html"),
     }
 )
 _STATIC: Final = "/static/"
@@ -73,7 +76,8 @@ class Dashboard:
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
         self._templates.filters |= {
-            name: getattr(terminal, name) for name in ("amount", "percent", "span", "size")
+            name: getattr(terminal, name)
+            for name in ("amount", "counted", "percent", "span", "size")
         } | {"query": urlencode, "iso": iso}
         self._templates.globals |= {
             "version": __version__, "relative": terminal.relative, "name": api.name
@@ -102,7 +106,8 @@ class Dashboard:
 
     async def _page(self, view: View, template: str, request: web.BaseRequest) -> Answer:
         asked = self._asked(request)
-        return self._whole(template, await view(asked), asked)
+        values: dict[str, Any] = {"status": HTTPStatus.OK, **await view(asked)}
+        return self._whole(template, values, asked, values["status"])
 
     def _whole(
         self, template: str, values: Mapping[str, object], asked: Asked,
