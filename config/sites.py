@@ -7,13 +7,14 @@ A host is nearer than a domain, a longer domain than a shorter one, and then a l
 shorter one or none; of two alike the first.
 """
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freshet.config.settings import SiteSettings
+from freshet.config.settings import Settings, SiteSettings
 
 _MATCH: Final = re.compile(
     r"(?:(?P<scheme>https?)://)?(?P<domain>\*\.)?(?P<host>[^/:]*|\[[^]]*\])"
@@ -107,6 +108,24 @@ class Sites:
         for table in reversed(self.matching(url)):
             values |= {name: value for name, value in table if value is not None}
         return _NOTHING.model_copy(update=values)
+
+
+class StoredSite(SiteSettings):
+    """A table that the store keeps."""
+
+
+def with_stored(settings: Settings, stored: Iterable[tuple[str, str, str, float]]) -> Settings:
+    """Return the settings with what a store says: match, key, value in JSON, and when it was said.
+
+    The file's tables are the first of two alike.
+    """
+    own = [each for each in settings.sites if not isinstance(each, StoredSite)]
+    tables = [
+        StoredSite.model_validate({"match": match, key: json.loads(value)})
+        for match, key, value, _ in stored
+        if key in SiteSettings.model_fields
+    ]
+    return settings.model_copy(update={"sites": (*own, *tables)})
 
 
 def place_of(match: str) -> str:

@@ -34,6 +34,7 @@ STAY: Final[Mapping[str, str]] = {
     "past_promotions": "sums over all pages of a store",
     "seed": "every shard has all of them; those of moved pages point to these",
     "refusal": "copied whole: every shard keeps to it",
+    "site_setting": "copied whole: every shard has all of them",
     "outgoing": "copied with the stubs that are not told yet",
     "inflow": "told anew each day, by shards of other numbers; dropped in both stores",
     "body": "copied by digest with the versions",

@@ -6,7 +6,8 @@ INSERT OR IGNORE INTO main.seed
     (text, url, fallback_url, root_url, importance, half_life_hours, added_at)
 SELECT text, url, fallback_url, root_url, importance, half_life_hours, added_at
 FROM old.seed ORDER BY id;
-INSERT OR IGNORE INTO main.refusal SELECT * FROM old.refusal
+INSERT OR IGNORE INTO main.refusal SELECT * FROM old.refusal;
+INSERT OR IGNORE INTO main.site_setting SELECT * FROM old.site_setting
 -- then
 -- What is copied beside the rows of moved tables. temp.to_… leads from ids of the store "old" to those here.
 INSERT OR IGNORE INTO main.host (id, origin)

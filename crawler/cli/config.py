@@ -2,14 +2,20 @@
 
 import json as json_module
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from freshet.config.settings import Settings, SiteSettings
-from freshet.config.sites import Sites, pattern
+from freshet.config.sites import Sites, StoredSite, pattern, with_stored
+from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.terminal import plain, print_json, spellings
+from freshet.storage.database import reading
+from freshet.storage.shards import Stores
+from freshet.storage.tables import site_settings
+from freshet.storage.tables.site_settings import SiteSetting
 
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44
@@ -43,6 +49,7 @@ def show_command(
     settings, origins = read_settings(config, {})
     if site is not None:
         url = spellings(site)[0]
+        settings = with_stored(settings, terminal.run(_stored(settings.db)))
         rows = _of_site(settings, origins, url)
         if json:
             print_json({"url": url, "settings": {k: {"value": v, "origin": o} for k, v, o in rows}})
@@ -68,6 +75,13 @@ _EVERYWHERE: Final = {
 }
 
 
+async def _stored(db: Path) -> list[SiteSetting]:
+    for path in Stores(db).paths if db.exists() else ():
+        async with reading(path) as connection:
+            return await site_settings.load(connection)
+    return []
+
+
 def _of_site(
     settings: Settings, origins: Mapping[str, str], url: str
 ) -> list[tuple[str, object, str]]:
@@ -78,7 +92,8 @@ def _of_site(
         table, name = sites.ruling(url, key), _EVERYWHERE.get(key)
         if table is not None:
             value = table.model_dump(mode="json")[key]
-            rows.append((key, value, f"{origins['sites']}, [[sites]] {table.match}"))
+            origin = str(settings.db) if isinstance(table, StoredSite) else origins["sites"]
+            rows.append((key, value, f"{origin}, [[sites]] {table.match}"))
         elif name is not None:
             rows.append((key, everywhere[name], f"{origins[name]}, {name}"))
         else:

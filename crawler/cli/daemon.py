@@ -121,9 +121,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     async def served() -> CrawlReport:
         api = StoreApi(db, settings)
         try:
-            async with Service(
-                settings.operation, os.environ, Dashboard(api, settings).routes
-            ) as service:
+            async with Service(settings.operation, os.environ, Dashboard(api, settings)) as service:
                 return await keep(settings, order, watch=watch, reread=reread, service=service)
         finally:
             await api.close()

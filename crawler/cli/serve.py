@@ -64,7 +64,7 @@ async def _serve(db: Path, settings: Settings) -> None:
     operation = settings.operation
     api = StoreApi(db, settings)
     server = HttpServer(
-        operation, health, process_metrics(__version__), Dashboard(api, settings).routes
+        operation, health, process_metrics(__version__), pages=Dashboard(api, settings)
     )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

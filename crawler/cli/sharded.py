@@ -124,8 +124,9 @@ async def _listening(cluster: "Cluster", api: StoreApi, settings: Settings) -> A
         return http.whole(metrics.of_shards(texts), CONTENT_TYPE_LATEST)
 
     registry = metrics.process_metrics(__version__)
-    routes = {**Dashboard(api, settings).routes, "/metrics": measured}
-    server = http.HttpServer(operation, health, registry, routes)
+    server = http.HttpServer(
+        operation, health, registry, {"/metrics": measured}, Dashboard(api, settings)
+    )
     try:
         say("listening:", "green", await http.listening(server, operation))
         yield

@@ -10,13 +10,17 @@ from freshet.crawler.tally import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The store, the settings, and what the reader's URL says; ``now`` in Unix seconds."""
+    """The store, the settings, and what the reader's URL says; ``now`` in Unix seconds.
+
+    Forms hold ``csrf``; "": the reader cannot change anything.
+    """
 
     library: Library
     settings: Settings
     path: str
     query: Mapping[str, str]
     now: float
+    csrf: str = ""
 
     @property
     def page_url(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.crawler.dashboard import changes
+from freshet.crawler.dashboard import changes, sites
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import Documents
 from freshet.crawler.run.status import DaemonStatus, daemon_status, merged
@@ -42,6 +42,11 @@ class _Part:
     frontier: Mapping[str, int]
     waiting: Sequence[WaitingHost]
     troubled: Sequence[WaitingHost]
+
+
+async def opened(asked: Asked) -> Mapping[str, object]:
+    """Return what the overview shows, and the last days, which change slowly."""
+    return {**await shown(asked), "days": await sites.by_day(asked)}
 
 
 async def shown(asked: Asked) -> Mapping[str, object]:

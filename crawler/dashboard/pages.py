@@ -10,6 +10,7 @@ files of ``/static/``: what a site wrote is shown, and does nothing.
 import asyncio
 import mimetypes
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from http import HTTPStatus
@@ -26,23 +27,35 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.clock import iso
-from freshet.crawler.dashboard import changes, one_page, overview
+from freshet.crawler.dashboard import changes, kept, one_page, overview, search, sites
 from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.dashboard.policies import Comparisons
 from freshet.crawler.service.api import StoreApi
-from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Route, whole
+from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Post, Route, leading, whole
+from freshet.crawler.service.logins import CSRF, LOGIN, place_of
 
 #: Reads what a page shows.
 View: TypeAlias = Callable[[Asked], Awaitable[Mapping[str, object]]]
 
+
+async def _login(_asked: Asked) -> Mapping[str, object]:
+    return {"why": ""}
+
+
 #: By path: the view, and the template that shows what it returns.
 _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
     {
-        "/": (overview.shown, "overview.html"),
+        "/": (overview.opened, "overview.html"),
         "/changes": (changes.listed, "changes.html"),
         "/changes/one": (changes.one, "change.html"),
         "/page": (one_page.shown, "page.html"),
         "/page/text": (one_page.text, "text.html"),
         "/pages": (one_page.listed, "pages.html"),
+        "/sites": (sites.listed, "sites.html"),
+        "/site": (sites.one, "site.html"),
+        "/search": (search.found, "search.html"),
+        "/settings": (kept.listed, "settings.html"),
+        LOGIN: (_login, "login.html"),
     }
 )
 _STATIC: Final = "/static/"
@@ -52,7 +65,8 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
-    hdrs.REFERRER_POLICY: "no-referrer",
+    # A form says where it stood, and nobody else learns what was read.
+    hdrs.REFERRER_POLICY: "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 #: Seconds between two reads of the overview, and reads without news after which a line is sent all
@@ -66,6 +80,7 @@ class Dashboard:
 
     Attributes:
         routes: of both, for a server.
+        posts: the routes of forms.
     """
 
     def __init__(self, api: StoreApi, settings: Settings) -> None:
@@ -82,10 +97,13 @@ class Dashboard:
         self._templates.globals |= {
             "version": __version__, "relative": terminal.relative, "name": api.name
         }  # fmt: skip
-        pages = {path: self._told(partial(self._page, *of)) for path, of in _PAGES.items()}
-        self.routes: dict[str, Route] = {
+        comparisons = Comparisons(api.library.path, settings)
+        views = {**_PAGES, "/policies": (comparisons.shown, "policies.html")}
+        pages = {path: self._told(partial(self._page, *of)) for path, of in views.items()}
+        self.routes: Mapping[str, Route] = {
             **api.routes, **pages, _STATIC: _file, EVENTS: self._live
         }  # fmt: skip
+        self.posts: Mapping[str, Post] = {"/settings": self._change, "/policies": comparisons.order}
 
     def _told(self, route: Route) -> Route:
         """Return a route that shows its errors as a page."""
@@ -96,13 +114,26 @@ class Dashboard:
             except Exception as error:
                 if (refused := HttpRefusal.of(error)) is None:
                     raise
-                values = {"status": refused.status, "why": str(refused)}
-                return self._whole("error.html", values, self._asked(request), refused.status)
+                return self.refused(request, refused)
 
         return answer
 
+    def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
+        """Return a refusal as a page; that of a login has the form again."""
+        values = {"status": refusal.status, "why": str(refusal)}
+        template = "login.html" if request.path == LOGIN else "error.html"
+        answer = self._whole(template, values, self._asked(request), refusal.status)
+        return replace(answer, headers={**answer.headers, **refusal.headers})
+
     def _asked(self, request: web.BaseRequest) -> Asked:
-        return Asked(self._library, self._settings, request.path, dict(request.query), time())
+        return Asked(
+            self._library, self._settings, request.path, dict(request.query), time(),
+            csrf=request[CSRF],
+        )  # fmt: skip
+
+    async def _change(self, request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
+        await kept.change(self._asked(request), form)
+        return leading(place_of(form.get("next", "")))
 
     async def _page(self, view: View, template: str, request: web.BaseRequest) -> Answer:
         asked = self._asked(request)
@@ -118,6 +149,7 @@ class Dashboard:
 
     def _html(self, template: str, values: Mapping[str, object], asked: Asked) -> str:
         common = {"path": asked.path, "asked": asked.query, "now": asked.now, "down": {}}
+        common |= {"csrf": asked.csrf}
         return self._templates.get_template(template).render(common | dict(values))
 
     async def _live(self, request: web.BaseRequest) -> Answer:

@@ -82,3 +82,35 @@ def _ticks(first: float, now: float, scale: float) -> Iterator[tuple[float, str]
 def _utc(at: float) -> str:
     """Format a time in UTC, to the minute."""
     return f"{calendar(at):%Y-%m-%d %H:%M}"
+
+
+def treemap(
+    values: Sequence[float], width: float, height: float
+) -> list[tuple[float, float, float, float]]:
+    """Return x, y, width and height for each value above 0, with areas in proportion.
+
+    Squarified (Bruls, Huizing and van Wijk, 2000): a row takes the next value while the worst of
+    its rectangles comes closer to a square.
+    """
+    x, y, found, unit = 0.0, 0.0, [], width * height / (sum(values) or 1)
+    left = [value * unit for value in values]
+    while left:
+        side, upright, count = min(width, height), height <= width, 1
+        while count < len(left) and _worst(left[: count + 1], side) <= _worst(left[:count], side):
+            count += 1
+        depth, along = sum(left[:count]) / side, 0.0
+        for area in left[:count]:
+            long = area / depth
+            across, down = (depth, long) if upright else (long, depth)
+            found.append((x + along * (not upright), y + along * upright, across, down))
+            along += long
+        left = left[count:]
+        x, y = x + depth * upright, y + depth * (not upright)
+        width, height = width - depth * upright, height - depth * (not upright)
+    return found
+
+
+def _worst(row: Sequence[float], side: float) -> float:
+    """Return the worst ratio of two sides among the rectangles of a row."""
+    square = (sum(row) / side) ** 2
+    return max(max(square / area, area / square) for area in row)

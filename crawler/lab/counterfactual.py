@@ -204,12 +204,18 @@ class StoreComparison:
 
 
 def ask(
-    db: Path, policies: Sequence[str], budgets: Sequence[float], seen: float, settings: Settings
+    db: Path,
+    policies: Sequence[str],
+    budgets: Sequence[float],
+    seen: float,
+    settings: Settings,
+    tell: PolicyProgress | None = None,
 ) -> StoreComparison:
     """Compare policies and budgets (fetches a day) on a store's history.
 
     Without budgets the archive's own spending on these pages is used. ``seen`` is the share of the
-    archive's time that all policies see before they are judged.
+    archive's time that all policies see before they are judged. ``tell`` is told
+    of progress in place of the terminal; then no other process helps.
     """
     with err.status("Reading the archive"):
         captures, url, origin = terminal.run(read_past(db, settings))
@@ -219,7 +225,8 @@ def ask(
     terms = [ReplayTerms(budget, start, end) for budget in budgets]
     asks = len(policies) * sum(budgets) * (end - start)
     with progress_bars() as progress:
-        comparison = compare(captures, policies, terms, progress, judging(asks))
+        judge = in_turn if tell else judging(asks)
+        comparison = compare(captures, policies, terms, tell or progress, judge)
     return StoreComparison(db, captures, url, origin, comparison)
 
 

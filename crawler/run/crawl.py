@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 from freshet.config.settings import Settings
+from freshet.config.sites import with_stored
 from freshet.crawler.admission.admit import HasRoom, Seeding
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
@@ -48,7 +49,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
-from freshet.storage.tables import observations, runs, url_patterns
+from freshet.storage.tables import observations, runs, site_settings, url_patterns
 from freshet.storage.tables.runs import RunState
 
 _DAY_S = 86_400.0
@@ -123,10 +124,12 @@ async def crawl(
         stack.push_async_callback(database.close)
         await own(database, shard, stack)
         await require_readable(database.reader, order.db)
+        settings = with_stored(settings, await site_settings.load(database.reader))
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
         run_id, is_resumed, has_room = await _open_run(database, settings, order, clock.now())
+        await database.write(partial(site_settings.put_first, now=clock.now()))
         stored = await runs.load(database.reader)
         network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ import aiosqlite
 import numpy as np
 
 from freshet.config.settings import Settings
+from freshet.config.sites import with_stored
 from freshet.crawler.admission.admit import HasRoom, Scope, Seeding
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
@@ -68,8 +70,9 @@ from freshet.storage.database import Database, StoreError, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
-from freshet.storage.tables import observations, runs, url_patterns
+from freshet.storage.tables import frontier, observations, runs, site_settings, url_patterns
 from freshet.storage.tables.alerts import PendingAlert
+from freshet.storage.tables.site_settings import VISIT, SiteSetting
 
 # -- chosen sites ------------------------------------------------------------
 
@@ -145,6 +148,8 @@ _DAY_S = 86_400.0
 #: The daemon pauses this often to correct verdicts and delete old bodies.
 _UPKEEP_EVERY_S = _DAY_S
 _MOMENT_S = 1e-3
+#: It looks this often for what was set in a browser.
+_HEEDED_S = 2.0
 #: With more observations, learning anew takes over a minute and waits for the next start.
 _RELEARNT = 1_000_000
 #: From this number on, pages are valued in a thread.
@@ -195,6 +200,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         stack.push_async_callback(database.close)
         await own(database, shard, stack)
         await require_readable(database.reader, order.db)
+        settings = with_stored(settings, await site_settings.load(database.reader))
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
@@ -287,6 +293,8 @@ class _Daemon:
         shard: Shard | None = None,
     ) -> None:
         self._shard = shard
+        #: Wishes that were heeded, and when new ones are looked for.
+        self._wishes, self._heeds_at = set[SiteSetting](), -inf
         self._context = context
         self._service = service
         self._order = order
@@ -381,6 +389,8 @@ class _Daemon:
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
+        if isinstance(self._clock, SteadyClock):
+            pool.chores.append(enduring(partial(self._heed, pool)))
         if self._shard is not None:
             running = Running(
                 shard=self._shard, pool=pool, admission=self._assembly.admission,
@@ -412,6 +422,7 @@ class _Daemon:
 
     def _shift(self, by: float) -> None:
         self._ends_at += by
+        self._heeds_at += by
         self._kept_up_at += by
         self.agenda.shift(by, self._clock.now())
         self._recorder.shift(by)
@@ -426,9 +437,26 @@ class _Daemon:
 
         await self._context.database.write(close)
 
+    async def _heed(self, pool: FetchPool, now: float) -> None:
+        """Take over what was set in a browser, and visit first what was wished there."""
+        if now < self._heeds_at or self._reread is not None:
+            return
+        self._heeds_at = now + _HEEDED_S
+        asyncio.get_running_loop().call_later(_HEEDED_S, pool.wake)
+        said = await site_settings.load(reader := self._context.database.reader)
+        new = [it.match for it in said if it.key == VISIT and it not in self._wishes]
+        self._wishes = {it for it in said if it.key == VISIT}
+        for due in await frontier.of_urls(reader, new):
+            self.agenda.wish(due)
+            self._assembly.frontier.wake(due.host_id)
+        before, self._settings = self._settings, with_stored(self._settings, said)
+        if before.sites != self._settings.sites:
+            self.reload(lambda: self._order)
+
     def reload(self, reread: Reread) -> None:
         """Read the order again when the requests under way have ended."""
-        self._reread = reread
+        # The queue begins anew.
+        self._reread, self._wishes = reread, set()
         self._service.reloads()
         if self._pool is not None:
             self._pool.pause()
@@ -442,7 +470,9 @@ class _Daemon:
             self._network.require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
-            settings = taken_over(self._settings, wanted)
+            settings = with_stored(
+                taken_over(self._settings, wanted), await site_settings.load(database.reader)
+            )
             self.outbox.obey(settings.alerts, channels(settings.alerts))
             said = _in_force(settings, order)
             self._network.obey(settings)

@@ -32,7 +32,7 @@ from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.status import measured
 from freshet.crawler.run.upkeep import StoreOutages
-from freshet.crawler.service.http import Health, HttpServer, Route
+from freshet.crawler.service.http import Health, HtmlPages, HttpServer
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import counted, percent
@@ -74,7 +74,7 @@ class _Parts:
 class Service:
     """The outside view of one daemon while it is entered as a context; else only counters.
 
-    ``environment`` has the variables of the service manager; ``routes`` are answered, too.
+    ``environment`` has the variables of the service manager; ``pages`` are shown, too.
 
     Attributes:
         address: the address that it listens on, or None.
@@ -85,7 +85,7 @@ class Service:
         self,
         operation: Operation | None = None,
         environment: Mapping[str, str] = _NO_ENVIRONMENT,
-        routes: Mapping[str, Route] = MappingProxyType({}),
+        pages: HtmlPages | None = None,
     ) -> None:
         self.address: str | None = None
         self.metrics = Metrics(__version__)
@@ -93,7 +93,7 @@ class Service:
         self._manager = NotifySocket(environment, os.getpid())
         self._operation = operation
         self._listener = (
-            HttpServer(operation, self.health, self.metrics.registry, routes)
+            HttpServer(operation, self.health, self.metrics.registry, pages=pages)
             if operation is not None and operation.endpoint is not None
             else None
         )

@@ -3,11 +3,11 @@
 Without a token everything is open to this machine, and to nobody who was led here under another
 name: a page in a browser must not read through a name that it lets point to this machine (DNS
 rebinding), so a request for a foreign name is refused; an address is no name and needs no list.
-With a token every route wants it but ``/healthz``, and links that nobody can guess.
+With a token every route wants it, or the session that it began, but ``/healthz``, links that nobody
+can guess, and what a login needs. Only then are there routes that change something (POST).
 """
 
 import asyncio
-import hmac
 import json
 import logging
 import os
@@ -19,7 +19,8 @@ from hashlib import blake2b
 from http import HTTPStatus
 from ipaddress import ip_address
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
+from urllib.parse import parse_qsl, quote
 
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
@@ -28,7 +29,9 @@ from prometheus_client.exposition import choose_encoder
 from freshet.config.settings import Operation
 from freshet.crawler.clock import dated
 from freshet.crawler.documents import UnknownPage
+from freshet.crawler.push.hints import Refused
 from freshet.crawler.service.listening import BoundedServer
+from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form
 from freshet.crawler.service.logs import hide, read_secret
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.storage.database import StoreError
@@ -36,7 +39,6 @@ from freshet.storage.tables.changefeed import CursorGone
 
 log = logging.getLogger(__name__)
 
-_METHODS: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 _HEADERS: Final = {
     "Server": "freshet",
     "X-Content-Type-Options": "nosniff",
@@ -47,7 +49,8 @@ _HEADERS: Final = {
 _CONNECTIONS: Final = 64
 _LASTING: Final = 64
 _LATER: Final = {hdrs.RETRY_AFTER: "5"}
-_WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'}
+#: A part of a page cannot become another one: htmx then loads the login as a whole.
+_WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"', "HX-Redirect": LOGIN}
 #: An Accept-Encoding that takes gzip.
 _ZIPPED: Final = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 #: Smaller bodies are not compressed. Larger ones are written by so much, each in so many seconds.
@@ -59,7 +62,11 @@ _STALLED_S: Final = 20.0
 #: Events for the pages in a browser.
 EVENTS: Final = "/events"
 #: Paths that need no token.
-_FREE: Final = ("/healthz", "/o/")
+_FREE: Final = ("/healthz", "/o/", "/static/", LOGIN)
+_OF_LOGINS: Final = (LOGIN, LOGOUT)
+#: Bytes and fields of a form.
+_FORM_BYTES, _FORM_FIELDS = 2**16, 100
+_FORM: Final = "application/x-www-form-urlencoded"
 #: RFC 6750; 16 characters cannot be guessed over a network.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
@@ -81,6 +88,8 @@ class HttpRefusal(Exception):
         match error:
             case HttpRefusal():
                 return error
+            case Refused():
+                return cls(HTTPStatus(error.status), error)
             case CursorGone():
                 return cls(HTTPStatus.GONE, f"{error} (since=0)")
             case UnknownPage():
@@ -121,7 +130,26 @@ def as_line(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
+def leading(path: str, cookie: str | None = None) -> Answer:
+    """Return the answer to a form: it leads on to a page."""
+    headers = {hdrs.LOCATION: path} | ({hdrs.SET_COOKIE: cookie} if cookie else {})
+    return whole(b"", status=HTTPStatus.SEE_OTHER, headers=headers)
+
+
 Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
+#: Does what a form says, whose fields are given by name.
+Post: TypeAlias = Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[Answer]]
+
+
+class HtmlPages(Protocol):
+    """Pages for people: their routes, those of forms, and refusals as pages."""
+
+    routes: Mapping[str, Route]
+    posts: Mapping[str, Post]
+
+    def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer: ...  # noqa: D102
+
+
 #: The content of ``/healthz``: the problems, none if all is well, and further facts.
 Health: TypeAlias = tuple[list[str], Mapping[str, object]]
 
@@ -138,7 +166,7 @@ def of_shards(found: Mapping[int, Health], down: Mapping[int, str]) -> Health:
 class HttpServer:
     """Server from :meth:`open` to :meth:`close` of ``/healthz``, ``/metrics`` and further routes.
 
-    A route that ends in / is a prefix.
+    A route that ends in / is a prefix; ``pages`` are beside them.
     """
 
     def __init__(
@@ -147,22 +175,28 @@ class HttpServer:
         health: Callable[[], Awaitable[Health]],
         registry: CollectorRegistry,
         routes: Mapping[str, Route] = MappingProxyType({}),
+        pages: HtmlPages | None = None,
     ) -> None:
         """Serve by these settings.
 
         Raises:
             CrawlError: the token cannot be read, or it is none.
         """
-        self._health, self._registry = health, registry
-        self._routes = {"/healthz": self._tell_health, "/metrics": self._tell_metrics, **routes}
+        self._health, self._registry, self._pages = health, registry, pages
+        self._routes = {
+            "/healthz": self._tell_health, "/metrics": self._tell_metrics,
+            **(pages.routes if pages else {}), **routes,
+        }  # fmt: skip
+        self._posts: Mapping[str, Post] = {} if pages is None else pages.posts
         self._names = {"localhost", *map(str.lower, operation.host_names)}
-        self._token = read_secret("operation.token", operation.token)
-        if operation.token and not _TOKEN.fullmatch(self._token):
+        token = read_secret("operation.token", operation.token)
+        if operation.token and not _TOKEN.fullmatch(token):
             raise CrawlError(
                 "operation.token: a token has at least 16 letters, digits and signs of ._~+/-, as "
                 "`openssl rand -hex 32` prints them"
             )
-        hide(self._token)
+        hide(token)
+        self._logins = Logins(token) if token else None
         self._server = BoundedServer(
             self._answer, _CONNECTIONS, lambda *_: None, most_lasting=_LASTING
         )
@@ -178,7 +212,7 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await _sent(request, await self._route(request)(request))
+            return await _sent(request, await self._answered(request))
         except ConnectionError:
             raise
         except Exception as error:  # whatever it is: the next request is answered
@@ -186,20 +220,49 @@ class HttpServer:
                 log.exception("a request could not be answered")
                 refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
         answer = whole(refused.as_json(), status=refused.status, headers=refused.headers)
+        if self._pages is not None and _is_for_people(request):
+            answer = self._pages.refused(request, refused)
         return await _sent(request, answer)
+
+    async def _answered(self, request: web.BaseRequest) -> Answer:
+        """Answer a request that is allowed."""
+        path, request[CSRF] = request.path, ""
+        allowed = "GET, HEAD, POST" if path in (*_OF_LOGINS, *self._posts) else "GET, HEAD"
+        if request.method not in allowed.split(", "):
+            why = f"only {allowed} are allowed"
+            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, why, Allow=allowed)
+        if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
+            why = "the Host header is not allowed; add its name to operation.host_names"
+            raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
+        is_program = False
+        if (known := self._logins) is not None:
+            request[CSRF], is_program = known.mark(request), known.bears(request)
+            if not (is_program or request[CSRF] or path.startswith(_FREE)):
+                raise self._unknown(request)
+        if request.method != hdrs.METH_POST:
+            return await self._route(request)(request)
+        if known is None:
+            why = "without operation.token nothing can be changed here; set it, and start again"
+            raise HttpRefusal(HTTPStatus.FORBIDDEN, why)
+        form = await _form(request)
+        if not is_program:
+            check_form(request, form)
+        if path in _OF_LOGINS:
+            return leading(*(known.login if path == LOGIN else known.logout)(request, form))
+        return await self._posts[path](request, form)
+
+    def _unknown(self, request: web.BaseRequest) -> HttpRefusal:
+        """Return the refusal of a request by nobody; it leads people to the login."""
+        if _is_for_people(request) and LOGIN in self._routes:
+            place = quote(request.path_qs if request.method != hdrs.METH_POST else "/", safe="")
+            why = "log in first"
+            return HttpRefusal(HTTPStatus.SEE_OTHER, why, Location=f"{LOGIN}?next={place}")
+        why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
+        return HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
 
     def _route(self, request: web.BaseRequest) -> Route:
         """Return the route of a request that is allowed."""
         path = request.path
-        if request.method not in _METHODS:
-            why = "only GET and HEAD are allowed"
-            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, why, Allow="GET, HEAD")
-        if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
-            why = "the Host header is not allowed; add its name to operation.host_names"
-            raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
-        if self._token and not path.startswith(_FREE) and not self._is_authentic(request):
-            why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
-            raise HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
         route = self._routes.get(path) or next(
             (r for p, r in self._routes.items() if p[1:].endswith("/") and path.startswith(p)), None
         )
@@ -210,11 +273,6 @@ class HttpServer:
             why = f"{_LASTING} requests are being answered; try again later"
             raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
         return route
-
-    def _is_authentic(self, request: web.BaseRequest) -> bool:
-        scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token.encode())
-        return same and scheme.lower() == "bearer"
 
     def _is_ours(self, hosts: list[str]) -> bool:
         """Return whether the request names one host, an address or one of our names."""
@@ -239,6 +297,24 @@ class HttpServer:
     async def _tell_metrics(self, request: web.BaseRequest) -> Answer:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return whole(encode(self._registry), content_type)
+
+
+def _is_for_people(request: web.BaseRequest) -> bool:
+    return "text/html" in request.headers.get(hdrs.ACCEPT, "")
+
+
+async def _form(request: web.BaseRequest) -> dict[str, str]:
+    """Read the fields of a form, which is short."""
+    if request.content_type != _FORM:
+        raise HttpRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send a form: {_FORM}")
+    # All browsers send a length.
+    if (length := request.content_length) is None or length > _FORM_BYTES:
+        raise HttpRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {_FORM_BYTES:,} bytes")
+    try:
+        body = (await request.read()).decode()
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_FORM_FIELDS))
+    except ValueError as error:
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, f"this is no form: {error}") from error
 
 
 async def listening(server: HttpServer, operation: Operation) -> str:

@@ -285,6 +285,17 @@ class RecrawlAgenda:
         """Take back a URL that has not been visited; it comes before all others."""
         self.queue.add(inf, due)
 
+    def wish(self, due: DueUrl) -> None:
+        """Let a page for which somebody waits come before all others."""
+        row = self.pages.row(due.page_id)
+        # One that is taken and not in the ready queue is being visited.
+        if row is None or (self.pages["taken"][row]
+                           and not self.queue.withdraw(due.host_id, due.page_id)):  # fmt: skip
+            return
+        self.pages["taken"][row] = self._must_value = True
+        self._called.add(due.host_id)
+        self.put_back(replace(due, reason="signal"))
+
     def waiting(self, host_id: int) -> bool:
         """Return whether a page of this host is in the ready queue."""
         return host_id in self.queue and not self.is_closed(host_id)
@@ -665,6 +676,7 @@ class RecrawlAgenda:
 
         What may not be fetched any more is watched no longer.
         """
+        rows = rows[~self.pages["taken"][rows]]
         page_ids = self.pages["page_id"][rows].tolist()
         self.pages["taken"][rows] = True
         by_page = {due.page_id: due for due in await columns.due_urls(self._reader, page_ids, now)}
@@ -683,4 +695,5 @@ class RecrawlAgenda:
     def _now_worth(self, due: DueUrl, worth: Floats) -> float:
         row = self.pages.row(due.page_id)
         # What was found since a thread began is not in its answer.
-        return inf if due.audit or row is None or row >= len(worth) else float(worth[row])
+        is_first = due.audit or due.reason == "signal" or row is None or row >= len(worth)
+        return inf if is_first else float(worth[row])

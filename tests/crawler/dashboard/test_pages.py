@@ -23,16 +23,16 @@ HOSTILE = escape("</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7
 
 
 @asynccontextmanager
-async def shown(path: Path) -> AsyncIterator[str]:
+async def shown(path: Path, **settings: object) -> AsyncIterator[str]:
     """Serve the dashboard of a store; yield its address."""
-    settings = quick()
+    found = quick(**settings)
 
     async def health() -> Health:
         return [], {}
 
-    api = StoreApi(path, settings)
-    routes = Dashboard(api, settings).routes
-    server = HttpServer(settings.operation, health, process_metrics("1"), routes)
+    api = StoreApi(path, found)
+    pages = Dashboard(api, found)
+    server = HttpServer(found.operation, health, process_metrics("1"), pages=pages)
     try:
         yield (await server.open("127.0.0.1", 0)).rstrip("/")
     finally:
@@ -104,3 +104,13 @@ async def test_events_tell_the_overview_at_once(reader: Reader) -> None:
     async with reader._client.get(f"{reader.url}/events") as response:
         assert response.headers["Content-Type"] == "text/event-stream"
         assert await response.content.readline() == b"event: overview\n"
+
+
+async def test_without_a_token_nothing_can_be_changed(reader: Reader) -> None:
+    for to in ("/login", "/logout", "/settings"):
+        async with reader._client.post(reader.url + to, data={"csrf": ""}) as response:
+            assert (response.status, "without operation.token" in await response.text()) == (
+                403,
+                True,
+            )
+    assert 'method="post"' not in await reader.page("/settings")

@@ -1,0 +1,65 @@
+"""Settings of sites, and wishes, that the store keeps: what buttons set and take back."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from freshet.config.sites import Sites, StoredSite, place_of, with_stored
+from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.library import asking, noting
+from freshet.crawler.network import selector_hints
+from freshet.crawler.tally import UsageError
+from freshet.storage.database import StoreError, write_beside
+from freshet.storage.tables import site_settings
+from freshet.storage.tables.site_settings import VISIT, SiteSetting
+
+
+async def listed(asked: Asked) -> Mapping[str, Any]:
+    """Return the list of settings and wishes."""
+    found, down = await asked.library.each(lambda _: asking(site_settings.load))
+    return {"kept": sorted({each for some in found.values() for each in some}), "down": down}
+
+
+async def change(asked: Asked, form: Mapping[str, str]) -> None:
+    """Keep a setting in all shards, or take it back where a form has no value.
+
+    Raises:
+        UsageError: it is not valid, or the settings' file says otherwise.
+    """
+    match, key, text = (form.get(name, "").strip() for name in ("match", "key", "value"))
+    if key == VISIT:
+        match = spellings(match)[0]
+    elif key not in {"importance", "never", "ignore"}:
+        raise UsageError(f"key: {key[:80]} is not one that can be set here")
+    value = await _checked(asked, match, key, text) if text and key != VISIT else text
+    note = noting(_put, it=SiteSetting(match, key, value, asked.now))
+    _, down = await asked.library.each(lambda _: note)
+    for shard, why in down.items():
+        raise StoreError(f"shard {shard} does not have it: {why}; send it again")
+
+
+async def _checked(asked: Asked, match: str, key: str, text: str) -> str:
+    """Return a value in JSON; a selector that is to be ignored comes to those that are."""
+    try:
+        given = [text] if key == "ignore" else text
+        table = StoredSite.model_validate({"match": match, key: given})
+    except ValidationError as error:
+        raise UsageError(f"{key}: {error.errors()[0]['msg']}") from error
+    selector_hints([table])
+    if any(it.match == match and getattr(it, key) is not None for it in asked.settings.sites):
+        raise UsageError(f"the settings' file sets {key} of {match}, and wins: change it there")
+    value = table.model_dump(mode="json")[key]
+    if key == "ignore":
+        sites = Sites(with_stored(asked.settings, (await listed(asked))["kept"]).sites)
+        there = sites.at(match if "://" in match else place_of(match)).ignore or ()
+        value = [*(it for it in there if it != text), text]
+    return json.dumps(value)
+
+
+async def _put(path: Path, it: SiteSetting) -> None:
+    await asyncio.to_thread(write_beside, path, lambda db: site_settings.put(db, it))

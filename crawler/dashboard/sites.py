@@ -1,0 +1,124 @@
+"""Sites: where the budget goes, what it finds there, and all of one site."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from aiosqlite import Connection as Reader
+
+from freshet.config.sites import Sites, with_stored
+from freshet.crawler.dashboard import kept
+from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.dashboard.pictures import treemap
+from freshet.crawler.documents import UnknownPage
+from freshet.crawler.library import asking
+from freshet.crawler.tally import UsageError
+from freshet.storage.queries import overview, sites
+from freshet.storage.queries.sites import SiteFigures, SiteVisits
+from freshet.storage.tables import hosts
+
+_DAY_S, _DAYS = 86_400, 30
+_SHOWN, _CHANGES, _ROBOTS_SHOWN = 100, 20, 20_000
+#: Sites on a map, and its sizes: on a desk and on a telephone.
+_MAPPED, _MAPS = 40, ((1000.0, 380.0), (390.0, 460.0))
+_NONE: Final = SiteVisits(*[0] * len(fields(SiteVisits)))
+#: What may be a secret among the settings of sites.
+_SECRET: Final = {"headers", "cookies", "user", "password", "bearer", "proxy"}
+
+
+async def listed(asked: Asked) -> Mapping[str, object]:
+    """Return sites in an order, and the map of those with most requests."""
+    order, said = asked.query.get("order", "requests"), asked.query.get("value", "inf")
+    if order not in sites.ORDERS:
+        raise UsageError(f"order={order[:80]}: accepted are {', '.join(sites.ORDERS)}")
+    try:
+        after = (float(said), asked.query["after"]) if "after" in asked.query else None
+    except ValueError as error:
+        raise UsageError(f"value={said[:80]}: accepted are numbers") from error
+    read = asking(_list, since=_since(asked), order=order, after=after)
+    parts, down = await asked.library.each(lambda _: read)
+    found, most, days = zip(*parts.values(), strict=True)
+    total = sum(it.requests for it in sites.merged(days).values())
+    shown, mapped = (
+        sorted((it for part in each for it in part), key=lambda it: (-it.value, it.origin))
+        for each in (found, most)
+    )
+    told = [_told(it, total) for it in mapped[:_MAPPED] if it.visits.requests]
+    return {
+        "sites": [_told(it, total) for it in shown[:_SHOWN]], "order": order,
+        "maps": [(*size, _tiles(told, *size)) for size in _MAPS if told],
+        "next": shown[_SHOWN - 1] if len(shown) >= _SHOWN else None, "down": down,
+    }  # fmt: skip
+
+
+async def _list(db: Reader, since: int, order: str, after: Any) -> tuple[Any, ...]:
+    shown = await sites.sites(db, since, order, after=after, limit=_SHOWN)
+    most = await sites.sites(db, since, "requests", limit=_MAPPED)
+    return shown, most, await sites.totals(db, since)
+
+
+async def by_day(asked: Asked) -> list[tuple[int, SiteVisits]]:
+    """Return what the whole store did on each of the last days, with their beginnings."""
+    read = asking(sites.totals, since_day=_since(asked))
+    parts, _ = await asked.library.each(lambda _: read)
+    return _days(asked, sites.merged(list(parts.values())))
+
+
+async def one(asked: Asked) -> Mapping[str, object]:
+    """Return a site: its figures, days, clock, settings, robots.txt and newest changes."""
+    origin = asked.query.get("origin", "")
+    shard, _ = await asked.library.home(f"{origin}/")
+    read = asking(_site, origin=origin, since=_since(asked))
+    found, host, days, hours, changes = await asked.library.one(shard, read)
+    tables = with_stored(asked.settings, (await kept.listed(asked))["kept"]).sites
+    said = {name: it for name, it in Sites(tables).at(f"{origin}/") if it is not None}
+    most = max(hours or [0])
+    return {
+        "it": _told(found, 0), "host": host, "days": _days(asked, days),
+        "clock": [(count, -(-4 * count // most)) for count in hours or ()],
+        "busiest": hours.index(most) if hours else None,
+        "settings": {n: "set" if n in _SECRET else v for n, v in said.items() if n != "match"},
+        "robots": host.robots and host.robots.body[:_ROBOTS_SHOWN].decode("utf-8", "replace"),
+        "changes": [(change, "") for _, change in changes],
+    }  # fmt: skip
+
+
+async def _site(db: Reader, origin: str, since: int) -> tuple[Any, ...]:
+    host, found = await hosts.find(db, origin), await sites.sites(db, since, only=origin)
+    if host is None or not found:
+        raise UnknownPage(f"origin={origin[:80]}: not a known site, such as https://example.org")
+    days = await sites.totals(db, since, host.host_id)
+    hours = await sites.changes_by_hour(db, host.host_id)
+    kinds = overview.CHANGES[:3]
+    changes = await overview.changes_page(db, _CHANGES, kinds=kinds, host_id=host.host_id)
+    return found[0], host, days, hours, changes.changes
+
+
+def _since(asked: Asked) -> int:
+    return int(asked.now // _DAY_S) - _DAYS + 1
+
+
+def _days(asked: Asked, found: Mapping[int, SiteVisits]) -> list[tuple[int, SiteVisits]]:
+    """Return all days from the first one that is known."""
+    days = range(min(found, default=0), _since(asked) + _DAYS) if found else ()
+    return [(day * _DAY_S, found.get(day, _NONE)) for day in days]
+
+
+def _told(it: SiteFigures, total: int) -> dict[str, Any]:
+    """Return what is shown of a site, with shares of 1; None: not known."""
+    visits, stale = it.visits, None if it.outlook is None else it.outlook.stale
+    answered = visits.new + visits.changed + visits.unchanged + visits.gone + visits.failed
+    return {
+        "origin": it.origin, "visits": visits, "outlook": it.outlook,
+        "share": visits.requests / max(total, 1), "fresh": None if stale is None else 1 - stale,
+        "robots": visits.robots / max(visits.requests, 1),
+        "dead": (visits.gone + visits.failed) / max(answered, 1),
+    }  # fmt: skip
+
+
+def _tiles(named: Sequence[dict[str, Any]], width: float, height: float) -> list[dict[str, Any]]:
+    """Return the sites of a map, each with its place, and all others as the last one."""
+    rest = 1 - sum(it["share"] for it in named)
+    every = [*named, {"origin": "", "share": rest, "fresh": None}] if rest > 1e-6 else named
+    places = treemap([it["share"] for it in every], width, height)
+    return [it | {"place": place} for it, place in zip(every, places, strict=True)]
