@@ -27,7 +27,7 @@ _FILTERS = ("site", "words", "kind", "size", "since")
 #: Unchanged blocks around a change.
 _CONTEXT = 1
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
-    "": CHANGES, "changed": ("changed",), "new": ("new",), "gone": ("gone",),
+    "": CHANGES[:3], "changed": ("changed",), "new": ("new",), "gone": ("gone",),
     "noise": ("unchanged",),
 }  # fmt: skip
 
@@ -42,8 +42,9 @@ async def newest(
 ) -> tuple[list[tuple[PageChange, str]], _Place | None, Mapping[int, str]]:
     """Return the newest changes with summaries, the place behind them, and what is down.
 
-    The place is None if no others follow.
+    Noise is left out unless it is ``wanted``. The place is None if no others follow.
     """
+    wanted.setdefault("kinds", _KINDS[""])
     parts, down = await asked.library.each(
         lambda shard: partial(_newest, shard=shard, limit=limit, **wanted)
     )

@@ -20,11 +20,12 @@ from scripts.benchmarks import command
 
 _ROOT = Path(__file__).parents[2]
 _SITES = ("news", "docs", "shop", "wiki")
-#: By the name of the picture: path, width in pixels, and light or dark.
+#: By the name of the picture: path, what is clicked there, width in pixels, and light or dark.
 _PICTURES = {
-    "dashboard_overview": ("/", 1100, "light"),
-    "dashboard_changes": ("/changes", 1100, "light"),
-    "dashboard_telephone": ("/", 400, "dark"),
+    "dashboard_overview": ("/", "", 1100, "light"),
+    "dashboard_page": ("/changes?kind=changed", ".changes a.url", 1100, "light"),
+    "dashboard_sites": ("/sites", "", 1100, "light"),
+    "dashboard_telephone": ("/changes", "", 400, "dark"),
 }
 _HEIGHT = 900
 
@@ -81,12 +82,15 @@ def picture(address: str, folder: Path) -> list[str]:
     flags = ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=flags)
-        for name, (path, width, scheme) in _PICTURES.items():
+        for name, (path, clicked, width, scheme) in _PICTURES.items():
             page = browser.new_page(
                 viewport={"width": width, "height": _HEIGHT},
                 color_scheme="dark" if scheme == "dark" else "light",
             )
             page.goto(address + path)
+            if clicked:
+                page.locator(clicked).first.click()
+            page.wait_for_load_state("load")
             page.wait_for_timeout(500)
             page.screenshot(path=folder / f"{name}.png")
             page.close()

@@ -22,7 +22,11 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 
 OLD = "The first sentence of this page stays as it is, and says something of use."
 PAGE = url_of("/a")
-PAGES = ("/", "/changes", f"/changes/one?url={PAGE}&before=1&after=2")
+PAGES = (
+    "/", "/changes", f"/changes/one?url={PAGE}&before=1&after=2", f"/page?url={PAGE}", "/sites",
+    f"/page/text?url={PAGE}&version=1", "/pages", "/site?origin=https://a.example", "/policies",
+    "/search?q=words", "/settings",
+)  # fmt: skip
 
 
 @asynccontextmanager
