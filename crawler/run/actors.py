@@ -45,7 +45,7 @@ from freshet.crawler.run.service import Service
 from freshet.crawler.run.shards import MANY, Away, Coordinator, Shard
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.http import Health
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, UsageError
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.storage.database import StoreError
@@ -198,7 +198,10 @@ class _Shard(Shard):
     def _resumes(self, order: CrawlOrder) -> bool | None:
         """Return whether to go on with the last run, which may be this crawl's, begun before."""
         now, before = _held(self._job.shards.path(self.number)), self._held or _Held(0, 0, False)
-        if now is None or now.epoch == before.epoch:
+        if now is None or not now.run_id:
+            # All were killed before this one had begun a run: it begins one.
+            return None
+        if now.epoch == before.epoch:
             return order.resume
         # An actor before this one was killed.
         goes_on = before.is_unfinished and order.resume is not False
@@ -489,7 +492,11 @@ class Cluster:
         due = [shard for shard, at in self._again_at.items() if at <= now]
         if not due or self._stops:
             return
-        for shard, (node, held) in (await self._places(due)).items():
+        places, order = await self._places(due), self._job.order
+        has_run = self._actors or any(held and held.run_id for _, held in places.values())
+        if isinstance(order, CrawlOrder) and order.resume and not has_run:
+            raise UsageError(f"{order.db}: there is no run to resume; leave out --resume")
+        for shard, (node, held) in places.items():
             del self._again_at[shard]
             if shard not in self._actors or self.states[shard].why == _GONE:
                 where = NodeAffinitySchedulingStrategy(node, soft=False)

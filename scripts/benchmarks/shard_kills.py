@@ -329,12 +329,14 @@ def ahead(asked: Sequence[Arrival]) -> float:
     return most
 
 
-def measure(kills: int, seed: int, directory: Path, limit_s: float) -> dict[str, object]:
-    """Kill so often, four of five times a daemon, else crawls; within a time."""
+def measure(
+    kills: int, seed: int, directory: Path, limit_s: float, share: float
+) -> dict[str, object]:
+    """Kill so often, a share of it a daemon, else crawls; within a time."""
     rng, found = Random(seed), Findings()
     began_at = monotonic()
     until, done, number = began_at + limit_s, 0, 0
-    of_daemon = round(kills * 0.8)
+    of_daemon = round(kills * share)
     while done < kills and monotonic() < until:
         verb = "daemon" if done < of_daemon else "crawl"
         folder = directory / f"round{number}"
@@ -356,6 +358,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=2400.0, metavar="SECONDS",
                         help="kill no more after that time")  # fmt: skip
+    parser.add_argument("--daemons", type=float, default=0.8, metavar="SHARE",
+                        help="so many of the kills hit a daemon, the others crawls")  # fmt: skip
     given = parser.parse_args()
     with command.workspace() as directory:
-        command.finish(measure(given.kills, given.seed, directory, given.limit), given.output)
+        command.finish(
+            measure(given.kills, given.seed, directory, given.limit, given.daemons), given.output
+        )

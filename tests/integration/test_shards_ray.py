@@ -1,5 +1,6 @@
 """Shards on a real Ray: a crawl to its end, and a daemon whose processes are killed."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module, util
 from pathlib import Path
 from shutil import which
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from unittest.mock import MagicMock
 
 import pytest
@@ -18,7 +20,9 @@ from typer.testing import CliRunner
 
 from freshet.crawler.cli import sharded
 from freshet.crawler.cli.verbs import application
+from freshet.storage.database import open_store
 from freshet.storage.shards import Shards
+from freshet.storage.tables import runs
 from scripts.benchmarks.linked_sites import LinkedSites, serving
 from scripts.benchmarks.process_tree import MARK, Tree, kill
 from scripts.benchmarks.store_inspection import reading
@@ -88,12 +92,23 @@ def _links(pid: int) -> list[str]:
         return []
 
 
+async def _begun_in_one(shards: Shards) -> None:
+    """Begin a run in the first shard, and not in the others."""
+    shards.write()
+    database = await open_store(shards.path(0))
+    await database.write(partial(runs.start, now=time(), settings="{}"))
+    await database.close()
+
+
 class TestOnRay:
     pytestmark = on_ray
 
-    def test_a_crawl_finds_what_other_shards_lead_to(self, tmp_path: Path) -> None:
+    def test_a_crawl_that_was_killed_early_finds_what_other_shards_lead_to(
+        self, tmp_path: Path
+    ) -> None:
+        asyncio.run(_begun_in_one(Shards(tmp_path / "store", 2)))
         with serving(SITES, tmp_path / "log") as port:
-            command = Command(tmp_path, port, "crawl")
+            command = Command(tmp_path, port, "crawl", "--resume")
             said, errors = command.process.communicate(timeout=120)
         assert command.process.returncode == 0, errors
         assert json.loads(said)["pages"] == 36
