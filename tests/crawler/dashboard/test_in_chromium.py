@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from tests.crawler.dashboard.test_pages import HOSTILE, shown
+from tests.crawler.dashboard.test_security import TOKEN
 from tests.crawler.service.test_api import Site
 from tests.storage.crawl_store import START, crawl_store, url_of
 from tests.storage.versioned_store import html
@@ -39,15 +40,48 @@ async def chromium() -> AsyncIterator[Any]:
         await browser.close()
 
 
-@pytest.fixture
-async def address(tmp_path: Path) -> AsyncIterator[str]:
-    """The dashboard of a store with a page that changed."""
-    path = tmp_path / "crawl.db"
-    async with crawl_store(path) as store, shown(path) as url, aiohttp.ClientSession() as client:
+@asynccontextmanager
+async def changed(path: Path, **settings: object) -> AsyncIterator[str]:
+    """Yield the address of the dashboard of a store with a page that changed."""
+    async with (
+        crawl_store(path) as store,
+        shown(path, **settings) as url,
+        aiohttp.ClientSession() as client,
+    ):
         site = Site(store, url, client)
         await site.shows("/a", html(OLD, "Old words stand here."))
         await site.shows("/a", html(OLD, "New words stand here.", HOSTILE), at=START + 60)
         yield url
+
+
+@pytest.fixture
+async def address(tmp_path: Path) -> AsyncIterator[str]:
+    async with changed(tmp_path / "crawl.db") as url:
+        yield url
+
+
+async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> None:
+    async with changed(tmp_path / "crawl.db", operation__token=TOKEN) as url, chromium() as browser:
+        page = await browser.new_page()
+        await page.goto(f"{url}/changes?kind=changed")
+        await page.fill("input[name=token]", "another-token-than-it-is")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("that is not the token").wait_for()
+        await page.fill("input[name=token]", TOKEN)
+        await page.keyboard.press("Enter")
+        await page.locator(".changes a.url").first.click()
+        assert page.url.endswith("/page?url=https%3A%2F%2Fa.example%2Fa")
+        await page.get_by_label("Importance").fill("5")
+        await page.get_by_role("button", name="Set", exact=True).click()
+        await page.get_by_role("button", name="Pause this page").click()
+        await page.get_by_role("link", name="What is set").click()
+        assert await page.locator("tbody tr").count() == 2
+        await page.get_by_role("button", name="Take back").first.click()
+        await page.get_by_role("cell", name="importance").wait_for(state="detached")
+        assert await page.locator("tbody tr").count() == 1
+        await page.get_by_role("button", name="Log out").click()
+        await page.goto(f"{url}/settings")
+        assert "/login" in page.url
 
 
 async def test_a_reader_finds_what_changed(address: str) -> None:
