@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from freshet.crawler.dashboard import changes, sites
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import Documents
+from freshet.crawler.library import asking
 from freshet.crawler.run.status import DaemonStatus, daemon_status, merged
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import counted, percent
@@ -66,7 +67,6 @@ async def shown(asked: Asked) -> Mapping[str, object]:
         "left": None if daemon is None else _left(daemon, asked.now),
         "per_minute": 60 * sum(it.recent for it in found) / _RECENT_S,
         "run": run,
-        "writer": writer,
         "warnings": list(_warnings(run, writer, daemon, found)),
         "frontier": {key: sum(it.frontier[key] for it in found) for key in found[0].frontier},
         "waiting": waiting[::-1][:_SHOWN],
@@ -113,6 +113,15 @@ def _warnings(
                 ),
                 "`freshet alerts --retry` sends them again.",
             )
+
+
+async def mark(asked: Asked) -> object:
+    """Return what is another one after each visit and each request, in one quick read."""
+    return (await asked.library.each(lambda _: asking(_mark)))[0]
+
+
+async def _mark(db: Reader) -> tuple[int, CrawlRun | None]:
+    return await observations.newest(db), await runs.latest(db)
 
 
 async def _read(made: Documents, now: float) -> _Part:

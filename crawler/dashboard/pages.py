@@ -11,10 +11,10 @@ import asyncio
 import mimetypes
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from hashlib import blake2b
+from functools import cache, partial
 from http import HTTPStatus
 from importlib.resources import files
+from math import inf
 from time import time
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -69,10 +69,12 @@ _HEADERS: Final = {
     hdrs.REFERRER_POLICY: "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-#: Seconds between two reads of the overview, and reads without news after which a line is sent all
-#: the same, so that the connection stays open.
+#: Seconds between two reads of the store's mark, and reads without news after which a line is
+#: sent all the same, so that the connection stays open.
 _LIVE_S: Final = 2.0
 _QUIET_READS: Final = 7
+#: Seconds after which the ages on the overview are written anew.
+_AGES_S: Final = 60.0
 
 
 class Dashboard:
@@ -99,24 +101,11 @@ class Dashboard:
         }  # fmt: skip
         comparisons = Comparisons(api.library.path, settings)
         views = {**_PAGES, "/policies": (comparisons.shown, "policies.html")}
-        pages = {path: self._told(partial(self._page, *of)) for path, of in views.items()}
+        pages = {path: partial(self._page, *of) for path, of in views.items()}
         self.routes: Mapping[str, Route] = {
             **api.routes, **pages, _STATIC: _file, EVENTS: self._live
         }  # fmt: skip
         self.posts: Mapping[str, Post] = {"/settings": self._change, "/policies": comparisons.order}
-
-    def _told(self, route: Route) -> Route:
-        """Return a route that shows its errors as a page."""
-
-        async def answer(request: web.BaseRequest) -> Answer:
-            try:
-                return await route(request)
-            except Exception as error:
-                if (refused := HttpRefusal.of(error)) is None:
-                    raise
-                return self.refused(request, refused)
-
-        return answer
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page; that of a login has the form again."""
@@ -157,14 +146,15 @@ class Dashboard:
         return Answer(self._events(asked), "text/event-stream", live=True, headers=_HEADERS)
 
     async def _events(self, asked: Asked) -> AsyncGenerator[bytes, None]:
-        """Yield the overview's live part whenever it is another one."""
-        shown, quiet = b"", 0
+        """Yield the overview's live part when the store has changed, or its ages have."""
+        mark, sent_at, quiet = None, -inf, 0
         while True:
-            values = await overview.shown(asked.at(time()))
-            html = self._html("overview_live.html", values, asked.at(time()))
-            lines = "".join(f"data: {line}\n" for line in html.splitlines())
-            if (digest := blake2b(html.encode("utf-8", "replace")).digest()) != shown:
-                shown, quiet = digest, 0
+            now, found = time(), await overview.mark(asked)
+            if found != mark or now - sent_at >= _AGES_S:
+                mark, sent_at, quiet = found, now, 0
+                values = await overview.shown(asked.at(now))
+                html = self._html("overview_live.html", values, asked.at(now))
+                lines = "".join(f"data: {line}\n" for line in html.splitlines())
                 yield f"event: overview\n{lines}\n".encode("utf-8", "replace")
             elif (quiet := quiet + 1) % _QUIET_READS == 0:
                 yield b": nothing new\n\n"
@@ -181,6 +171,7 @@ async def _file(request: web.BaseRequest) -> Answer:
     return whole(found, kind, etag="", headers=_HEADERS)
 
 
+@cache
 def _files() -> dict[str, bytes]:
     static = files(__package__) / "static"
     return {

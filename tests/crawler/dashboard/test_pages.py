@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from freshet.crawler.dashboard import pages
 from freshet.crawler.dashboard.pages import Dashboard
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
@@ -31,8 +32,8 @@ async def shown(path: Path, **settings: object) -> AsyncIterator[str]:
         return [], {}
 
     api = StoreApi(path, found)
-    pages = Dashboard(api, found)
-    server = HttpServer(found.operation, health, process_metrics("1"), pages=pages)
+    dashboard = Dashboard(api, found)
+    server = HttpServer(found.operation, health, process_metrics("1"), pages=dashboard)
     try:
         yield (await server.open("127.0.0.1", 0)).rstrip("/")
     finally:
@@ -47,7 +48,9 @@ class Reader:
         self.url, self._client, self.site = url, client, site
 
     async def ask(self, path: str) -> tuple[int, Mapping[str, str], str]:
-        async with self._client.get(URL(self.url + path, encoded=True)) as response:
+        wanted = {"Accept": "text/html,*/*;q=0.8"}
+        target = URL(self.url + path, encoded=True)
+        async with self._client.get(target, headers=wanted) as response:
             return response.status, response.headers, await response.text()
 
     async def page(self, path: str) -> str:
@@ -100,17 +103,15 @@ async def test_files_are_our_own(reader: Reader) -> None:
     assert (await reader.ask("/static/../pages.py"))[0] == 404
 
 
-async def test_events_tell_the_overview_at_once(reader: Reader) -> None:
+async def test_events_tell_the_overview_at_once_and_when_the_store_has_changed(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_LIVE_S", 0.01)
     async with reader._client.get(f"{reader.url}/events") as response:
         assert response.headers["Content-Type"] == "text/event-stream"
         assert await response.content.readline() == b"event: overview\n"
-
-
-async def test_without_a_token_nothing_can_be_changed(reader: Reader) -> None:
-    for to in ("/login", "/logout", "/settings"):
-        async with reader._client.post(reader.url + to, data={"csrf": ""}) as response:
-            assert (response.status, "without operation.token" in await response.text()) == (
-                403,
-                True,
-            )
-    assert 'method="post"' not in await reader.page("/settings")
+        while (line := await response.content.readline()) != b": nothing new\n":
+            assert not line.startswith(b"event")
+        await reader.site.shows("/b", html("Another page."), at=START + 90)
+        while (line := await response.content.readline()) != b"event: overview\n":
+            assert line in {b"\n", b": nothing new\n"}
