@@ -65,7 +65,7 @@ class RenderingFetcher:
             return result
         if mode == "when-needed" and not await self.needs(result):
             return result
-        load = _Load(self, result.url, self.browsers.rules.max_bytes)
+        load = _Requests(self, result.url, self.browsers.rules.max_bytes)
         try:
             shown = await self.browsers.show(result, load.serve, self.wait_at(result.url))
         except Unfetched as end:
@@ -97,7 +97,7 @@ def _failed(page: FetchResult, reason: str, detail: str) -> FetchResult:
 
 
 @dataclass(slots=True, eq=False)
-class _Load:
+class _Requests:
     """The requests of one page; ``trouble`` is one that its own site could not answer."""
 
     by: RenderingFetcher
