@@ -40,7 +40,7 @@ class _Part:
     writer: str | None
     recent: int
     alerts: Sequence[RuleCounts]
-    frontier: Mapping[str, int]
+    to_come: int
     waiting: Sequence[WaitingHost]
     troubled: Sequence[WaitingHost]
 
@@ -68,7 +68,7 @@ async def shown(asked: Asked) -> Mapping[str, object]:
         "per_minute": 60 * sum(it.recent for it in found) / _RECENT_S,
         "run": run,
         "warnings": list(_warnings(run, writer, daemon, found)),
-        "frontier": {key: sum(it.frontier[key] for it in found) for key in found[0].frontier},
+        "to_come": sum(it.to_come for it in found),
         "waiting": waiting[::-1][:_SHOWN],
         "troubled": [it for part in found for it in part.troubled][:_SHOWN],
         "changes": newest,
@@ -136,7 +136,7 @@ async def _read(made: Documents, now: float) -> _Part:
             writer=None if owner is None else owner.name,
             recent=await observations.count_since(db, now - _RECENT_S),
             alerts=await alerts.counts(db),
-            frontier=await overview.frontier_counts(db, now),
+            to_come=await overview.to_come(db),
             waiting=[*await overview.parked(db, now), *await overview.deferred(db)],
             troubled=await _without_robots(db),
         )

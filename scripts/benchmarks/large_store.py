@@ -169,6 +169,10 @@ def _pages(
         "VALUES (?1, ?2, ?2, ?3, 1, ?4, 1, ?5, ?6, ?6, ?7, ?8, ?8, ?9, 'en', ?10)",
         rows,
     )
+    # A crawl has all of it before it, but for what three hosts leave to the next one.
+    db.execute("INSERT INTO frontier (page_id, host_id, priority, due_at, reason, deferred) SELECT "
+               "id, host_id, 1, ?, 'refresh', iif(host_id IN (3, 5, 8), 'http_503', NULL) "
+               "FROM page", (begin,))  # fmt: skip
     db.execute("INSERT INTO seed (text, url, page_id, added_at) SELECT url, url, id, ? FROM page "
                "WHERE id <= (SELECT count(*) FROM host)", (begin,))  # fmt: skip
 

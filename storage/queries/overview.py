@@ -75,6 +75,14 @@ async def frontier_counts(db: Reader, now: float) -> dict[str, int]:
     return dict(next(iter(await db.execute_fetchall(sql, (now,)))))
 
 
+async def to_come(db: Reader) -> int:
+    """Count the URLs of the frontier that this run is to visit."""
+    sql = (
+        "SELECT count(*) - (SELECT count(*) FROM frontier WHERE deferred IS NOT NULL) FROM frontier"
+    )
+    return int(next(iter(await db.execute_fetchall(sql)))[0])
+
+
 async def busiest(db: Reader, now: float, limit: int) -> list[tuple[str, int]]:
     """Return the origins with the most URLs due now, and how many."""
     sql = (

@@ -60,6 +60,7 @@ async def test_the_frontier_is_split_into_due_waiting_and_deferred(site: SmallSt
         site.due(site.page(f"/{i}"), due_at, deferred=deferred)
     async with reading(site.path) as connection:
         counts = await overview.frontier_counts(connection, NOW)
+        assert await overview.to_come(connection) == 3
     assert counts == {"due": 2, "waiting": 1, "deferred": 1}
 
 
