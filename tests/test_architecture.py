@@ -113,8 +113,8 @@ def test_the_product_has_at_most_78800_lines() -> None:
     assert line_count(product) <= 78_800
 
 
-def test_the_tests_have_at_most_58050_lines() -> None:
-    assert line_count(files("tests")) <= 58_050
+def test_the_tests_have_at_most_58400_lines() -> None:
+    assert line_count(files("tests")) <= 58_400
 
 
 def test_no_module_is_longer_than_700_lines() -> None:

@@ -90,6 +90,7 @@ async def test_what_sites_say_in_odd_ways_is_read(shell: Shell) -> None:
         "c": {"/": page(2, links(*many))}
         | {each: Page("", 500) if each in many[6:10] else page(int(each[1:])) for each in many},
     }
+    (shell.directory / "freshet.toml").write_text("[politeness]\nback_off_initial_s = 0.5\n")
     async with scripted(hosts) as web:
         report = await shell.json("crawl", f"{web.origin('a')}/", f"{web.origin('b')}/", *LOCAL)
         await shell("crawl", f"{web.origin('c')}/", "--db", "c.db", *LOCAL, "--patience", "1")

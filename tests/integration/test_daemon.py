@@ -337,6 +337,7 @@ async def told(stage: Stage, url: str) -> Importance:
     return found.importance
 
 
+@pytest.mark.long
 async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: Path) -> None:
     visits = {}
     for by in ("list", "pagerank"):

@@ -52,6 +52,7 @@ def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
     )  # fmt: skip
 
 
+@pytest.mark.long
 async def test_after_a_start_it_knows_who_reveals_what_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ async def test_status_tells_how_looks_were_shared(showcase_run: Stage) -> None:
     assert 0 < it.unknown_pages < 3 * it.new_per_day
 
 
+@pytest.mark.long
 async def test_a_floor_that_is_the_ceiling_is_the_share(stage: Stage) -> None:
     share = 0.6
     await stage.keep(BUDGET, 1.0, ["news"])

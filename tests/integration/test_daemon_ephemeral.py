@@ -25,6 +25,7 @@ async def kept(db: Path, **changes: object) -> Rehearsal:
     return found
 
 
+@pytest.mark.long
 async def test_what_appears_is_reached_sooner_and_at_once(tmp_path: Path) -> None:
     plain = await kept(tmp_path / "plain.db", ephemeral__recognise=False)
     rules = [{"match": url, "ephemeral": True} for url in FRONTS]

@@ -147,6 +147,7 @@ async def test_of_recorded_sites_nothing_is_held_back(tmp_path: Path, site: str)
     assert urls(db, "SELECT url FROM page WHERE held_back LIKE 'trap: %'") == set()
 
 
+@pytest.mark.long
 async def test_where_nothing_is_learnt_the_shop_has_no_end(tmp_path: Path) -> None:
     web, clock = endless(SPEC), VirtualClock(endless(SPEC).start_at)
     limits = {"traps__min_combined": 0, "crawl__max_pages": 2 * BOUND}

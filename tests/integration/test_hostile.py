@@ -15,7 +15,7 @@ pytestmark = [
 ]
 
 #: Of each kind one that takes little time; the others are long.
-QUICK = {"gzip_bomb", "content_type_crash", "robots_strangers", "seed_redirect", "deep_toml"}
+QUICK = {"gzip_bomb", "robots_strangers", "seed_redirect", "deep_toml"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from pathlib import Path
 from random import Random
 from urllib.parse import urlsplit
 
+import pytest
+
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
@@ -82,6 +84,7 @@ def _kind(site: Small, url: str) -> str:
     return "alias" if parts.path.startswith("/old/") else "page"
 
 
+@pytest.mark.long
 async def test_aliases_and_a_dead_subdomain_take_little_of_a_small_budget(tmp_path: Path) -> None:
     clock = VirtualClock(1_800_000_000.0)
     old = [f"/old/{n}" for n in range(300)]
@@ -95,6 +98,7 @@ async def test_aliases_and_a_dead_subdomain_take_little_of_a_small_budget(tmp_pa
     assert kinds["alias"] + kinds["dead host"] < 0.05 * spent
 
 
+@pytest.mark.long
 async def test_two_slow_hosts_share_a_budget_and_leave_none_of_it(tmp_path: Path) -> None:
     clock = VirtualClock(1_800_000_000.0)
     site = Small(clock, ("a.example", "b.example"))

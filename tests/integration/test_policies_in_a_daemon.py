@@ -72,6 +72,7 @@ def costs(stage: Stage, run: Kept) -> float:
     return float(stage.costs(run.crawls, 8.0, stage.days).mean())
 
 
+@pytest.mark.long
 def test_an_index_that_hears_honest_sitemaps_beats_one_that_does_not(tmp_path: Path) -> None:
     stage, hosts = web(25.0)
     deaf, hears = (

@@ -116,6 +116,7 @@ class TestOnRay:
         assert command.rows("SELECT count(*) FROM outgoing") == [(0,), (0,)]
         assert not command.tree.kill()
 
+    @pytest.mark.long
     def test_a_daemon_goes_on_without_the_actors_that_are_killed(self, tmp_path: Path) -> None:
         with serving(SITES, tmp_path / "log") as port:
             command = Command(tmp_path, port, "daemon", "--budget", "36000/hour")

@@ -19,6 +19,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
     whittle.main()
 
 
+@pytest.mark.long
 def test_one_command_prints_the_tables_and_writes_the_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
