@@ -68,7 +68,7 @@ async def _newest(
         wanted["before"] = -at, last
     async with page.snapshot(made.path) as db:
         if site:
-            known = [await hosts.find(db, str(origin(url))) for url in site]
+            known = [await hosts.find(db, each) for each in site]
             wanted["host_id"] = next((it.host_id for it in known if it is not None), -1)
         found = await overview.changes_page(db, _LOOKED if size else limit, **wanted)
         large = [
@@ -102,7 +102,7 @@ async def listed(asked: Asked) -> Mapping[str, object]:
     except ValueError as error:
         raise UsageError(f"{error}: size is a number, since as 2026-03-31") from error
     if given["site"]:
-        wanted["site"] = spellings(given["site"])
+        wanted["site"] = [str(origin(url)) for url in spellings(given["site"])]
     words, among = given["words"].split(), _KINDS[given["kind"]]
     found, end, down = await newest(asked, _SHOWN, kinds=among, words=words, **wanted)
     older = end and {k: v for k, v in given.items() if v} | {"before": "_".join(map(str, end))}

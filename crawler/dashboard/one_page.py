@@ -9,8 +9,9 @@ from typing import Any
 from freshet.config.settings import Settings
 from freshet.crawler import documents
 from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.dashboard import kept
 from freshet.crawler.dashboard.asked import Asked
-from freshet.crawler.dashboard.pictures import time_line
+from freshet.crawler.dashboard.pictures import kind_of, time_line
 from freshet.crawler.documents import Documents
 from freshet.crawler.run import explanation
 from freshet.storage.queries import page
@@ -28,7 +29,11 @@ async def shown(asked: Asked) -> Mapping[str, object]:
     found = await asked.library.one(shard, read)
     if "near" in found:
         return found | {"status": HTTPStatus.NOT_FOUND}
+    known = found["it"].url
+    here = (await kept.listed(asked))["kept"]
     return found | {
+        "here": [each for each in here if each.match in (known, known.split("/")[2])],
+        "kind_of": kind_of,
         "line": time_line(found["visits"], found["signals"], asked.now),
         "facts": explanation.facts_of(found["it"]),
         "is_other_name": found["it"].url not in spellings(asked.page_url),

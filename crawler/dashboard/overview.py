@@ -9,7 +9,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.crawler.dashboard import changes, sites
+from freshet.crawler.dashboard import changes, kept, sites
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import Documents
 from freshet.crawler.library import asking
@@ -25,7 +25,7 @@ from freshet.storage.tables.runs import CrawlRun
 
 _SHOWN = 8
 _DAY_S = 86_400.0
-_RECENT_S = 600.0
+_HOUR_S = 3_600.0
 #: A share of the budget that was not spent from which on it is worth a warning.
 _FORGONE = 0.1
 
@@ -38,7 +38,6 @@ class _Part:
     daemon: DaemonStatus | None
     audits: NDArray[np.void] | None
     writer: str | None
-    recent: int
     alerts: Sequence[RuleCounts]
     to_come: int
     waiting: Sequence[WaitingHost]
@@ -62,14 +61,16 @@ async def shown(asked: Asked) -> Mapping[str, object]:
     writer = next((it.writer for it in found if it.writer), None)
     waiting = sorted((it for part in found for it in part.waiting), key=attrgetter("urls"))
     newest, _, _ = await changes.newest(asked, _SHOWN)
+    kept_here = (await kept.listed(asked))["kept"]
     return {
         "daemon": daemon,
         "left": None if daemon is None else _left(daemon, asked.now),
-        "per_minute": 60 * sum(it.recent for it in found) / _RECENT_S,
+        "per_minute": None if daemon is None else _per_minute(daemon, asked.now),
         "run": run,
         "warnings": list(_warnings(run, writer, daemon, found)),
         "to_come": sum(it.to_come for it in found),
         "waiting": waiting[::-1][:_SHOWN],
+        "paused": [it.match for it in kept_here if it.key == "never"],
         "troubled": [it for part in found for it in part.troubled][:_SHOWN],
         "changes": newest,
         "down": down,
@@ -80,6 +81,11 @@ def _left(daemon: DaemonStatus, now: float) -> float:
     """Return the requests that the budget still allows until midnight UTC."""
     to_come = daemon.outlook.budget * (_DAY_S - now % _DAY_S) / _DAY_S
     return max(0.0, daemon.today.flowed - daemon.today.requests + to_come)
+
+
+def _per_minute(daemon: DaemonStatus, now: float) -> float:
+    """Return the requests a minute in the last hour, or since the daemon began."""
+    return 60 * daemon.hour.requests / max(60.0, min(_HOUR_S, now - daemon.outlook.began_at))
 
 
 def _warnings(
@@ -134,7 +140,6 @@ async def _read(made: Documents, now: float) -> _Part:
             daemon=daemon,
             audits=None if daemon is None else await columns.audits(db, now - AUDITED_S),
             writer=None if owner is None else owner.name,
-            recent=await observations.count_since(db, now - _RECENT_S),
             alerts=await alerts.counts(db),
             to_come=await overview.to_come(db),
             waiting=[*await overview.parked(db, now), *await overview.deferred(db)],

@@ -18,7 +18,7 @@ from math import inf
 from time import time
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import hdrs, web
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -109,7 +109,9 @@ class Dashboard:
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page; that of a login has the form again."""
-        values = {"status": refusal.status, "why": str(refusal)}
+        came_from = urlsplit(request.headers.get(hdrs.REFERER, ""))
+        back = came_from._replace(scheme="", netloc="", fragment="").geturl()
+        values = {"status": refusal.status, "why": str(refusal), "back": back and place_of(back)}
         template = "login.html" if request.path == LOGIN else "error.html"
         answer = self._whole(template, values, self._asked(request), refusal.status)
         return replace(answer, headers={**answer.headers, **refusal.headers})

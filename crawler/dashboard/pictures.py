@@ -7,6 +7,7 @@ from typing import Any
 
 from freshet.crawler.clock import calendar
 from freshet.crawler.terminal import counted, percent
+from freshet.storage.entries import REBASED
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim
 
@@ -46,7 +47,7 @@ def time_line(
         return round(_LEFT + (min(max(at, first), now) - first) * scale)
 
     def where(it: PastObservation) -> tuple[float, str]:
-        return place(it.at), it.kind
+        return place(it.at), kind_of(it)
 
     marks = [_visited(*at, list(some)) for at, some in groupby(sorted(visits, key=where), where)]
     heard = [
@@ -58,6 +59,11 @@ def time_line(
     told = f"{told} from {_utc(first)} to {_utc(now)} UTC"
     ticks = list(_ticks(first, now, scale))
     return {"visits": marks, "signals": heard, "ticks": ticks, "told": told}
+
+
+def kind_of(it: PastObservation) -> str:
+    """Return what a visit found, in a word."""
+    return "reread" if it.reason == REBASED else it.kind
 
 
 def _visited(x: float, kind: str, some: Sequence[PastObservation]) -> Mark:

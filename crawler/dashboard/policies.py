@@ -28,6 +28,7 @@ from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import amount, percent, size, told_in_one_line
 from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.verdicts import PolicyVerdict
+from freshet.scheduler.policy import names
 from freshet.storage.shards import Stores
 
 #: Comparisons that are kept, and policies and budgets of one.
@@ -44,6 +45,7 @@ class _Run:
     """A comparison, with what :func:`ask` takes; ``failed`` is set at the end, as is ``result``."""
 
     order: tuple[Path, list[str], list[float], float, Settings]
+    form: Mapping[str, str]
     command: str
     at: float
     progress: dict[str, float] = field(default_factory=dict)
@@ -65,10 +67,12 @@ class Comparisons:
         wanted, newest = asked.query.get("run"), self._runs[0] if self._runs else None
         run = next((it for it in self._runs if str(it.at) == wanted), newest)
         typed = {"policies": " ".join(DEFAULT_POLICIES), "budgets": "", "seen": "10", "shard": "0"}
-        typed |= {name: asked.query[name] for name in typed if name in asked.query}
+        given = {**(run.form if run else {}), **asked.query}
+        typed |= {name: given[name] for name in typed if name in given}
         return {
-            "typed": typed, "run": run, "runs": list(self._runs), "header": HEADER,
-            "command": self._ordered(typed).command, "shards": len(Stores(self._db).paths),
+            "known": names(), "typed": typed, "command": self._ordered(typed).command,
+            "run": run, "runs": list(self._runs), "header": HEADER,
+            "shards": len(Stores(self._db).paths),
         }  # fmt: skip
 
     async def order(self, _request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
@@ -96,7 +100,7 @@ class Comparisons:
         told = [("policy", it) for it in policies] + [("budget", it) for it in typed]
         options = (f"--{name} {shlex.quote(it)}" for name, it in [*told, ("shown", f"{seen:g}")])
         command = f"freshet replay {shlex.quote(str(paths[shard]))} {' '.join(options)}"
-        return _Run((paths[shard], policies, budgets, seen, self._settings), command, time())
+        return _Run((paths[shard], policies, budgets, seen, self._settings), form, command, time())
 
 
 async def _follow(run: _Run) -> None:

@@ -7,13 +7,13 @@ from typing import Any, Final
 from aiosqlite import Connection as Reader
 
 from freshet.config.sites import Sites, with_stored
-from freshet.crawler.dashboard import kept
+from freshet.crawler.dashboard import changes, kept
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.dashboard.pictures import treemap
 from freshet.crawler.documents import UnknownPage
 from freshet.crawler.library import asking
 from freshet.crawler.tally import UsageError
-from freshet.storage.queries import overview, sites
+from freshet.storage.queries import sites
 from freshet.storage.queries.sites import SiteFigures, SiteVisits
 from freshet.storage.tables import hosts
 
@@ -69,7 +69,8 @@ async def one(asked: Asked) -> Mapping[str, object]:
     origin = asked.query.get("origin", "")
     shard, _ = await asked.library.home(f"{origin}/")
     read = asking(_site, origin=origin, since=_since(asked))
-    found, host, days, hours, changes = await asked.library.one(shard, read)
+    found, host, days, hours = await asked.library.one(shard, read)
+    newest, _, _ = await changes.newest(asked, _CHANGES, site=(origin,))
     tables = with_stored(asked.settings, (await kept.listed(asked))["kept"]).sites
     said = {name: it for name, it in Sites(tables).at(f"{origin}/") if it is not None}
     most = max(hours or [0])
@@ -79,7 +80,7 @@ async def one(asked: Asked) -> Mapping[str, object]:
         "busiest": hours.index(most) if hours else None,
         "settings": {n: "set" if n in _SECRET else v for n, v in said.items() if n != "match"},
         "robots": host.robots and host.robots.body[:_ROBOTS_SHOWN].decode("utf-8", "replace"),
-        "changes": [(change, "") for _, change in changes],
+        "changes": newest,
     }  # fmt: skip
 
 
@@ -89,9 +90,7 @@ async def _site(db: Reader, origin: str, since: int) -> tuple[Any, ...]:
         raise UnknownPage(f"origin={origin[:80]}: not a known site, such as https://example.org")
     days = await sites.totals(db, since, host.host_id)
     hours = await sites.changes_by_hour(db, host.host_id)
-    kinds = overview.CHANGES[:3]
-    changes = await overview.changes_page(db, _CHANGES, kinds=kinds, host_id=host.host_id)
-    return found[0], host, days, hours, changes.changes
+    return found[0], host, days, hours
 
 
 def _since(asked: Asked) -> int:
@@ -112,7 +111,7 @@ def _told(it: SiteFigures, total: int) -> dict[str, Any]:
         "origin": it.origin, "visits": visits, "outlook": it.outlook,
         "share": visits.requests / max(total, 1), "fresh": None if stale is None else 1 - stale,
         "robots": visits.robots / max(visits.requests, 1),
-        "dead": (visits.gone + visits.failed) / max(answered, 1),
+        "dead": visits.gone / max(answered, 1),
     }  # fmt: skip
 
 

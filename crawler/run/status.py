@@ -75,16 +75,17 @@ _RECORD_VISITS: Final = 200_000
 class DaemonStatus:
     """A daemon at one moment.
 
-    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
-    last 24 hours. ``measured`` is by the audit sample of :data:`AUDITED_S`. ``rotation`` is that of
-    all visits, ``by_host`` of each host where it can be said, the one with most changes first.
-    ``next_url`` is the URL that was next at the last outlook.
+    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` and
+    ``hour`` are the last ones. ``measured`` is by the audit sample of :data:`AUDITED_S`.
+    ``rotation`` is that of all visits, ``by_host`` of each host where it can be said, the one with
+    most changes first. ``next_url`` is the URL that was next at the last outlook.
     """
 
     process: int | None
     outlook: Outlook
     today: Spent
     day: Spent
+    hour: Spent
     measured: Staleness | None
     rotation: BesideRotation | None
     by_host: Sequence[tuple[str, BesideRotation]]
@@ -129,6 +130,7 @@ async def daemon_status(
         outlook=last,
         today=spent(moments, midnight),
         day=spent(moments, now - _DAY_S),
+        hour=spent(moments, now - _HOUR_S),
         measured=await measured(connection, now - AUDITED_S),
         rotation=rotation,
         by_host=by_host,
@@ -183,6 +185,7 @@ def merged(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]], now: float) -
         outlook=outlook,
         today=summed([it.today for it in daemons]),
         day=summed([it.day for it in daemons]),
+        hour=summed([it.hour for it in daemons]),
         measured=staleness(
             drawn["importance"] * np.repeat(weights, [len(drawn) for _, drawn in found]),
             drawn["stale"],

@@ -141,13 +141,6 @@ async def any_since(db: Reader, at: float) -> bool:
 # -- audits: visits to random samples, which measure freshness ----------------
 
 
-async def count_since(db: Reader, at: float, most: int = 20_000) -> int:
-    """Count the observations since a time among the newest ``most``."""
-    newest = "SELECT at FROM observation ORDER BY id DESC LIMIT ?"
-    sql = f"SELECT count(*) FROM ({newest}) WHERE at > ?"
-    return int(next(iter(await db.execute_fetchall(sql, (most, at))))[0])
-
-
 def append_audit(db: Connection, visits: Sequence[Visit]) -> None:
     """Mark the observations of these visits that are audits."""
     db.executemany(

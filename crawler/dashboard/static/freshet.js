@@ -67,3 +67,10 @@ function draw(table) {
 const drawAll = (root) => root.querySelectorAll("table.plot:not(.drawn)").forEach(draw);
 drawAll(document);
 document.addEventListener("htmx:load", (event) => drawAll(event.detail.elt));
+
+// The live part stays as it is while somebody is in it by keyboard, and says when it is live no more.
+document.addEventListener("htmx:sseBeforeMessage", (event) => {
+  if (event.target.contains(document.activeElement)) event.preventDefault();
+});
+for (const [name, hidden] of [["htmx:sseError", false], ["htmx:sseOpen", true]])
+  document.addEventListener(name, () => { document.getElementById("lost").hidden = hidden; });

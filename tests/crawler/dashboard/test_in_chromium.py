@@ -74,14 +74,25 @@ async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> Non
         await page.get_by_label("Importance").fill("5")
         await page.get_by_role("button", name="Set", exact=True).click()
         await page.get_by_role("button", name="Pause this page").click()
-        await page.get_by_role("link", name="What is set").click()
-        assert await page.locator("tbody tr").count() == 2
-        await page.get_by_role("button", name="Take back").first.click()
-        await page.get_by_role("cell", name="importance").wait_for(state="detached")
-        assert await page.locator("tbody tr").count() == 1
+        here = page.get_by_role("list", name="What is set").get_by_role("listitem")
+        assert await here.count() == 2
+        await page.get_by_role("button", name="Take back: importance").click()
+        await here.get_by_text("importance").wait_for(state="detached")
+        assert page.url.endswith("/page?url=https%3A%2F%2Fa.example%2Fa")
+        await page.get_by_role("link", name="Settings").click()
+        assert await page.get_by_role("button", name="Take back").count() == 1
         await page.get_by_role("button", name="Log out").click()
         await page.goto(f"{url}/settings")
         assert "/login" in page.url
+
+
+async def test_an_overview_says_when_its_server_is_gone(tmp_path: Path) -> None:
+    async with chromium() as browser:
+        page = await browser.new_page()
+        async with changed(tmp_path / "crawl.db") as url:
+            await page.goto(url)
+            await page.get_by_role("link", name="Load it again").wait_for(state="hidden")
+        await page.get_by_role("link", name="Load it again").wait_for()
 
 
 async def test_a_reader_finds_what_changed(address: str) -> None:
