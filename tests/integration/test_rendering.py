@@ -20,7 +20,7 @@ from freshet.crawler.cli.forget import _url
 from freshet.crawler.cli.replay import fill
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.tally import CrawlError
-from scripts.benchmarks.rendering import tree_of
+from scripts.benchmarks.memory_watch import descendants
 from tests.crawler.archive.exchanges import whole
 from tests.crawler.fetch.test_browser import needs_chromium
 from tests.integration.quick import assert_consistent, quick
@@ -208,7 +208,7 @@ def test_a_kill_leaves_no_browser_and_loses_no_page(tmp_path: Path) -> None:
     ]  # fmt: skip
     environment = {**os.environ, "FRESHET_BROWSER__RENDER": "always"}
     killed = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    while len(browsers := tree_of(killed.pid)) < 7:
+    while len(browsers := descendants(killed.pid)) < 6:
         time.sleep(0.05)
     killed.kill()
     killed.wait()
