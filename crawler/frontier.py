@@ -311,11 +311,21 @@ class Frontier:
         queue.state.owe(now, requests)
         self._schedule(queue)
 
-    def turned_away(self, host_id: int, now: float, retry_after_s: float | None, why: str) -> None:
-        """Pause for a host whose page, not its status, says: too many requests."""
-        queue = self._hosts[host_id].queue
-        queue.state.refused(now, retry_after_s, why)
+    def heed(
+        self, queue_key: str, now: float, answer: HostAnswer, retry_after_s: float | None, why: str
+    ) -> None:
+        """Count, and pause for, what a host says not by the status of a request of its queue.
+
+        A page's text may say: too many requests. A rendered page makes requests of its own.
+        """
+        queue = self._queue_of(queue_key)
+        queue.state.heed(now, answer, retry_after_s, why)
         self._schedule(queue)
+
+    def pause_s(self, queue_key: str, now: float) -> float:
+        """Return for how long a host may not be asked: it is parked, or its hours have ended."""
+        state = self._queue_of(queue_key).state
+        return max(state.parked_until, state.rules.opens_at(now)) - now
 
     def robots_known(self, host_id: int, now: float) -> None:
         """Open a host whose robots.txt has been fetched or read, or close it for a while."""

@@ -107,8 +107,9 @@ def stricter(one: PolitenessRules, other: PolitenessRules) -> PolitenessRules:
 #: The state of a host, as one response shows it.
 HostAnswer = Literal["fine", "throttled", "forbidden", "failed", "down", "ours"]
 
+# No connection, or none was tried: a page waits for another host that it needs (parked_host).
 _CONNECTION_FAILURES = frozenset(
-    {"dns", "no_resolver", "no_network", "connect", "tls", "not_tls", "timeout_connect"}
+    "dns no_resolver no_network connect tls not_tls timeout_connect parked_host".split()
 )
 _BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slow", "cut_short"})
 #: The host's name has no address, for now or for ever.
@@ -217,27 +218,27 @@ class HostQueue:
         retry_after_s: float | None,
         why: str,
     ) -> None:
-        """End a request that took ``response_s``, and set the time of the next one.
-
-        A Retry-After is obeyed up to a cap; a host that keeps refusing gets longer pauses.
-        """
+        """End a request that took ``response_s``, and set the time of the next one."""
         self.in_flight -= 1
         self.last_end_at = max(self.last_end_at, now)
         if answer not in ("down", "ours"):
             self.response_s = response_s
+        self.heed(now, answer, retry_after_s, why)
+        self.ready_at = max(self.ready_at, now + self.delay_s)
+
+    def heed(self, now: float, answer: HostAnswer, retry_after_s: float | None, why: str) -> None:
+        """Count an answer, and pause if it wants that.
+
+        A Retry-After is obeyed up to a cap; a host that keeps refusing gets longer pauses.
+        """
         # A request that was under way when the queue was parked belongs to the same failure:
         # it neither counts twice nor ends the pause.
         if now >= self.parked_until and answer != "ours":
             self._count(answer)
         pause = self._pause_s(answer, retry_after_s)
-        self.ready_at = max(self.ready_at, now + max(pause, self.delay_s))
+        self.ready_at = max(self.ready_at, now + pause)
         if pause > 0 and now + pause >= self.parked_until:
             self.parked_until, self.parked_reason = now + pause, why
-
-    def refused(self, now: float, retry_after_s: float | None, why: str) -> None:
-        """Pause as for a 429 after a response whose content is a refusal."""
-        self.start()
-        self.end(now, self.response_s, "throttled", retry_after_s, why)
 
     def owe(self, now: float, requests: int) -> None:
         """Wait as after so many requests that were made at once."""

@@ -327,8 +327,8 @@ class Recorder:
         retry_at, charged = self._retry(due, seen, found)
         noindex = self._noindex(result, verdict) if role == "page" else None
         if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
-            now = self.clock.now()
-            self.frontier.turned_away(due.host_id, now, result.retry_after_s, seen.reason or "")
+            queue, now = self.frontier.host_state(due.host_id).queue, self.clock.now()
+            self.frontier.heed(queue, now, "throttled", result.retry_after_s, seen.reason or "")
         return Visit(
             due=due,
             observation=seen,

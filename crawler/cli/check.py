@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict, astuple, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -24,11 +25,12 @@ from freshet.crawler.cli.options import (
 )
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.ladder import Detector, Verdict
-from freshet.crawler.compare.not_content.check import facts_of
+from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
 from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, is_plain
@@ -37,7 +39,7 @@ from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import cut_at_line_end, standing
 from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.run.wiring import stored_histories
+from freshet.crawler.run.wiring import never_at, render_at, stored_histories
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
@@ -94,7 +96,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
         found = Check(urls[0])
         for url in urls:
             found = Check(url, [_table(each) for each in sites.matching(url)])
-            result = await _visited(network.fetcher, settings, found)
+            result = await _visited(_fetcher(settings, network, parser), settings, found)
             if result is not None and result.outcome != "failed":
                 judged = await _judged(parser, db, found, result, now)
                 await _watched(parser, settings, judged, result)
@@ -103,6 +105,21 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Ch
     finally:
         await parser.close()
         await network.close()
+
+
+def _fetcher(settings: Settings, network: Network, parser: Parser) -> RenderingFetcher:
+    """Return a fetcher that renders pages as a crawl would, which waits for no host."""
+    is_never = never_at(settings)
+    return RenderingFetcher(
+        fetcher=network.fetcher,
+        others=network.fetcher,
+        browsers=network.browsers,
+        agent_token=settings.crawl.product.lower(),
+        render_at=render_at(settings),
+        needs=partial(waits_for_scripts, parser),
+        queue_key=network.queue_key,
+        allows=lambda url: False if is_never and is_never(url) else None,
+    )
 
 
 def _table(table: SiteSettings) -> Step:
@@ -120,6 +137,9 @@ async def _visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchR
         return None
     result = await fetcher.fetch(Request(found.url))
     found.steps.append(_fetched(result))
+    if result.requests is not None:
+        asked = counted(sum(result.requests.values()), "request")
+        found.steps.append(Step("render", result.reason or "rendered", f"with {asked} of its own"))
     found.conclusion = "failed: the page's history would stay as it is"
     return result
 

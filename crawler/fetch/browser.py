@@ -15,7 +15,7 @@ import signal
 import socket
 from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -29,7 +29,7 @@ from freshet.crawler.tally import CrawlError
 from freshet.storage.records import FetchResult
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, CDPSession, Page, Playwright, Route
+    from playwright.async_api import Browser, CDPSession, Page, Route
 
 #: Names under which distributions install it.
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -39,6 +39,8 @@ _TICK_S: Final = 0.05
 _OVERHEAD_S: Final = 30.0
 #: A process is not used for ever: what pages leave behind goes with it.
 _PAGES_EACH: Final = 200
+#: Seconds after which one that has nothing to show is ended, which has some 400 MB.
+_IDLE_S: Final = 60.0
 #: Options that keep it from every network, and what is taken from pages that would need one.
 _ISOLATED: Final = (
     "--proxy-server=http://127.0.0.1:PORT",
@@ -126,6 +128,7 @@ class Browsers:
         self.rules = rules
         self._free = asyncio.Semaphore(number)
         self._idle: list[_Chromium] = []
+        self._ending = set[asyncio.Task[None]]()
 
     async def show(self, document: FetchResult, serve: Serve, wait: str | float) -> FetchResult:
         """Show a document until what is waited for has come, and return what it has become.
@@ -141,14 +144,22 @@ class Browsers:
                 await chromium.stop()
                 raise
             self._idle.append(chromium)
-            if chromium.shown >= _PAGES_EACH:
-                await self._idle.pop().stop()
+            left_s = _IDLE_S if chromium.shown < _PAGES_EACH else 0.0
+            asyncio.get_running_loop().call_later(left_s, self._end, chromium, chromium.shown)
             return shown
+
+    def _end(self, chromium: _Chromium, shown: int) -> None:
+        """End a browser that has shown nothing since it had shown so many pages."""
+        if chromium in self._idle and chromium.shown == shown:
+            self._idle.remove(chromium)
+            self._ending.add(task := asyncio.create_task(chromium.stop()))
+            task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
         """End all browsers."""
-        while self._idle:
-            await self._idle.pop().stop()
+        for each in self._idle.copy():
+            self._end(each, each.shown)
+        await asyncio.gather(*self._ending)
 
 
 class _Load:
@@ -220,12 +231,10 @@ class _Chromium:
     def __init__(self, rules: BrowserRules) -> None:
         self.shown = 0
         self._rules = rules
-        self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._control: CDPSession | None = None
         self._pid = 0
-        # Bound, and never listened at: nobody else can listen there, either.
-        self._closed_port = socket.socket()
+        self._held = AsyncExitStack()
 
     async def show(self, load: _Load) -> FetchResult:
         # A page that keeps its process busy must not keep us.
@@ -280,10 +289,12 @@ class _Chromium:
         return text
 
     async def _started(self) -> Browser:
-        self._closed_port.bind(("127.0.0.1", 0))
-        port = self._closed_port.getsockname()[1]
-        self._playwright = await _driver().async_playwright().start()
-        browser = await self._playwright.chromium.launch(
+        # Bound, and never listened at: nobody else can listen there, either.
+        closed = self._held.enter_context(socket.socket())
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        driver = await self._held.enter_async_context(_driver().async_playwright())
+        browser: Browser = await driver.chromium.launch(
             executable_path=browser_program(self._rules.executable),
             # root may not use it.
             chromium_sandbox=os.geteuid() != 0,
@@ -293,20 +304,16 @@ class _Chromium:
             args=[each.replace("PORT", str(port)) for each in _ISOLATED],
         )  # fmt: skip
         self._control = await browser.new_browser_cdp_session()
-        self._pid = next(pid for kind, pid in await self._processes() if kind == "browser")
+        processes = await _processes(self._control)
+        self._pid = next(pid for kind, pid in processes if kind == "browser")
         self._browser = browser
         return browser
-
-    async def _processes(self) -> list[tuple[str, int]]:
-        assert self._control is not None  # noqa: S101 - narrows the type
-        said = await self._control.send("SystemInfo.getProcessInfo")
-        return [(each["type"], each["id"]) for each in said["processInfo"]]
 
     async def _watch(self) -> FetchResult:
         """Raise Unfetched when the processes take too much memory."""
         while True:
             await asyncio.sleep(_QUIET_S)
-            processes = await self._processes() if self._browser else []
+            processes = await _processes(self._control) if self._control else []
             if sum(_memory_bytes(pid) for _, pid in processes) > self._rules.memory_bytes:
                 most = self._rules.memory_bytes // 2**20
                 raise Unfetched("browser", f"it took more than {most} MiB of memory")
@@ -316,13 +323,16 @@ class _Chromium:
         with suppress(ProcessLookupError):
             if self._pid:
                 os.kill(self._pid, signal.SIGKILL)
-        if self._playwright is not None:
-            await self._playwright.stop()
-        self._closed_port.close()
+        await self._held.aclose()
 
 
 def _driver() -> ModuleType:
     return import_module("playwright.async_api")  # an extra
+
+
+async def _processes(control: CDPSession) -> list[tuple[str, int]]:
+    said = await control.send("SystemInfo.getProcessInfo")
+    return [(each["type"], each["id"]) for each in said["processInfo"]]
 
 
 def _memory_bytes(pid: int) -> int:

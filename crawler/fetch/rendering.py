@@ -1,7 +1,8 @@
 """Pages that a browser renders, whose requests are made and bounded as all of ours.
 
-*Invariant.* A page's requests end before its visit does, and are counted by host queue.
-Consequence: politeness and the budget take a load for what it is, many requests.
+*Invariant.* A page's requests end before its visit does, are counted by host queue, and go to no
+host that is parked. Consequence: politeness and the budget take a load for what it is, many
+requests, and what a host answers to one of them holds for all that is asked of it.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ from freshet.crawler.fetch.browser import Browsers
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import Unfetched, media_type
 from freshet.crawler.lru import LruCache
+from freshet.crawler.politeness import HostAnswer, answer_of
 from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
-from freshet.crawler.urls import is_http, origin, registrable_domain, resolve, robots_url
+from freshet.crawler.urls import Origin, is_http, origin, registrable_domain, resolve, robots_url
 from freshet.storage.records import FetchResult
 
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -31,65 +33,56 @@ _UNREAD: Final = frozenset({"script", "stylesheet", "image", "font", "media"})
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RenderingFetcher:
-    """A fetcher whose pages are rendered where ``mode_at`` says so.
+    """A fetcher whose pages are rendered where ``render_at`` says so.
 
-    That is ``never``, ``when-needed`` or ``always``. ``fetcher`` makes the requests for pages,
-    ``others`` those that pages make. ``wait_at`` tells what is waited for, ``needs`` whether
-    scripts build a page, ``queue_key`` the host queue of a URL, and ``allows`` whether it may be
-    requested (None: the robots.txt is not known).
+    It says ``never``, ``when-needed`` or ``always``, and what is waited for. ``fetcher`` makes the
+    requests for pages, ``others`` those that pages make. ``needs`` tells whether scripts build a
+    page, ``queue_key`` the host queue of a URL, ``allows`` whether it may be requested (None: the
+    robots.txt is not known), and ``pause_s`` for how long a host queue may not be asked; ``heed``
+    is told its answers.
     """
 
     fetcher: Fetcher
     others: Fetcher
     browsers: Browsers
     agent_token: str
-    mode_at: Callable[[str], str]
-    wait_at: Callable[[str], str | float]
+    render_at: Callable[[str], tuple[str, str | float]]
     needs: Callable[[FetchResult], Awaitable[bool]]
     queue_key: Callable[[str], Awaitable[str]]
     allows: Callable[[str], bool | None]
+    pause_s: Callable[[str, float], float] = lambda _queue, _now: 0.0
+    heed: Callable[[str, float, HostAnswer, float | None, str], None] = lambda *_: None
     now: Callable[[], float] = time.time
-    _robots: LruCache[str, tuple[float, RobotsTxt]] = field(
+    robots: LruCache[str, tuple[float, RobotsTxt]] = field(
         default_factory=lambda: LruCache(_HOSTS), init=False
     )
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request, and render the page that comes."""
-        mode = self.mode_at(request.url) if request.accept == "page" else "never"
+        mode, wait = self.render_at(request.url)
+        if mode == "never" or request.accept != "page":
+            return await self.fetcher.fetch(request)
         if mode == "always":
             # What the page loads may have changed where the document has not.
             request = replace(request, validators=None)
         result = await self.fetcher.fetch(request)
         is_html = media_type(result.header("Content-Type") or "") in _HTML
-        if mode == "never" or result.outcome != "fetched" or not is_html:
+        if result.outcome != "fetched" or not is_html:
             return result
         if mode == "when-needed" and not await self.needs(result):
             return result
         load = _Requests(self, result.url, self.browsers.rules.max_bytes)
         try:
-            shown = await self.browsers.show(result, load.serve, self.wait_at(result.url))
+            shown = await self.browsers.show(result, load.serve, wait)
         except Unfetched as end:
             shown = _failed(result, end.reason, end.detail)
         if (by := load.trouble) is not None:
-            shown = _failed(result, "browser", f"{by.url}: {by.detail or by.status}")
-            if by.status in (429, 503):
+            reason = "parked_host" if by.reason == "parked_host" else "browser"
+            shown = _failed(result, reason, f"{by.url}: {by.detail or by.status}")
+            if reason == "parked_host" or by.status in (429, 503):
                 # Too many requests are too many for the page as well.
                 shown = replace(shown, status=by.status, retry_after_s=by.retry_after_s)
         return replace(shown, requests=dict(load.requests))
-
-    async def robots_of(
-        self, place: str, fetch: Callable[[Request], Awaitable[FetchResult]]
-    ) -> RobotsTxt:
-        """Return the robots.txt of an origin outside the crawl, fetched if it is not remembered."""
-        until, file = self._robots.use(place) or (0.0, RobotsTxt())
-        if self.now() >= until:
-            result = await fetch(Request(robots_url(origin(place)), "robots"))
-            for _ in range(_MOST_REDIRECTS):
-                if result.location is not None:
-                    result = await fetch(Request(result.location, "robots"))
-            file = in_force(record_of(result, self.now()), self.agent_token)
-            self._robots[place] = self.now() + _REMEMBERED_S, file
-        return file
 
 
 def _failed(page: FetchResult, reason: str, detail: str) -> FetchResult:
@@ -98,7 +91,10 @@ def _failed(page: FetchResult, reason: str, detail: str) -> FetchResult:
 
 @dataclass(slots=True, eq=False)
 class _Requests:
-    """The requests of one page; ``trouble`` is one that its own site could not answer."""
+    """The requests of one page.
+
+    ``trouble`` is one that its own site has no answer to for now: what the page shows is no change.
+    """
 
     by: RenderingFetcher
     url: str
@@ -122,7 +118,7 @@ class _Requests:
             if (target := result.location) is None:
                 break
             passed = ()
-        if result is None or target is not None or not self._is_answer(result):
+        if result is None or target is not None or result.status is None:
             return None
         is_shared = result.header("Access-Control-Allow-Origin") is not None
         if origin(result.url) != origin(url) and kind not in _UNREAD and not is_shared:
@@ -147,24 +143,43 @@ class _Requests:
         if allowed is None:
             # One request for all that the page wants of a host.
             async with self._asking.setdefault(str(place), asyncio.Lock()):
-                file = await self.by.robots_of(str(place), self._fetch)
+                file = await self._robots_of(place)
             allowed = file.allows(self.by.agent_token, url)
         return allowed
 
+    async def _robots_of(self, place: Origin) -> RobotsTxt:
+        """Return the robots.txt of an origin outside the crawl, fetched if it is not remembered."""
+        by, now = self.by, self.by.now()
+        until, file = by.robots.use(str(place)) or (0.0, RobotsTxt())
+        if now >= until:
+            result = await self._fetch(Request(robots_url(place), "robots"))
+            for _ in range(_MOST_REDIRECTS):
+                if result.location is not None:
+                    result = await self._fetch(Request(result.location, "robots"))
+            file = in_force(record_of(result, now), by.agent_token)
+            if not file.closed:
+                by.robots[str(place)] = now + _REMEMBERED_S, file
+        return file
+
     async def _fetch(self, request: Request) -> FetchResult:
-        self.requests[await self.by.queue_key(request.url)] += 1
-        result = await self.by.others.fetch(request)
-        self.left_bytes -= len(result.body)
-        return result
-
-    def _is_answer(self, result: FetchResult) -> bool:
-        """Return whether there is an answer.
-
-        If the page's own site has none for now, the page fails: what it shows then is no change.
-        """
+        by, key = self.by, await self.by.queue_key(request.url)
+        if (pause_s := by.pause_s(key, by.now())) > 0:
+            result = FetchResult(
+                request.url, "failed", by.now(), 0.0, reason="parked_host",
+                detail=f"its host is not asked for {pause_s:.0f} s", retry_after_s=pause_s,
+            )  # fmt: skip
+        else:
+            self.requests[key] += 1
+            result = await by.others.fetch(request)
+            self.left_bytes -= len(result.body)
+            answer, why = answer_of(result.status, result.reason), result.reason or result.status
+            if answer == "failed" and request.accept == "robots":
+                # Nothing of the host may be asked for.
+                answer = "down"
+            by.heed(key, by.now(), answer, result.retry_after_s, f"{why}")
         is_away = result.status is None and result.outcome == "failed"
         is_away |= result.status == 429 or (result.status or 0) >= 500
         same = (registrable_domain(origin(url).host) for url in (result.url, self.url))
         if is_away and next(same) == next(same):
             self.trouble = self.trouble or result
-        return result.status is not None
+        return result

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 import aiosqlite
 
 from freshet import __version__
-from freshet.config.settings import Settings
+from freshet.config.settings import RenderMode, RenderWait, Settings
 from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.copies import Copies
@@ -184,6 +184,13 @@ def depth_at(settings: Settings) -> Callable[[str], int]:
 def scope_at(settings: Settings) -> Callable[[str], ScopeKind]:
     """Return a function that gives the scope of a seed."""
     return _key_at(settings, "scope", settings.crawl.scope)
+
+
+def render_at(settings: Settings) -> Callable[[str], tuple[RenderMode, RenderWait]]:
+    """Return a function that gives whether a page is rendered, and what is waited for."""
+    mode_at = _key_at(settings, "render", settings.browser.render)
+    wait_at = _key_at(settings, "render_wait", settings.browser.wait)
+    return lambda url: (mode_at(url), wait_at(url))
 
 
 def never_at(settings: Settings) -> Callable[[str], bool] | None:
@@ -412,7 +419,7 @@ class Assembly:
 
     def _renderer(self) -> RenderingFetcher | None:
         """Return the fetcher of pages that a browser renders, None where there is no browser."""
-        context, said = self._context, self._context.settings.browser
+        context = self._context
         if context.browsers is None:
             return None
         keep = None if context.archive is None else context.archive.add
@@ -421,11 +428,12 @@ class Assembly:
             others=ArchivingFetcher(context.fetcher, keep) if keep else context.fetcher,
             browsers=context.browsers,
             agent_token=self._agent_token,
-            mode_at=_key_at(context.settings, "render", said.render),
-            wait_at=_key_at(context.settings, "render_wait", said.wait),
+            render_at=render_at(context.settings),
             needs=partial(waits_for_scripts, context.parser),
             allows=self._allows,
             queue_key=context.queue_key,
+            pause_s=self.frontier.pause_s,
+            heed=self.frontier.heed,
             now=context.clock.now,
         )
 
@@ -459,9 +467,7 @@ class Assembly:
         if self.requisites is not None:
             self.requisites.is_never = self._is_never
         if self._rendering is not None:
-            said = self._context.settings.browser
-            self._rendering.mode_at = _key_at(settings, "render", said.render)
-            self._rendering.wait_at = _key_at(settings, "render_wait", said.wait)
+            self._rendering.render_at = render_at(settings)
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:

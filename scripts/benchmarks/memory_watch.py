@@ -68,7 +68,7 @@ class MemoryWatch:
         own = _fields(self._pid, "status")
         if "VmRSS" not in own:
             return None
-        children = _descendants(self._pid)
+        children = descendants(self._pid)
         statuses = [_fields(child, "status") for child in children]
         proportional = None
         if rollup:
@@ -85,16 +85,17 @@ class MemoryWatch:
 
 
 def _fields(pid: int, file: str) -> dict[str, int]:
-    """The fields in kB of a file of /proc, in bytes; none where the process has gone."""
+    """The fields in kB of a file of /proc, in bytes; none where it has gone, or hides."""
     try:
         lines = Path(f"/proc/{pid}/{file}").read_text("ascii", "replace").splitlines()
-    except (FileNotFoundError, ProcessLookupError):
+    except OSError:
         return {}
     pairs = (line.split() for line in lines if line.endswith(" kB"))
     return {words[0].rstrip(":"): int(words[1]) * _KIB for words in pairs}
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """Return the children of a process, and theirs."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -102,7 +103,7 @@ def _descendants(pid: int) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         for child in children:
-            found += [child, *_descendants(child)]
+            found += [child, *descendants(child)]
     return found
 
 

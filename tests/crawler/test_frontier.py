@@ -277,10 +277,17 @@ def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429(
     world.supply(page(1, 1), page(2, 1))
     world.requests(0.0)
     world.fine("a", 0.0)
-    world.frontier.turned_away(1, 0.0, 90.0, "rate_limited_page")
+    world.frontier.heed("a", 0.0, "throttled", 90.0, "rate_limited_page")
     assert world.requests(89.0) == []
     assert world.frontier.waits(89.0) == {1: "rate_limited_page"}
     assert world.requests(90.0) == [PageRequest(page(2, 1), "a")]
+
+
+def test_no_load_asks_a_host_outside_its_hours() -> None:
+    night = Hours(22 * 60, 6 * 60, UTC)
+    frontier = World(PolitenessRules(hours=(night,))).frontier
+    waits = [frontier.pause_s("a", hour * 3_600.0) / 3_600 for hour in (5, 6, 21, 23)]
+    assert waits == [0, 16, 1, 0]
 
 
 def test_of_hosts_that_nobody_asked_for_few_are_asked_at_a_time_and_all_in_the_end() -> None:

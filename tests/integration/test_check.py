@@ -9,6 +9,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.check import Check, check
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.tally import CrawlError
+from tests.crawler.fetch.test_browser import needs_chromium
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 
@@ -46,6 +47,18 @@ async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_store
     assert (steps(dearer)["text"], steps(dearer)["blocks"]) == ("differs", "blocks")
     assert dearer.conclusion == "changed: blocks of main text differ"
     assert db.read_bytes() == before
+
+
+@needs_chromium
+async def test_a_page_is_rendered_as_a_crawl_would(tmp_path: Path) -> None:
+    shell = "<title>App</title><div id=app></div><noscript>Enable JavaScript.</noscript>"
+    script = f"document.body.innerHTML = `{TEXT.format('3.20')}`"
+    pages = {"/": Page(f"{shell}<script src=/app.js></script>"), "/app.js": Page(script)}
+    async with scripted({"h": pages}) as web:
+        found = await checked(web, "/", tmp_path / "no.db", browser__render="when-needed")
+    assert steps(found)["render"] == "rendered"
+    assert found.steps[2].why == "with 2 requests of its own"
+    assert "A pot of green tea costs 3.20 today." in str(found.blocks)
 
 
 async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) -> None:

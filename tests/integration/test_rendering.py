@@ -4,26 +4,35 @@ import asyncio
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
 from freshet import Store
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.cdxj import write_cdxj
 from freshet.crawler.cli.forget import _url
 from freshet.crawler.cli.replay import fill
-from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.fetch.browser import Browsers, Serve
+from freshet.crawler.fetch.client import Request
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.tally import CrawlError
-from scripts.benchmarks.rendering import tree_of
+from freshet.storage.records import FetchResult
+from scripts.benchmarks.memory_watch import descendants
 from tests.crawler.archive.exchanges import whole
 from tests.crawler.fetch.test_browser import needs_chromium
-from tests.integration.quick import assert_consistent, quick
+from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_archive import Archived
 from tests.integration.test_requisites import CDN, DAY_S, HOME, TYPES, WORDS, Site, page
 from tests.storage.small_store import rows
@@ -130,7 +139,7 @@ async def test_a_page_that_needs_a_browser_is_watched_as_any_other(tmp_path: Pat
 
 
 @needs_chromium
-async def test_always_asks_without_validators_and_pays_for_every_request(tmp_path: Path) -> None:
+async def test_always_asks_without_validators(tmp_path: Path) -> None:
     made = site()
     for name in "ab":
         made.files[f"{HOME}/{name}.html"] = page(
@@ -142,10 +151,7 @@ async def test_always_asks_without_validators_and_pays_for_every_request(tmp_pat
         {"match": f"site.localhost/{name}.html", "render": "always", "render_wait": "main p"}
         for name in "ab"
     ]
-    await crawled(made, tmp_path, 1, sites=tables, politeness__delay_s=5.0, crawl__patience_s=60)
-    asked = [at for at, url in made.asked if url in {f"{HOME}/{name}.html" for name in "ab"}]
-    # A page, its script and what that fetches: three requests, three delays.
-    assert asked[1] - asked[0] >= 15.0
+    await crawled(made, tmp_path, 1, sites=tables)
     changed = rows(tmp_path / "crawl.db", "SELECT count(*) FROM observation WHERE kind = 'changed'")
     assert changed == [(2,)]
 
@@ -171,6 +177,110 @@ async def test_without_a_browser_a_crawl_does_not_begin(
         await crawled(made, tmp_path, browser__executable="/no/where")
     assert made.asked == []
     await crawled(made, tmp_path, browser__executable="/no/where", browser__render="never")
+
+
+# -- politeness, under a virtual clock and without a browser -----------------------
+
+API, WWW = "http://api.site.localhost", "http://www.site.localhost"
+LIB, OWN, DATA = f"{CDN}/lib.js", f"{HOME}/own.json", f"{API}/x.json"
+
+
+async def load(_self: Browsers, document: FetchResult, serve: Serve, _wait: object) -> FetchResult:
+    """In place of a browser: ask for all that a page names, and show what comes."""
+    wanted = re.findall(r"load=([^>]+)>", document.body.decode())
+    got = await asyncio.gather(*(serve(url, "fetch", "GET", {}) for url in wanted))
+    shown = "".join(f"<p>{each.body.decode()}</p>" for each in got if each)
+    return replace(document, body=document.body + shown.encode())
+
+
+class Busy(Site):
+    """A site whose URLs have trouble until a time; data say when to come back."""
+
+    until: Mapping[str, float] = MappingProxyType({})
+
+    async def fetch(self, request: Request) -> FetchResult:
+        left_s = max(0.0, self.until.get(request.url, 0.0) - self.clock.now())
+        status = 500 if request.accept == "robots" else 503
+        self.statuses = {request.url: status} if left_s else {}
+        wish_s = left_s if request.url == DATA else None
+        return replace(await super().fetch(request), retry_after_s=wish_s)
+
+    def at(self, *urls: str) -> list[float]:
+        return [at - 1.7e9 for at, url in self.asked if url in urls]
+
+    async def load(
+        self, folder: Path, pages: Mapping[str, Sequence[str]], **changes: object
+    ) -> CrawlReport:
+        """Crawl pages that load these URLs."""
+        for url, needs in pages.items():
+            self.files[url] = page(url, "", "".join(f"<i load={each}></i>" for each in needs))
+        settings = quick(
+            browser__render="always", crawl__patience_s=999, politeness__back_off_initial_s=60,
+            politeness__back_off_jitter=0, politeness__retry_after_cap_s=999, **changes,
+        )  # fmt: skip
+        order = CrawlOrder(folder / "crawl.db", seeds_from_arguments(list(pages)).seeds)
+        return await crawl(settings, order, watch=unwatched, fetcher=self, clock=self.clock)
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Busy:
+    monkeypatch.setattr(Browsers, "show", load)
+    monkeypatch.setattr("freshet.crawler.fetch.browser.browser_program", lambda _: "/chromium")
+    made = Busy()
+    made.files = {LIB: "1", OWN: "2", DATA: "3"}
+    return made
+
+
+async def test_each_request_of_a_load_takes_its_host_a_delay(tmp_path: Path, busy: Busy) -> None:
+    pages, of_cdn = [f"{HOME}/{n}" for n in range(3)], [f"{CDN}/{n}" for n in range(4)]
+    needs = dict.fromkeys(pages, (OWN, OWN, LIB, LIB)) | dict.fromkeys(of_cdn, ())
+    report = await busy.load(tmp_path, needs, politeness__delay_s=5.0)
+    assert (report.pages, report.fetches) == (7, len(busy.asked))
+    assert busy.at(*pages) == [5.0, 20.0, 35.0]
+    # Whatever was asked of a host before one of its turns has been waited for.
+    asked = [(at, url) for at, url in busy.asked if url.startswith(CDN)]
+    waited = [at - asked[0][0] >= 5.0 * n for n, (at, url) in enumerate(asked) if url in of_cdn]
+    assert (len(asked), waited) == (11, [True] * 4)
+
+
+async def test_the_budget_of_a_daemon_pays_for_all_of_a_load(tmp_path: Path, busy: Busy) -> None:
+    busy.files[f"{HOME}/"] = page("home", "", f"<i load={OWN}></i>" * 5)
+    seeds = seeds_from_arguments([f"{HOME}/"]).seeds
+    order = DaemonOrder(tmp_path / "crawl.db", seeds, 480.0, "site_clock", DAY_S)
+    always = quick(browser__render="always")
+    await keep(always, order, watch=unwatched, fetcher=busy, clock=busy.clock)
+    assert 470 <= len(busy.asked) <= 490
+    assert len(busy.at(OWN)) == 5 * len(busy.at(f"{HOME}/"))
+
+
+async def test_a_page_waits_for_a_host_of_its_site_that_is_parked(
+    tmp_path: Path, busy: Busy
+) -> None:
+    busy.until = {DATA: busy.clock.now() + 600.0}
+    pages = {f"{host}/{n}": [DATA] for host in (HOME, WWW) for n in range(3)}
+    report = await busy.load(tmp_path, pages, crawl__attempts=1, politeness__delay_s=5.0)
+    # The one that got the answer is not tried again; the other has not been tried.
+    assert report.pages == 5
+    assert [at for at in busy.at(DATA, f"{API}/robots.txt") if at < 600.0] == [5.0, 5.0]
+    kinds = "SELECT reason, count(*) FROM observation WHERE kind = 'failed' GROUP BY reason"
+    assert rows(tmp_path / "crawl.db", kinds) == [("browser", 1), ("parked_host", 1)]
+    assert [at < 600.0 for at in busy.at(*pages)] == [True] * 2 + [False] * 5
+
+
+async def test_what_another_host_answers_to_a_load_holds_for_all_that_is_asked_of_it(
+    tmp_path: Path, busy: Busy
+) -> None:
+    robots = "http://other.localhost/robots.txt"
+    busy.until = {LIB: busy.clock.now() + 50.0, robots: busy.clock.now() + 50.0}
+    needs = (OWN, LIB, robots.replace("robots", "a"), robots.replace("robots", "b"))
+    pages, of_cdn = [f"{HOME}/{n}" for n in range(4)], [f"{CDN}/{n}" for n in range(3)]
+    wanted = dict.fromkeys(pages, needs) | dict.fromkeys(of_cdn, ())
+    assert (await busy.load(tmp_path, wanted, politeness__delay_s=15.0)).pages == 7
+    assert busy.at(*pages) == [15.0, 45.0, 75.0, 105.0]
+    # Neither a load nor a turn of its own asks a host while it is parked.
+    assert busy.at(LIB) == [15.0, 75.0, 105.0]
+    assert busy.at(robots) == [15.0, 75.0]
+    assert [15.0 < at < 75.0 for at in busy.at(*of_cdn)] == [False] * 3
 
 
 def exists(pid: int) -> bool:
@@ -208,7 +318,7 @@ def test_a_kill_leaves_no_browser_and_loses_no_page(tmp_path: Path) -> None:
     ]  # fmt: skip
     environment = {**os.environ, "FRESHET_BROWSER__RENDER": "always"}
     killed = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-    while len(browsers := tree_of(killed.pid)) < 7:
+    while len(browsers := descendants(killed.pid)) < 6:
         time.sleep(0.05)
     killed.kill()
     killed.wait()

@@ -6,6 +6,7 @@ import select
 import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -195,6 +196,23 @@ async def test_a_browser_that_dies_loses_one_page(browsers: Browsers) -> None:
     assert lost.value.reason == "browser"
     assert b"<p>y" in (await browsers.show(html("<p>y"), Web().serve, "quiet")).body
     assert browsers._idle[0]._pid != first
+
+
+@needs_chromium
+async def test_a_browser_that_stays_idle_is_ended(
+    browsers: Browsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browsers.show(html("<p>x"), Web().serve, "quiet")
+    (idle,) = browsers._idle
+    browsers._end(idle, idle.shown - 1)
+    assert browsers._idle == [idle]
+    monkeypatch.setattr("freshet.crawler.fetch.browser._IDLE_S", 0.0)
+    await browsers.show(html("<p>x"), Web().serve, "quiet")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert browsers._idle == []
+    await browsers.close()
+    assert not Path(f"/proc/{idle._pid}/exe").exists()
 
 
 @needs_chromium
