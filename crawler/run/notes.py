@@ -280,10 +280,11 @@ class StatusRecorder:
         free = np.maximum(free, pages["not_before"])
         paid_lately = price(self.agenda.queue.paid)
         least = np.inf if paid_lately is None else paid_lately
-        wait = np.maximum(least - worth, 0.0) / pages["importance"]
         again = _wait(worth, noted["hazard"], noted["rate"], least)
-        wait = np.where(pages["captured"], again, wait)
-        with np.errstate(divide="ignore"):
+        # Of no importance, or not planned: never, or not known.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wait = np.maximum(least - worth, 0.0) / pages["importance"]
+            wait = np.where(pages["captured"], again, wait)
             due = np.where(planned > 0, pages["since"] + 1 / planned, found.at + wait)
         due = np.where(pages["captured"], np.fmin(due, pages["since"] + pages["most"]), due)
         due = np.maximum(np.where(urgent, found.at, due), free)

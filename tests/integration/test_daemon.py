@@ -398,3 +398,13 @@ async def test_what_was_judged_anew_is_learnt_anew_every_day(
     await stage.keep(150.0, 1e-9)
     again = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
     assert again[0] == pytest.approx(expected[0], rel=1e-5)
+
+
+async def test_a_site_of_no_importance_is_expected_never(stage: Stage) -> None:
+    stage.sites = [{"match": "docs.localhost", "importance": 0.0}]
+    await stage.keep(240.0, 0.5, ["news", "docs"])
+    sql = (
+        "SELECT count(*) > 0, max(b.importance), count(due_at) FROM estimate AS b "
+        "JOIN page AS p ON p.id = page_id WHERE url LIKE '%docs%' AND checked_at IS NULL"
+    )
+    assert stage.rows(sql) == [(1, 0.0, 0)]
