@@ -178,7 +178,9 @@ def judge_blocks(
     else:
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
-    memory, amendments = _amended(memory, host.template.volatile)
+    is_own = len(memory.volatile) > _MOST_VOLATILE * len(layout)
+    volatile = frozenset() if is_own else memory.volatile | host.template.volatile
+    memory, amendments = _amended(memory, volatile)
     # Later visits, or other pages, may correct this verdict.
     is_open = verdict.kind == "changed" or verdict.rung == "frame"
     if is_open and not explained.moved and (explained.removed or explained.added):
@@ -317,10 +319,9 @@ def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below:
 
 
 def _amended(
-    memory: PageMemory, volatile_on_site: frozenset[Slot]
+    memory: PageMemory, volatile: frozenset[Slot]
 ) -> tuple[PageMemory, tuple[Amendment, ...]]:
     """Return the memory without the deltas that are explained by now, and the corrections."""
-    volatile = memory.volatile | volatile_on_site
     amendments, kept = [], []
     for delta in memory.deltas:
         rung = _rung_by_now(delta, memory, volatile)

@@ -126,7 +126,12 @@ def test_a_text_that_is_new_as_a_whole_at_every_visit_is_its_own_content() -> No
     page = Page(["News", "story 0"])
     for n in range(1, 8):
         page.see(["News", *(f"story {n} {i}" for i in range(5))])
-    assert page.kinds == [CHANGED] * 7
+    assert page.amended_kinds() == [CHANGED] * 7
+    # As where a site's table includes nothing but the price.
+    page = Page(["1 EUR"])
+    for n in range(1, 8):
+        page.see([f"{7 * n} EUR"])
+    assert page.amended_kinds() == [CHANGED] * 7
 
 
 def test_a_list_that_grows_at_the_top_has_no_volatile_row() -> None:
