@@ -39,7 +39,7 @@ from freshet.storage.queries import page
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
-from freshet.storage.tables import changefeed, observations
+from freshet.storage.tables import changefeed, observations, site_settings
 from freshet.storage.tables.alerts import PendingAlert
 
 log = logging.getLogger(__name__)
@@ -141,9 +141,9 @@ async def read_text(
     version: StoredVersion,
     hints: SelectorHints | None = None,
 ) -> Blocks:
-    """Return the blocks of main text of a version, as change detection compares them.
+    """Return the blocks of main text of a version, as change detection would compare them now.
 
-    ``hints`` select another text.
+    ``hints`` select another text than those of the settings and of the store.
 
     Raises:
         UnknownPage: its bytes are not kept, or cannot be parsed.
@@ -151,6 +151,7 @@ async def read_text(
     body = await page.body(connection, version.version_id)
     if body is None:
         raise UnknownPage(f"{url}: {_not_kept(version.number)}")
+    hints = hints or parser.hints(url, tuple(await site_settings.load(connection)))
     try:
         parsed = await parser.parse(body, url, version.content_type, hints)
     except ParserLost as error:
@@ -489,26 +490,45 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
 
 
 async def difference(
-    db: Reader,
-    parser: Parser,
-    typed: str,
-    before: str | None = None,
-    after: str | None = None,
-    *,
-    noise: bool = False,
-) -> VersionDifference:
+    made: Documents, typed: str, before: str | None = None, after: str | None = None,
+    *, noise: bool = False,
+) -> VersionDifference:  # fmt: skip
     """Compare two versions of a page; without names the last significant one with that before it.
 
     Raises as :meth:`Documents.find`, and UnknownPage also where their bytes are not kept.
     """
-    it = await final(db, typed)
-    stored = await page.versions(db, it.page_id)
-    old, new = _chosen(it.url, stored, (before, after), noise=noise)
-    texts = [await read_text(db, parser, it.url, each) for each in (old, new)]
-    history = await observations.load(db, it.page_id)
+    async with page.snapshot(made.path) as db:
+        it = await final(db, typed)
+        stored = await page.versions(db, it.page_id)
+        old, new = _chosen(it.url, stored, (before, after), noise=noise)
+        texts = [await read_text(db, made.parser, it.url, each) for each in (old, new)]
+        history = await observations.load(db, it.page_id)
     volatile = volatile_blocks(history, texts[1]) if history is not None else frozenset()
     blocks = align(texts[0].texts, texts[1].texts)
     return VersionDifference(it.url, old, new, blocks, volatile)
+
+
+async def selector_in(made: Documents, url: str, of: Sequence[str], block: str) -> tuple[str, str]:
+    """Return the URL of a page, and a selector of a block that differs, "" if none is fit.
+
+    ``of`` are both versions, ``block`` the first 2,000 characters. Raises as :func:`difference`.
+    """
+    it = await difference(made, url, *of)
+    found = [b for b in it.blocks if b.change != "kept" and b.text[:2_000] == block]
+    if not found:
+        raise UnknownPage(f"{it.url}: this block does not differ any more")
+    old = "".join(run.before for run in found[0].runs) or found[0].text
+    texts = old * (found[0].before is not None), found[0].text * (found[0].after is not None)
+    async with page.snapshot(made.path) as db:
+        hints = made.parser.hints(it.url, tuple(await site_settings.load(db)))
+        bodies = [await page.body(db, each.version_id) or b"" for each in (it.before, it.after)]
+    kinds = it.before.content_type, it.after.content_type
+    sides = list(zip(bodies, kinds, texts, strict=True))
+    try:
+        told = await made.parser.selector(it.url, sides, hints)
+    except ParserLost as error:
+        raise StoreError(f"{it.url}: could not be parsed now: {error}; try again") from error
+    return it.url, "" if isinstance(told, Unparsable) else told.get("selector", "")
 
 
 def _chosen(

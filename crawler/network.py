@@ -4,16 +4,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from aiosqlite import Connection as Reader
+
 from freshet import __version__
-from freshet.config.settings import Settings, SiteSettings
-from freshet.config.sites import Sites
+from freshet.config.settings import Settings
+from freshet.config.sites import Sites, with_stored
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.politeness import group_of, queue_key
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.shards import Shards
+from freshet.storage.tables import site_settings
+from freshet.storage.tables.site_settings import SiteSetting
 
 
 def shard_of(at_origin: str, shards: Shards, groups: Mapping[str, Sequence[str]]) -> int:
@@ -127,24 +131,32 @@ def user_agent(product: str, contact: str) -> str:
     return f"{product}/{__version__}{comment}"
 
 
-def selector_hints(sites: Sequence[SiteSettings]) -> Callable[[str], SelectorHints]:
+async def with_kept(settings: Settings, db: Reader) -> Settings:
+    """Return the settings with those of sites that a store keeps now."""
+    return with_stored(settings, await site_settings.load(db))
+
+
+def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:
     """Return a function that gives the selectors of the page with a URL.
+
+    Given a tuple of what a store keeps now, it takes that in place of what was kept before.
 
     Raises:
         UsageError: a selector is not valid.
     """
-    hints, table = lru_cache(maxsize=1_024)(SelectorHints), Sites(sites)
-    for each in sites:
+    hints, own = lru_cache(maxsize=1_024)(SelectorHints), Sites(settings.sites)
+    known = lru_cache(maxsize=8)(lambda kept: Sites(with_stored(settings, kept).sites))
+    for each in settings.sites:
         try:
             hints(each.include or (), each.ignore or ())
         except ValueError as error:
             raise UsageError(f"[[sites]], {each.match}: {error}") from error
 
-    def of(url: str) -> SelectorHints:
-        it = table.at(url)
+    def of(url: str, kept: tuple[SiteSetting, ...] | None = None) -> SelectorHints:
+        it = (own if kept is None else known(kept)).at(url)
         return hints(it.include or (), it.ignore or ())
 
-    return of if table else lambda _url: NO_HINTS
+    return of
 
 
 #: The parser's answer is waited for so many times longer than it may compute, and at least so long.
@@ -173,6 +185,6 @@ def parser_of(
         inline_bytes=parse.inline_bytes,
         max_links=parse.max_links,
         agent_token=settings.crawl.product.lower(),
-        hints=selector_hints(settings.sites),
+        hints=selector_hints(settings),
         **({"set_aside": network.fetcher.held.release} if network else {}),
     )

@@ -102,7 +102,7 @@ class Store:
 
         With ``all``, versions that differ by noise only count, too. Raises as :meth:`page`.
         """
-        return self._read(url, partial(_diff, before=_words(a), after=_words(b), noise=all))
+        return self._read(url, partial(difference, before=_words(a), after=_words(b), noise=all))
 
     def search(
         self,
@@ -183,13 +183,6 @@ async def _found(made: Documents, typed: str, version: str | None) -> StoredDocu
 async def _history(made: Documents, typed: str, limit: int) -> list[PastObservation]:
     async with page.snapshot(made.path) as db:
         return await page.observations(db, (await final(db, typed)).page_id, limit)
-
-
-async def _diff(
-    made: Documents, typed: str, before: str | None, after: str | None, *, noise: bool
-) -> VersionDifference:
-    async with page.snapshot(made.path) as db:
-        return await difference(db, made.parser, typed, before, after, noise=noise)
 
 
 class _Changes:

@@ -20,7 +20,7 @@ from freshet.crawler.alerts.rules import channels, receiver
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
-from freshet.crawler.network import Network, parser_of
+from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
@@ -152,7 +152,7 @@ async def _send(db: Path, settings: Settings) -> None:
         stack.push_async_callback(database.close)
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
-        importances = stored_importances(database, settings)
+        importances = stored_importances(database, await with_kept(settings, database.reader))
         composing = Composing(database, parser, importances, clock, settings.presentation)
         outbox = Outbox(
             database=database, composing=composing,

@@ -31,7 +31,7 @@ from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.rendering import RenderingFetcher
-from freshet.crawler.network import Network, parser_of
+from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -83,11 +83,15 @@ class Check:
     blocks: list[dict[str, str]] = field(default_factory=list)
 
 
-async def check(settings: Settings, db: Path, urls: list[str], now: float) -> Check:
-    """Fetch and judge the first of these URLs that answers; store nothing."""
+async def check(settings: Settings, db: Path, urls: list[str], now: float, **keys: object) -> Check:
+    """Fetch and judge the first of these URLs that answers, these keys tried; store nothing."""
     if db.exists():
         async with reading(db) as connection:
             await require_readable(connection, db)
+            settings = await with_kept(settings, connection)
+    if keys:
+        said = Sites(settings.sites).at(urls[0]).model_copy(update={**keys, "match": "/*"})
+        settings = settings.model_copy(update={"sites": (said,)})
     parser = parser_of(settings)
     network = Network(settings, SteadyClock())
     sites = Sites(settings.sites)
@@ -333,11 +337,8 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     }
     settings, _ = read_settings(config, given)
     tried = {name: tuple(v) for name, v in (("include", include), ("ignore", ignore)) if v}
-    if tried:
-        said = Sites(settings.sites).at(urls[0]).model_copy(update={**tried, "match": "/*"})
-        settings = settings.model_copy(update={"sites": (said,)})
     db = home_of(db, url, config)
-    found = terminal.run(check(settings, db, urls, time.time()))
+    found = terminal.run(check(settings, db, urls, time.time(), **tried))
     if json:
         print_json(asdict(found))
     else:

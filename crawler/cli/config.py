@@ -2,20 +2,18 @@
 
 import json as json_module
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from freshet.config.settings import Settings, SiteSettings
-from freshet.config.sites import Sites, StoredSite, pattern, with_stored
+from freshet.config.sites import Sites, StoredSite, pattern
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
+from freshet.crawler.network import with_kept
 from freshet.crawler.terminal import plain, print_json, spellings
 from freshet.storage.database import reading
 from freshet.storage.shards import Stores
-from freshet.storage.tables import site_settings
-from freshet.storage.tables.site_settings import SiteSetting
 
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44
@@ -49,7 +47,7 @@ def show_command(
     settings, origins = read_settings(config, {})
     if site is not None:
         url = spellings(site)[0]
-        settings = with_stored(settings, terminal.run(_stored(settings.db)))
+        settings = terminal.run(_with_stored(settings))
         rows = _of_site(settings, origins, url)
         if json:
             print_json({"url": url, "settings": {k: {"value": v, "origin": o} for k, v, o in rows}})
@@ -75,11 +73,11 @@ _EVERYWHERE: Final = {
 }
 
 
-async def _stored(db: Path) -> list[SiteSetting]:
-    for path in Stores(db).paths if db.exists() else ():
+async def _with_stored(settings: Settings) -> Settings:
+    for path in Stores(settings.db).paths if settings.db.exists() else ():
         async with reading(path) as connection:
-            return await site_settings.load(connection)
-    return []
+            return await with_kept(settings, connection)
+    return settings
 
 
 def _of_site(

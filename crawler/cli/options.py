@@ -189,7 +189,7 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[
         if any(each.include or each.ignore for each in settings.sites):
             from freshet.crawler.network import selector_hints  # noqa: PLC0415 - likewise
 
-            selector_hints(settings.sites)
+            selector_hints(settings)
     except (ConfigError, UsageError) as error:
         fail(str(error), 2)
     return settings, origins

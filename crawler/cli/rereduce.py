@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Final
 
+from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.compare.layout import Layout
-from freshet.crawler.network import parser_of
+from freshet.crawler.network import parser_of, with_kept
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import sketch
@@ -63,7 +65,7 @@ def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json 
     if not db.exists():
         fail(f"{db}: there is no such file")
     with progress_bars() as tell:
-        found = terminal.run(_rereduce(db, parser_of(settings), tell))
+        found = terminal.run(_rereduce(db, settings, tell))
     if json:
         print_json(asdict(found))
     else:
@@ -84,18 +86,17 @@ def _print(found: _Rereduced, db: Path) -> None:
         )
 
 
-async def _rereduce(db: Path, parser: Parser, tell: Tell | None) -> _Rereduced:
-    try:
+async def _rereduce(db: Path, settings: Settings, tell: Tell | None) -> _Rereduced:
+    async with AsyncExitStack() as stack:
         database = await open_store(db, owner="rereduce")
+        stack.push_async_callback(database.close)
+        await require_readable(database.reader, db)
+        parser = parser_of(await with_kept(settings, database.reader))
+        stack.push_async_callback(parser.close)
         try:
-            await require_readable(database.reader, db)
             return await rereduce(database, parser, tell)
-        finally:
-            await database.close()
-    except ParserLost as error:
-        raise CrawlError(f"{error}; run it again, finished pages are kept") from error
-    finally:
-        await parser.close()
+        except ParserLost as error:
+            raise CrawlError(f"{error}; run it again, finished pages are kept") from error
 
 
 async def rereduce(database: Database, parser: Parser, tell: Tell | None = None) -> _Rereduced:

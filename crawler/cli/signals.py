@@ -18,7 +18,7 @@ from freshet.crawler.terminal import counted, print_json, show_line, show_list, 
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.storage.queries import page
-from freshet.storage.tables import claims, hosts, runs
+from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import ClaimSource
 from freshet.storage.tables.hosts import HostSignals
 
@@ -87,7 +87,7 @@ async def _read(db: Path, host: str | None) -> tuple[str | None, list[_Reputed],
             for each in await hosts.load_signals(connection)
             if host is None or host in each.origin
         ]
-        settings = daemon_settings(await runs.settings_of_latest(connection))
+        settings = await daemon_settings(connection)
         thought: dict[tuple[str, int], Reputation] = {}
         if known and settings is not None:
             thought = await _reputations(await load_state(connection, settings))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.compare.diff import in_numbers
 from freshet.crawler.dashboard.asked import Asked
-from freshet.crawler.documents import Documents, VersionDifference, change_summary, difference
+from freshet.crawler.documents import Documents, change_summary, difference
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Kind
@@ -114,7 +114,8 @@ async def one(asked: Asked) -> Mapping[str, object]:
     """Return a change: the difference of two versions of a page, block by block."""
     shard, url = await asked.library.home(asked.page_url)
     before, after = asked.query.get("before"), asked.query.get("after")
-    read = partial(_difference, url=url, before=before, after=after)
+    noise = after is not None
+    read = partial(difference, typed=url, before=before, after=after, noise=noise)
     found = await asked.library.one(shard, read)
     return {
         "change": found,
@@ -122,10 +123,3 @@ async def one(asked: Asked) -> Mapping[str, object]:
         "rows": list(found.around_changes(_CONTEXT)),
         "whole": asked.query.get("view") == "texts",
     }
-
-
-async def _difference(
-    made: Documents, url: str, before: str | None, after: str | None
-) -> VersionDifference:
-    async with page.snapshot(made.path) as db:
-        return await difference(db, made.parser, url, before, after, noise=after is not None)

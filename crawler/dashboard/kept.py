@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from freshet.config.sites import Sites, StoredSite, place_of, with_stored
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.documents import selector_in
 from freshet.crawler.library import asking, noting
 from freshet.crawler.network import selector_hints
 from freshet.crawler.tally import UsageError
@@ -32,6 +34,8 @@ async def change(asked: Asked, form: Mapping[str, str]) -> None:
         UsageError: it is not valid, or the settings' file says otherwise.
     """
     match, key, text = (form.get(name, "").strip() for name in ("match", "key", "value"))
+    if "block" in form:
+        match, text = await _of_block(asked, form)
     if key == VISIT:
         match = spellings(match)[0]
     elif key not in {"importance", "never", "ignore"}:
@@ -43,6 +47,21 @@ async def change(asked: Asked, form: Mapping[str, str]) -> None:
         raise StoreError(f"shard {shard} does not have it: {why}; send it again")
 
 
+async def _of_block(asked: Asked, form: Mapping[str, str]) -> tuple[str, str]:
+    """Return the match whose table rules on a page, and a selector for a block of it."""
+    shard, url = await asked.library.home(form.get("url", ""))
+    versions = form.get("before", ""), form.get("after", "")
+    read = partial(selector_in, url=url, of=versions, block=form["block"])
+    url, selector = await asked.library.one(shard, read)
+    if not selector:
+        raise UsageError("no CSS selector takes this block alone: type one on the page's view")
+    # Known by its place, it is another block on another page.
+    own = StoredSite(match=url if ">" in selector else url.split("/")[2], ignore=(selector,))
+    tables = with_stored(asked.settings, (await listed(asked))["kept"]).sites
+    ruling = Sites([*tables, own]).ruling(url, "ignore")
+    return (ruling or own).match, selector
+
+
 async def _checked(asked: Asked, match: str, key: str, text: str) -> str:
     """Return a value in JSON; a selector that is to be ignored comes to those that are."""
     try:
@@ -50,7 +69,7 @@ async def _checked(asked: Asked, match: str, key: str, text: str) -> str:
         table = StoredSite.model_validate({"match": match, key: given})
     except ValidationError as error:
         raise UsageError(f"{key}: {error.errors()[0]['msg']}") from error
-    selector_hints([table])
+    selector_hints(asked.settings.model_copy(update={"sites": (table,)}))
     if any(it.match == match and getattr(it, key) is not None for it in asked.settings.sites):
         raise UsageError(f"the settings' file sets {key} of {match}, and wins: change it there")
     value = table.model_dump(mode="json")[key]

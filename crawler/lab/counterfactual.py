@@ -19,6 +19,7 @@ from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.importance import Areas, terms, weigh
+from freshet.crawler.network import with_kept
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import (
     Cell,
@@ -161,6 +162,7 @@ async def read_past(db: Path, settings: Settings) -> tuple[Captures, list[str], 
     the hosts in the order of their codes.
     """
     async with page.snapshot(db) as connection:
+        settings = await with_kept(settings, connection)
         pages, visits = await columns.read(connection)
         ids, host = np.unique(pages.host_id, return_inverse=True)
         known = {each.host_id: each.origin for each in await hosts.load(connection, ids.tolist())}

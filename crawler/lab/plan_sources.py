@@ -22,6 +22,7 @@ from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, learnt_items, terms, weigh
+from freshet.crawler.network import with_kept
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import replacing
 from freshet.crawler.urls import origin
@@ -482,7 +483,7 @@ def read_store(
     evidence for the rates; and the ephemeral sources. Pages are weighted as a daemon of these
     settings would; the estimator takes those of a host queue to be alike.
     """
-    pages, observed, weighing, decaying = terminal.run(_history(db, settings))
+    pages, observed, weighing, decaying, settings = terminal.run(_history(db, settings))
     queue, queues = numbered(map(key_of, pages.hosts))
     host = queue[pages.host]
     evidence = evidence_of(observed.page, observed.at, observed.kind)
@@ -508,12 +509,12 @@ def read_store(
 
 async def _history(
     db: Path, settings: Settings
-) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages]:
-    """Read pages and their histories from one snapshot."""
+) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages, Settings]:
+    """Read pages, their histories, and the settings that hold, from one snapshot."""
     async with page.snapshot(db) as connection:
+        settings = await with_kept(settings, connection)
         pages = await columns.page_histories(connection)
         observed = await columns.observations(connection, pages.page_id)
         weighing = await weigh(connection, settings.daemon.importance)
-        return pages, observed, weighing, await _ephemeral(
-            connection, pages, weighing, settings
-        )  # fmt: skip
+        ephemeral = await _ephemeral(connection, pages, weighing, settings)
+        return pages, observed, weighing, ephemeral, settings

@@ -23,7 +23,7 @@ from freshet.crawler.archive.records import ArchivedExchange, Damage
 from freshet.crawler.archive.replay import Counts, Played, Player
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.network import parser_of
+from freshet.crawler.network import parser_of, with_kept
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.quality import open_index
 from freshet.crawler.run.upkeep import correct, retention_of
@@ -95,6 +95,7 @@ async def replay(
     async with AsyncExitStack() as stack:
         database = await open_store(db)
         stack.push_async_callback(database.close)
+        settings = await with_kept(settings, database.reader)
         parser = parser_of(settings, VirtualClock(0.0))
         stack.push_async_callback(parser.close)
         counts, reports = Counts(), []

@@ -7,11 +7,12 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress, islice
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+from unicodedata import normalize
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.main_text import main_text, plain_text
@@ -312,6 +313,75 @@ def http_url(reference: str, base: str) -> str | None:
     """Return the URL of a page that a reference leads to, without its fragment."""
     url = resolve(reference, base) if reference.strip() else None
     return without_fragment(url) if url is not None and is_http(url) else None
+
+
+# -- selectors ---------------------------------------------------------------
+# One of the innermost elements with a text is named by its id or a class, else by its path below a
+# named one. Names that a tool made, or that need escapes, are left out.
+
+#: A body, its content type, and the text of a block, "" where it is not.
+Side: TypeAlias = tuple[bytes, str | None, str]
+_NAME: Final = re.compile("-?[A-Za-z_][A-Za-z_-]{0,63}")
+#: Blocks that may go with one, if they are a quarter of all; selectors, and steps, that are tried.
+_FEW, _TRIED, _STEPS = 8, 48, 16
+
+
+def selector_of(
+    url: str, sides: Sequence[Side], hints: SelectorHints, *, deepest: int | None = None
+) -> dict[str, str]:
+    """Return as ``selector`` one that takes a block out of two versions, else "".
+
+    It selects one element, and takes a few blocks of it and nothing else. Raises as :func:`parse`.
+    """
+
+    def texts(**selectors: Any) -> list[Counter[str]]:
+        said = replace(hints, **selectors)
+        pages = (parse(of, url, kind, hints=said, deepest=deepest) for of, kind, _ in sides)
+        return [Counter(it.blocks.texts) for it in pages]
+
+    def is_fit(it: str) -> bool:
+        left, inside = texts(ignore=(*hints.ignore, it)), texts(include=(it,), strict=True)
+        return all(
+            left[i] and left[i] <= whole[i] and (lost := whole[i] - left[i]) <= inside[i]
+            and lost.total() <= max(1, min(_FEW, whole[i].total() // 4))
+            and (not text or text in lost) and left[i] - left[~i] <= whole[i] - whole[~i]
+            for i, (_, _, text) in enumerate(sides)
+        )  # fmt: skip
+
+    whole = texts()
+    body, content_type, text = next(side for side in reversed(sides) if side[2])
+    tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+    tree.strip_tags(["script", "style", "svg", "template"])
+    named = ((it, node) for node in _holders(tree, text) for it in _selectors(node))
+    alone = (it for it, node in named if [n.mem_id for n in tree.css(it)] == [node.mem_id])
+    return {"selector": next(filter(is_fit, islice(alone, _TRIED)), "")}
+
+
+def _holders(tree: LexborHTMLParser, text: str) -> Iterator[LexborNode]:
+    """Yield the innermost elements with a text, whatever its white space, in document order."""
+    wanted, waiting = "".join(text.split()), [tree.body] if tree.body else []
+    while waiting:
+        node = waiting.pop()
+        texts = [(it, normalize("NFC", it.text())) for it in node.iter()]
+        inner = [it for it, shown in texts if wanted in "".join(shown.split())]
+        waiting += reversed(inner)
+        if not inner:
+            yield node
+
+
+def _selectors(node: LexborNode | None) -> Iterator[str]:
+    """Yield selectors of an element, by its own name before its place below a named one."""
+    path, steps = "", _STEPS
+    while node and (steps := steps - 1) and (tag := node.tag or "").replace("-", "").isalnum():
+        classes = (node.attrs.get("class") or "").split()
+        names = [("#", node.id or ""), *((f"{tag}.", each) for each in classes)]
+        yield from (f"{sign}{name}{path}" for sign, name in names if _NAME.fullmatch(name))
+        if tag == "body":
+            yield f"body{path}"
+            return
+        same = [it.mem_id for it in node.parent.iter() if it.tag == tag] if node.parent else []
+        count = f":nth-of-type({same.index(node.mem_id) + 1})" if len(same) > 1 else ""
+        path, node = f" > {tag}{count}{path}", node.parent
 
 
 # -- link headers ------------------------------------------------------------

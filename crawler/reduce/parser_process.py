@@ -18,7 +18,7 @@ import pickle
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -31,7 +31,7 @@ from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
-from freshet.crawler.reduce.page import ParsedPage, parse
+from freshet.crawler.reduce.page import ParsedPage, Side, parse, selector_of
 from freshet.crawler.reduce.parser_worker import FRAME
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.urls import origin
@@ -98,7 +98,7 @@ class Parser:
         inline_bytes: int = 512 * 1024,
         max_links: int = 50_000,
         agent_token: str = "freshet",
-        hints: Callable[[str], SelectorHints] = lambda _url: NO_HINTS,
+        hints: Callable[..., SelectorHints] = lambda *_: NO_HINTS,
         set_aside: Callable[[], None] = lambda: None,
     ) -> None:
         self._inline_bytes = inline_bytes
@@ -172,6 +172,13 @@ class Parser:
         """Read as :func:`freshet.crawler.reduce.document.document`, out of this process."""
         read = partial(document, body, url, content_type, deepest=_DEEPEST)
         return await self._apart(url, len(body), Document, read)
+
+    async def selector(
+        self, url: str, sides: Sequence[Side], hints: SelectorHints
+    ) -> dict[str, str] | Unparsable:
+        """Find as :func:`freshet.crawler.reduce.page.selector_of`, out of this process."""
+        find = partial(selector_of, url, sides, hints, deepest=_DEEPEST)
+        return await self._apart(url, sum(len(body) for body, _, _ in sides), dict, find)
 
     async def close(self) -> None:
         """End the processes, if there are any, and wait for them."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 
 from freshet.config.settings import Settings
-from freshet.config.sites import with_stored
 from freshet.crawler.admission.admit import HasRoom, Seeding
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
@@ -18,7 +17,7 @@ from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.network import Network, parser_of, require_browser
+from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.orders import CrawlReport, make_report
@@ -124,7 +123,7 @@ async def crawl(
         stack.push_async_callback(database.close)
         await own(database, shard, stack)
         await require_readable(database.reader, order.db)
-        settings = with_stored(settings, await site_settings.load(database.reader))
+        settings = await with_kept(settings, database.reader)
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)

@@ -23,7 +23,7 @@ from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.network import Network, parser_of, require_browser
+from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.run.crawl import COMPARED, Live
@@ -200,7 +200,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         stack.push_async_callback(database.close)
         await own(database, shard, stack)
         await require_readable(database.reader, order.db)
-        settings = with_stored(settings, await site_settings.load(database.reader))
+        settings = await with_kept(settings, database.reader)
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
@@ -254,7 +254,8 @@ async def _open_run(
     Raises:
         CrawlError: there is nothing to keep fresh.
     """
-    last, said = await runs.latest(database.reader), _in_force(settings, order).model_dump_json()
+    last = await runs.latest(database.reader)
+    said = with_stored(_in_force(settings, order), ()).model_dump_json()
     if not order.seeds and not await runs.load(database.reader):
         raise UsageError(_NOTHING_TO_KEEP)
 
@@ -470,9 +471,7 @@ class _Daemon:
             self._network.require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
-            settings = with_stored(
-                taken_over(self._settings, wanted), await site_settings.load(database.reader)
-            )
+            settings = await with_kept(taken_over(self._settings, wanted), database.reader)
             self.outbox.obey(settings.alerts, channels(settings.alerts))
             said = _in_force(settings, order)
             self._network.obey(settings)
@@ -513,7 +512,9 @@ class _Daemon:
     ) -> HasRoom | None:
         runs.add(connection, order.seeds, now)
         has_room = take_over_pages(connection, said, lasting=True)
-        runs.record_settings(connection, self._context.run_id, said.model_dump_json())
+        runs.record_settings(
+            connection, self._context.run_id, with_stored(said, ()).model_dump_json()
+        )
         return has_room
 
     async def _relearn(self, moved: Sequence[int]) -> None:

@@ -18,6 +18,7 @@ from freshet.config.settings import DaemonSettings, Settings
 from freshet.config.sites import Sites
 from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, Weighing, learnt_items, speaking, terms
+from freshet.crawler.network import with_kept
 from freshet.crawler.run.status import record
 from freshet.crawler.search_marks import read_marks
 from freshet.scheduler.agenda.audit import BesideRotation
@@ -116,17 +117,18 @@ class PageForecast:
     estimated_at: float | None
 
 
-def daemon_settings(text: str | None) -> Settings | None:
-    """Return the recorded settings (JSON) of a daemon's run.
+async def daemon_settings(db: aiosqlite.Connection) -> Settings | None:
+    """Return the settings of the last run, if a daemon's, with what the store keeps of sites.
 
     None for another run, or one of a version with other settings.
     """
+    text = await runs.settings_of_latest(db)
     said = json.loads(text) if text else {}
     said.setdefault("db", "")
     if not said.get("daemon", {}).get("budget"):
         return None
     try:
-        return Settings.model_validate(said)
+        return await with_kept(Settings.model_validate(said), db)
     except ValidationError:
         return None
 
@@ -154,7 +156,7 @@ async def forecast_page(
     of its host, what its changes mean to searchers, and what a source's items are learnt from.
     """
     run = await runs.latest(connection)
-    settings = daemon_settings(await runs.settings_of_latest(connection))
+    settings = await daemon_settings(connection)
     page = await columns.pages(connection, [page_id])
     if run is None or settings is None or not len(page):
         return None

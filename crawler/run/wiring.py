@@ -455,7 +455,7 @@ class Assembly:
             CrawlError: a selector is not valid, or a browser is missing; all stays as it was.
         """
         require_browser(settings)
-        self._context.parser.hints = selector_hints(settings.sites)
+        self._context.parser.hints = selector_hints(settings)
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
         self.admission.depth_at = depth_at(settings)

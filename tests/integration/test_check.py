@@ -12,6 +12,7 @@ from freshet.crawler.tally import CrawlError
 from tests.crawler.fetch.test_browser import needs_chromium
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
+from tests.storage.small_store import SmallStore
 
 TEXT = "<title>Tea</title><main><h1>Tea</h1><p>A pot of green tea costs {} today.</p></main>"
 HEADER = "<header><p>Seen by {} people</p></header>"
@@ -70,6 +71,16 @@ async def test_the_main_text_is_shown_as_the_selectors_cut_it(tmp_path: Path) ->
     texts = [(block["kind"], block["text"]) for block in whole.blocks]
     assert texts == [("heading", "Tea"), ("paragraph", "A pot of green tea costs 3.20 today.")]
     assert [block["text"] for block in cut.blocks] == ["A pot of green tea costs 3.20 today."]
+
+
+async def test_what_the_store_keeps_holds_unless_other_is_tried(small: SmallStore) -> None:
+    small.run(0.0)
+    small.insert("site_setting", match="*.localhost", key="ignore", value='["h1"]', at=0.0)
+    async with scripted({"h": {"/": Page(HEADER.format(1) + TEXT.format("3.20"))}}) as web:
+        kept = await checked(web, "/", small.path)
+        tried = await check(quick(), small.path, [f"{web.origin('h')}/"], 0.0, ignore=("p",))
+    assert [[it["text"][:3] for it in each.blocks] for each in (kept, tried)] == [["A p"], ["Tea"]]
+    assert steps(kept)["[[sites]]"] == "*.localhost"
 
 
 async def test_what_alert_rules_would_find_is_told(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from freshet.scheduler.agenda.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.queries import columns
 from freshet.storage.records import FetchResult
-from freshet.storage.tables import runs
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.storage.small_store import rows
 
@@ -295,7 +294,7 @@ async def test_its_estimates_are_those_of_a_state_that_is_loaded_again(stage: St
     assert {page_id for page_id, *_ in before} <= {page_id for page_id, *_ in after}
     assert min(float(str(at)) for _, at, *_ in after) >= began_at
     async with reading(stage.db) as connection:
-        settings = daemon_settings(await runs.settings_of_latest(connection))
+        settings = await daemon_settings(connection)
         assert settings is not None
         state = await load_state(connection, settings)
         beliefs = state.ranker.beliefs(stage.clock.now() / DAY_S)

@@ -90,7 +90,7 @@ def killed_after_two_batches(db: str) -> None:
         if told == 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    asyncio.run(rereduce._rereduce(Path(db), parser_process.Parser(), tell))
+    asyncio.run(rereduce._rereduce(Path(db), quick(), tell))
 
 
 def kinds(db: Path, at_least: float) -> dict[str, tuple[str, str | None]]:

@@ -56,6 +56,14 @@ def test_the_versions_are_told_block_by_block_and_word_by_word(store: SmallStore
     assert "+ Sale now!" in lines
 
 
+def test_what_somebody_ignored_in_a_browser_is_no_difference(store: SmallStore) -> None:
+    store.insert("site_setting", match="one.example", key="ignore", value='["p"]', at=T0)
+    store.path.chmod(0o400)
+    assert "only the frame" in diff(store.path, f"{HOST}/offer", "1", "2").stdout
+    listed = as_json("changes", "--db", store.path, "--since", "2025-01-01")["changes"]
+    assert "no block of text differs" in [it["summary"] for it in listed]
+
+
 def test_without_numbers_it_is_the_last_change(store: SmallStore) -> None:
     told = as_json("diff", "--db", store.path, f"{HOST}/offer")
     assert (told["before"]["number"], told["after"]["number"]) == (1, 2)

@@ -81,6 +81,10 @@ async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> Non
         assert page.url.endswith("/page?url=https%3A%2F%2Fa.example%2Fa")
         await page.get_by_role("link", name="Settings").click()
         assert await page.get_by_role("button", name="Take back").count() == 1
+        await page.goto(f"{url}/changes/one?url={PAGE}&before=1&after=2")
+        assert (await axe.Axe().run(page)).violations_count == 0
+        await page.get_by_role("button", name="Ignore this block: New").press("Enter")
+        await page.get_by_role("listitem").get_by_text("nth-of-type").wait_for()
         await page.get_by_role("button", name="Log out").click()
         await page.goto(f"{url}/settings")
         assert "/login" in page.url

@@ -3,7 +3,8 @@
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
-from html import escape
+from functools import partial
+from html import escape, unescape
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -192,6 +193,41 @@ async def test_settings_are_kept_shown_and_taken_back(browser: Browser) -> None:
     ]
     _, _, body = await browser.ask("/settings", Cookie=cookie)
     assert body.count("Take back</button>") == 3
+
+
+async def test_a_block_is_ignored_by_its_button_until_that_is_taken_back(browser: Browser) -> None:
+    page = "<title>T</title><main><h1>Head</h1><p>It stays.<p>So does this.{}<p>The end.</main>"
+    for n, more in ((11, ""), (12, "<p>Brand new")):
+        words = f"<p id=seen>Seen by {n}</p><div><p>{n} in stock</p></div>{more}"
+        await browser.site.shows("/a", page.format(words).encode(), at=START + n)
+    cookie, csrf, _ = await browser.login()
+
+    async def blocks(**headers: str) -> dict[str, dict[str, str]]:
+        """Return the form of each block that differs, by its text."""
+        one = f"/changes/one?url={url_of('/a')}&before=1&after=2"
+        _, _, body = await browser.ask(one, **PEOPLE, **headers or {"Cookie": cookie})
+        forms = re.findall(r'<form class="ignore".*?</form>', body)
+        fields = [dict(re.findall(r'name="(\w+)" value="([^"]*)"', each)) for each in forms]
+        return {unescape(each["block"]): each for each in fields}
+
+    ignore = partial(browser.send, "/settings", Cookie=cookie)
+    first = await blocks()
+    assert list(first) == ["Seen by 12", "12 in stock", "Brand new"]
+    assert {each["csrf"] for each in first.values()} == {csrf}
+    assert await blocks(**BEARER) == {}
+    assert await ignore(first["Seen by 12"]) == (303, "/settings")
+    # From the page as it was, whose blocks had other numbers.
+    assert (await ignore(first["12 in stock"]))[0] == 303
+    assert list(await blocks()) == ["Brand new"]
+    assert "no CSS selector takes this" in (await ignore(first["Brand new"]))[1]
+    assert "does not differ any more" in (await ignore(first["12 in stock"]))[1]
+    assert await browser.site.store.rows("SELECT match, value FROM site_setting") == [
+        ("a.example", '["#seen"]'), (url_of("/a"), '["#seen", "body > main > div > p"]')
+    ]  # fmt: skip
+    # Another program changes them: the next difference shows it.
+    with writing(browser.site.store.database) as db:
+        site_settings.put(db, SiteSetting(url_of("/a"), "ignore", "", START))
+    assert list(await blocks()) == ["12 in stock", "Brand new"]
 
 
 HOSTILE = (

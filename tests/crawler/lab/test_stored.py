@@ -9,6 +9,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
+from freshet.crawler.lab.counterfactual import read_past
 from freshet.crawler.lab.plan_sources import PlanSources, RateLearning, read_store
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
@@ -80,9 +81,12 @@ def test_pages_weigh_what_they_would_weigh_to_a_daemon(store: SmallStore) -> Non
     for page in (1, 2):
         store.link(page, home, 0.0)
     daemon = said(importance="pagerank", sites=[{"match": "/still", "importance": 8.0}])
+    store.insert("site_setting", match="other.example", key="importance", value="2.5", at=0.0)
     sources, *_ = read_store(store.path, "poisson_mle", daemon)
     lively, still, other, linked = sources.importance.tolist()
-    assert (still, other) == (8.0, 1.0)
+    assert (still, other) == (8.0, 2.5)
+    past, urls, _ = asyncio.run(read_past(store.path, daemon))
+    assert dict(zip(urls, past.importance, strict=True))["https://other.example/once"] == 2.5
     assert linked > 3.0 > lively
 
 

@@ -8,6 +8,7 @@ from freshet.crawler.network import selector_hints
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, read
 from freshet.crawler.tally import UsageError
+from tests.integration.quick import quick
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 <main><p>Some words of the main element.</p><p class=seen>and Seen by 12 more</p></main>
@@ -51,13 +52,12 @@ def test_a_selector_that_is_not_valid_is_named(selector: str) -> None:
 
 
 def test_the_selectors_of_the_nearest_table_count() -> None:
-    hints = selector_hints(
-        [
-            SiteSettings(match="*.Example.org", include=("main",), ignore=(".ad",)),
-            SiteSettings(match="news.example.org", include=("article",)),
-            SiteSettings(match="news.example.org/old/*", ignore=()),
-        ]
-    )
+    sites = [
+        {"match": "*.Example.org", "include": ["main"], "ignore": [".ad"]},
+        {"match": "news.example.org", "include": ["article"]},
+        {"match": "news.example.org/old/*", "ignore": []},
+    ]
+    hints = selector_hints(quick(sites=sites))
     assert hints("https://www.example.org:8443/a") == SelectorHints(("main",), (".ad",))
     assert hints("https://news.example.org/") == SelectorHints(("article",), (".ad",))
     assert hints("https://news.example.org/old/1") == SelectorHints(("article",))
@@ -66,6 +66,7 @@ def test_the_selectors_of_the_nearest_table_count() -> None:
 
 
 def test_a_wrong_selector_is_told_with_its_site() -> None:
-    wrong = SiteSettings(match="example.org", ignore=("p[",))
+    table = SiteSettings(match="example.org", ignore=("p[",))
+    wrong = quick().model_copy(update={"sites": (table,)})
     with pytest.raises(UsageError, match=r"example\.org: 'p\[' is not a valid CSS selector"):
-        selector_hints([wrong])
+        selector_hints(wrong)

@@ -12,6 +12,7 @@ from freshet.crawler.run import forecast
 from freshet.crawler.run.explanation import sentences
 from freshet.crawler.run.forecast import PageForecast, forecast_page, rate_of
 from freshet.storage.queries.page import snapshot
+from tests.console import as_json
 from tests.storage.small_store import HOST, SmallStore, rows
 
 DAY_S = 86_400.0
@@ -164,6 +165,14 @@ async def test_a_page_that_was_found_and_not_fetched_yet(store: SmallStore) -> N
 async def test_a_page_that_a_rule_excludes(store: SmallStore) -> None:
     page = page_with(store, "/tag/x")
     assert await said(store, page) == "Not visited: the rule for /tag/* says never."
+
+
+def test_a_page_that_somebody_excluded_in_a_browser(store: SmallStore) -> None:
+    page_with(store, "/page")
+    asked = "explain", f"{HOST}/page", "--db", store.path
+    assert as_json(*asked)["prospect"]["excluded_by"] is None
+    store.insert("site_setting", match="one.example", key="never", value="true", at=NOW)
+    assert as_json(*asked)["prospect"]["excluded_by"] == "one.example"
 
 
 async def test_a_page_whose_importance_a_table_sets(store: SmallStore) -> None:
