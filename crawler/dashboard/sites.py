@@ -1,18 +1,20 @@
 """Sites: where the budget goes, what it finds there, and all of one site."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 from aiosqlite import Connection as Reader
 
-from freshet.config.sites import Sites, with_stored
+from freshet.config.settings import SiteSettings
+from freshet.config.sites import Sites, StoredSite, with_stored
 from freshet.crawler.dashboard import changes, kept
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.dashboard.pictures import treemap
 from freshet.crawler.documents import UnknownPage
 from freshet.crawler.library import asking
 from freshet.crawler.tally import UsageError
+from freshet.storage.database import as_json
 from freshet.storage.queries import sites
 from freshet.storage.queries.sites import SiteFigures, SiteVisits
 from freshet.storage.tables import hosts
@@ -72,16 +74,30 @@ async def one(asked: Asked) -> Mapping[str, object]:
     found, host, days, hours = await asked.library.one(shard, read)
     newest, _, _ = await changes.newest(asked, _CHANGES, site=(origin,))
     tables = with_stored(asked.settings, (await kept.listed(asked))["kept"]).sites
-    said = {name: it for name, it in Sites(tables).at(f"{origin}/") if it is not None}
     most = max(hours or [0])
     return {
         "it": _told(found, 0), "host": host, "days": _days(asked, days),
         "clock": [(count, -(-4 * count // most)) for count in hours or ()],
         "busiest": hours.index(most) if hours else None,
-        "settings": {n: "set" if n in _SECRET else v for n, v in said.items() if n != "match"},
+        "settings": list(_settings(tables, origin)),
         "robots": host.robots and host.robots.body[:_ROBOTS_SHOWN].decode("utf-8", "replace"),
         "changes": newest,
     }  # fmt: skip
+
+
+def _settings(tables: Sequence[SiteSettings], origin: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield match, key, value and origin of what is set for a site, or for pages of it."""
+    below = f"{origin.partition('://')[2]}/"
+    for table in tables:
+        is_of_pages = table.match.rpartition("://")[2].startswith(below)
+        if not is_of_pages and not Sites([table]).matching(f"{origin}/"):
+            continue
+        where = "a browser" if isinstance(table, StoredSite) else "the file"
+        for key, value in table.model_dump(
+            mode="json", exclude={"match"}, exclude_none=True
+        ).items():
+            said = value if isinstance(value, str) else as_json(value)
+            yield table.match, key, "set" if key in _SECRET else said, where
 
 
 async def _site(db: Reader, origin: str, since: int) -> tuple[Any, ...]:

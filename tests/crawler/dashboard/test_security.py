@@ -193,6 +193,20 @@ async def test_settings_are_kept_shown_and_taken_back(browser: Browser) -> None:
     ]
     _, _, body = await browser.ask("/settings", Cookie=cookie)
     assert body.count("Take back</button>") == 3
+    # The same on the view of the page, of its site, and on the overview.
+    await browser.site.shows("/a", b"<main><p>Words", at=START)
+    with writing(browser.site.store.database) as db:
+        db.execute("UPDATE host SET exchanges = 2")
+    await put(url_of("/a"), "never", "true")
+    _, _, body = await browser.ask(f"/page?url={url_of('/a')}", Cookie=cookie)
+    assert body.count("Take back: ") == 3
+    _, _, body = await browser.ask("/site?origin=https://a.example", Cookie=cookie)
+    rows = re.findall(r"<tr><td>([^<]*)</td><td>(\w+)</td><td>([^<]*)</td><td>a browser", body)
+    assert {(key, unescape(value)) for _, key, value in rows} == {
+        ("ignore", '[".ad", "#b"]'), ("importance", "3.0"), ("never", "true")
+    }  # fmt: skip
+    _, _, body = await browser.ask("/", Cookie=cookie)
+    assert "paused in a browser" in body
 
 
 async def test_a_block_is_ignored_by_its_button_until_that_is_taken_back(browser: Browser) -> None:
