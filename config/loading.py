@@ -181,6 +181,9 @@ def _sentence(error: ValidationError, given: _Layer) -> str:
         # Groups have been looked at before: this is a key of a table in a list.
         near = get_close_matches(str(first["loc"][-1]), _KEYS[name], n=1)
         message = "there is no such key" + (f"; did you mean {near[0]}?" if near else "")
+    elif first["type"] == "model_type":
+        message = f"each is a table [[{name}]]"
+        message += "; --sites names a list of sites to crawl" * (name == "sites")
     more = f" (and {len(others)} more)" if others else ""
     return f"{given[name].origin}: {shown}: {message[0].lower()}{message[1:]}{more}"
 

@@ -164,6 +164,15 @@ def test_a_wrong_table_is_told_in_one_line(
     assert result.stderr.count("\n") == 1
 
 
+def test_where_a_list_of_sites_belongs_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text('sites = ["https://a.example/"]\n')
+    said = freshet("config", "show", "--config", str(file)).stderr
+    assert said.endswith(
+        "sites[0]: each is a table [[sites]]; --sites names a list of sites to crawl\n"
+    )
+
+
 def test_a_key_may_be_completed_by_a_table_that_holds_there_too(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text(
