@@ -76,6 +76,10 @@ _SERIALISED: Final = """(most => {
   const text = '<!DOCTYPE html>' + copy.outerHTML;
   return text.length > most ? null : text;
 })"""
+#: Waits for seconds by the page's own clock, which stands while its scripts are busy or wait for a
+#: processor: what they have planned for that time comes first.
+_RESTED: Final = """(seconds => new Promise(done => requestIdleCallback(() => setTimeout(
+  () => requestIdleCallback(done, {timeout: 500}), 1e3 * seconds), {timeout: 500})))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +177,8 @@ class _Load:
         self.document, self.wait, self.most_s = document, wait, most_s
         self.error: Exception | None = None
         self._clock, self._serve = asyncio.get_running_loop().time, serve
-        self._began_at = self._changed_at = self._clock()
+        self._began_at = self._clock()
+        self._changed_at = 0.0
         self._is_given, self._pending = False, 0
 
     async def answer(self, route: Route) -> None:
@@ -204,25 +209,22 @@ class _Load:
         self._is_given = True
         return document
 
-    async def settled(self, read: Callable[[], Awaitable[str]]) -> str:
-        """Wait for what is waited for, and read the page."""
+    async def settled(self, rested: Callable[[float], Awaitable[object]]) -> None:
+        """Wait for what is waited for; the page has ``rested`` for seconds of its own."""
         ends_at = self._began_at + self.most_s
         if isinstance(self.wait, float | int):
             await asyncio.sleep(min(self.wait, self.most_s))
         elif self.wait != "quiet":
             most_ms = self.most_s * 1e3
             await self.page.wait_for_selector(f"css={self.wait}", state="attached", timeout=most_ms)
-        while self.wait == "quiet" and (now := self._clock()) < ends_at:
-            left_s = min(self._changed_at + _QUIET_S, ends_at) - now
-            if left_s > 0 or self._pending:
-                await asyncio.sleep(max(left_s, _TICK_S))
-                continue
-            text = await read()
-            if self._clock() < now + _QUIET_S / 2:
-                return text
-            # Scripts that kept the page busy until now may be about to ask for more.
-            self._changed_at = self._clock()
-        return await read()
+        while self.wait == "quiet" and (left_s := ends_at - self._clock()) > 0:
+            last = self._changed_at
+            if not self._pending:
+                await rested(min(_QUIET_S, left_s))
+            # What it asked for last may be on its way.
+            await asyncio.sleep(_TICK_S)
+            if not self._pending and self._changed_at == last:
+                break
 
 
 class _Chromium:
@@ -269,24 +271,16 @@ class _Chromium:
         page = load.page = await context.new_page()
         await page.goto(load.document.url, wait_until="commit", timeout=0)
         session = await context.new_cdp_session(page)
-        text = await load.settled(partial(self._text, session))
+        await load.settled(partial(_evaluated, session, _RESTED))
+        most = self._rules.max_body_bytes
+        text = await _evaluated(session, _SERIALISED, most)
+        if not isinstance(text, str):
+            raise Unfetched("too_large", f"more than {most} characters when it is rendered")
         if load.error is not None:
             raise load.error
         await context.close()
         # The mark goes before what the answer says of its encoding.
         return replace(load.document, body=BOM_UTF8 + text.encode("utf-8", "replace"))
-
-    async def _text(self, session: CDPSession) -> str:
-        """Return the document; a page's scripts have no hand in how it is read."""
-        frame = (await session.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
-        world = await session.send("Page.createIsolatedWorld", {"frameId": frame})
-        most = self._rules.max_body_bytes
-        read, where = f"{_SERIALISED}({most})", world["executionContextId"]
-        how = {"expression": read, "contextId": where, "returnByValue": True}
-        text = (await session.send("Runtime.evaluate", how))["result"].get("value")
-        if not isinstance(text, str):
-            raise Unfetched("too_large", f"more than {most} characters when it is rendered")
-        return text
 
     async def _started(self) -> Browser:
         # Bound, and never listened at: nobody else can listen there, either.
@@ -328,6 +322,15 @@ class _Chromium:
 
 def _driver() -> ModuleType:
     return import_module("playwright.async_api")  # an extra
+
+
+async def _evaluated(session: CDPSession, function: str, argument: float) -> object:
+    """Return what a function makes of a page; the page's scripts have no hand in that."""
+    frame = (await session.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+    world = await session.send("Page.createIsolatedWorld", {"frameId": frame})
+    how = {"contextId": world["executionContextId"], "returnByValue": True, "awaitPromise": True}
+    how["expression"] = f"{function}({argument})"
+    return (await session.send("Runtime.evaluate", how))["result"].get("value")
 
 
 async def _processes(control: CDPSession) -> list[tuple[str, int]]:
