@@ -181,7 +181,7 @@ async def forecast_page(
     not_before = valued.not_before
     if place is not None and place.attempt:
         not_before = max(place.due_at, not_before or place.due_at)
-    due_at = valued.due_at
+    due_at = _due_at(noted, None if is_valued else last)
     if due_at is not None:
         due_at = max(due_at, not_before or due_at)
     names = ("never", "least_days", "most_days")
@@ -226,6 +226,13 @@ async def forecast_page(
         ),
         estimated_at=valued.at if is_valued else None,
     )
+
+
+def _due_at(noted: Estimate | None, later: LastVisit | None) -> float | None:
+    """Return when a visit is due; after a ``later`` one as long as after that of the valuation."""
+    if noted is None or noted.due_at is None or later is None:
+        return noted.due_at if noted else None
+    return None if noted.paid is None else later.at + noted.due_at - noted.visited_at
 
 
 async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | None:

@@ -119,7 +119,7 @@ async def test_a_chance_is_carried_on_to_the_moment_of_the_question(store: Small
     assert "It is due now." in await said(store, page)
 
 
-async def test_after_a_visit_that_the_estimate_does_not_know_only_its_rate_holds(
+async def test_after_a_visit_that_the_estimate_does_not_know_its_rate_and_interval_hold(
     store: SmallStore,
 ) -> None:
     page = page_with(store, "/page", (6, "new"), (4, "changed"), (1, "unchanged"))
@@ -130,7 +130,7 @@ async def test_after_a_visit_that_the_estimate_does_not_know_only_its_rate_holds
     found = await ahead(store, page)
     assert found.rate.per_day == 0.5
     assert found.stale == pytest.approx(-expm1(-0.5))
-    assert (found.worth, found.due_in_days, found.estimated_at) == (None, None, None)
+    assert (found.worth, found.due_in_days, found.estimated_at) == (None, 3.0, None)
     assert found.last is not None
     assert found.last.worth is None
     assert "The daemon has not valued it since; it values pages once an hour." in await said(
