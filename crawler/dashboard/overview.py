@@ -141,7 +141,7 @@ async def _read(made: Documents, now: float) -> _Part:
             audits=None if daemon is None else await columns.audits(db, now - AUDITED_S),
             writer=None if owner is None else owner.name,
             alerts=await alerts.counts(db),
-            to_come=await overview.to_come(db),
+            to_come=await overview.to_come(db) if daemon is None else 0,
             waiting=[*await overview.parked(db, now), *await overview.deferred(db)],
             troubled=await _without_robots(db),
         )
