@@ -139,7 +139,7 @@ def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
 
 #: Stands for the order of all blocks among the slots.
 ORDER: Final[Slot] = ((1 << 64) - 1, 0)
-#: A text in which more than this share of the blocks is volatile is its own content.
+#: A text of which more than this share is replaced at volatile slots is its own content.
 _MOST_VOLATILE: Final = 0.5
 _WHY: Final = {
     "volatile": "these blocks differ at every visit",
@@ -171,16 +171,17 @@ def judge_blocks(
     slots = _slots(past, found, as_before, host.template)
     blocks = _blocks(past, found, as_before, new)
     memory = PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
-    removed, added = _without_volatile(found, memory, host.template, len(layout))
+    volatile = memory.volatile | host.template.volatile
+    beside = beside_slots(volatile, found.removed, found.added)
+    is_own = len(found.added) - len(beside[1]) > _MOST_VOLATILE * len(layout)
+    removed, added = (found.removed, found.added) if is_own else beside
     host.differed(new.text_digest, removed, added)
     if _alternates(memory, (_text(past.sketch), _text(new))):
         explained = _Explained("flip")
     else:
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
-    is_own = len(memory.volatile) > _MOST_VOLATILE * len(layout)
-    volatile = frozenset() if is_own else memory.volatile | host.template.volatile
-    memory, amendments = _amended(memory, volatile)
+    memory, amendments = _amended(memory, frozenset() if is_own else volatile)
     # Later visits, or other pages, may correct this verdict.
     is_open = verdict.kind == "changed" or verdict.rung == "frame"
     if is_open and not explained.moved and (explained.removed or explained.added):
@@ -287,17 +288,6 @@ def _explained(
 
 def _alternates(memory: PageMemory, digests: Iterable[int]) -> bool:
     return all(alternates(memory.blocks.get(digest, 0)) for digest in digests)
-
-
-def _without_volatile(
-    found: LayoutDifference, memory: PageMemory, template: Template, size: int
-) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Return the differences beside the blocks that were replaced at volatile slots."""
-    volatile = memory.volatile | template.volatile
-    removed, added = beside_slots(volatile, found.removed, found.added)
-    if len(found.added) - len(added) > _MOST_VOLATILE * size:
-        return found.removed, found.added
-    return removed, added
 
 
 # -- concluding --------------------------------------------------------------------
