@@ -68,7 +68,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     listen: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS:PORT", help="Where to answer /healthz, /metrics and /v1 over HTTP."
+            metavar="ADDRESS:PORT",
+            help="Where to show the store in a browser, and answer /healthz, /metrics and /v1.",
         ),
     ] = None,
     shards: options.Shards = None,

@@ -36,9 +36,10 @@ def serve_command(
     log_format: Logs = None,
     config: ConfigFile = None,
 ) -> None:
-    """Answer over HTTP what the store holds: the changefeed, documents, pages, an Atom feed.
+    """Show the store in a browser, and answer programs: the changefeed, documents, a feed.
 
-    A daemon that listens answers the same. /v1/openapi.json describes all of it. Ctrl-C ends it.
+    A daemon that listens does the same. /v1/openapi.json describes what programs can ask. Ctrl-C
+    ends it.
     """
     given = {"operation.listen": listen, "operation.log_format": log_format}
     settings, _ = read_settings(config, given)

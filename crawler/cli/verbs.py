@@ -24,8 +24,7 @@ VERBS: Final[Mapping[str, str]] = {
     "text": "Print the main content of a page: the last significant version, or the one asked for.",
     "changefeed": "Print what changed since a cursor, one JSON object a line: each page once, by "
     "its last state.",
-    "serve": "Answer over HTTP what the store holds: the changefeed, documents, pages, an Atom "
-    "feed.",
+    "serve": "Show the store in a browser, and answer programs: the changefeed, documents, a feed.",
     "search": "Find the pages that hold these words, the best first, each with a part of its text.",
     "open": "Open a page of the last list that `freshet search` showed, and note that.",
     "opened": "Note what other programs showed and what was opened there, a list a line in JSON.",
