@@ -403,7 +403,7 @@ class Cluster:
         self._again_at = dict.fromkeys(range(self._count), 0.0)
         self._stops = self._orders = 0
         self._answered_at = time.monotonic()
-        self._last: object = None
+        self._idle: list[tuple[int, int, int]] = []
         self.states = dict.fromkeys(range(self._count), ShardState())
 
     def stop(self) -> None:
@@ -579,12 +579,12 @@ class Cluster:
         if most and sum(state.pages for state in states) >= most:
             self._stops = max(self._stops, 1)
         # Twice the same: whoever was asked first has got nothing from those asked later.
-        last = [(state.lease, state.told, state.fetches) for state in states]
-        if all(state.idle and not state.why for state in states) and last == self._last:
+        idle = [(it.lease, it.told, it.fetches) for it in states if it.idle and not it.why]
+        if len(idle) == self._count and idle == self._idle:
             for actor in self._actors.values():
                 with suppress(RayError):
                     await actor.end.remote()
-        self._last = last
+        self._idle = idle
 
 
 class ClusterLibrary(Library):
