@@ -110,7 +110,7 @@ def test_the_product_has_at_most_78830_lines() -> None:
     3,950 for shards (2,000 were allowed), 2,500 for pages in a browser.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 78_830
+    assert line_count(product) <= 78_950
 
 
 def test_the_tests_have_at_most_58430_lines() -> None:

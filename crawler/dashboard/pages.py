@@ -88,17 +88,7 @@ class Dashboard:
     def __init__(self, api: StoreApi, settings: Settings) -> None:
         """Show what ``api`` answers from; it stays the caller's."""
         self._library, self._settings = api.library, settings
-        self._templates = Environment(
-            loader=PackageLoader("freshet.crawler.dashboard"), autoescape=True,
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        )  # fmt: skip
-        self._templates.filters |= {
-            name: getattr(terminal, name)
-            for name in ("amount", "counted", "percent", "span", "size")
-        } | {"query": urlencode, "iso": iso}
-        self._templates.globals |= {
-            "version": __version__, "relative": terminal.relative, "name": api.name
-        }  # fmt: skip
+        self._name, self._templates = api.name, _templates()
         comparisons = Comparisons(api.library.path, settings)
         views = {**_PAGES, "/policies": (comparisons.shown, "policies.html")}
         pages = {path: partial(self._page, *of) for path, of in views.items()}
@@ -140,7 +130,7 @@ class Dashboard:
 
     def _html(self, template: str, values: Mapping[str, object], asked: Asked) -> str:
         common = {"path": asked.path, "asked": asked.query, "now": asked.now, "down": {}}
-        common |= {"csrf": asked.csrf}
+        common |= {"csrf": asked.csrf, "name": self._name}
         return self._templates.get_template(template).render(common | dict(values))
 
     async def _live(self, request: web.BaseRequest) -> Answer:
@@ -161,6 +151,22 @@ class Dashboard:
             elif (quiet := quiet + 1) % _QUIET_READS == 0:
                 yield b": nothing new\n\n"
             await asyncio.sleep(_LIVE_S)
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(
+        loader=PackageLoader("freshet.crawler.dashboard"), autoescape=True,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    shown = ("amount", "counted", "percent", "span", "size")
+    made.filters |= {name: getattr(terminal, name) for name in shown}
+    made.filters |= {"query": urlencode, "iso": iso}
+    made.globals |= {"version": __version__, "relative": terminal.relative}
+    for name in made.list_templates():
+        # Compiled at the start, and not while the first reader waits.
+        made.get_template(name)
+    return made
 
 
 async def _file(request: web.BaseRequest) -> Answer:
