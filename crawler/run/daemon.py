@@ -440,7 +440,8 @@ class _Daemon:
 
     async def _heed(self, pool: FetchPool, now: float) -> None:
         """Take over what was set in a browser, and visit first what was wished there."""
-        if now < self._heeds_at or self._reread is not None:
+        hosts = self._assembly.frontier
+        if now < self._heeds_at or self._reread is not None or not hosts.host_count:
             return
         self._heeds_at = now + _HEEDED_S
         asyncio.get_running_loop().call_later(_HEEDED_S, pool.wake)
@@ -448,8 +449,9 @@ class _Daemon:
         new = [it.match for it in said if it.key == VISIT and it not in self._wishes]
         self._wishes = {it for it in said if it.key == VISIT}
         for due in await frontier.of_urls(reader, new):
-            self.agenda.wish(due)
-            self._assembly.frontier.wake(due.host_id)
+            if hosts.knows(due.host_id):
+                self.agenda.wish(due)
+                hosts.wake(due.host_id)
         before, self._settings = self._settings, with_stored(self._settings, said)
         if before.sites != self._settings.sites:
             self.reload(lambda: self._order)

@@ -42,6 +42,20 @@ async def test_a_daemon_visits_what_is_wished_and_takes_settings_over(
     assert stage.rows("SELECT key FROM site_setting WHERE key = 'never'") == []
 
 
+async def test_what_was_wished_while_no_daemon_ran_is_visited_first(
+    stage: Stage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon, "SteadyClock", VirtualClock)
+    stage.sitemaps = False
+    await stage.keep(240.0, 0.5, ["news", "docs"])
+    asked = [url for _, url in stage.server.asked]
+    wish = SiteSetting(asked[20], "visit", "1", stage.clock.now())
+    write_beside(stage.db, partial(site_settings.put, it=wish))
+    await stage.keep(240.0, 0.1, ["news", "docs"])
+    assert wish.match in [url for _, url in stage.server.asked[len(asked) :]][:4]
+    assert not [it.message for it in caplog.records if "chore" in it.message]
+
+
 async def test_a_crawl_visits_first_what_is_wished(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "crawl.db") as store:
         await store.admit("/a", "/b", "/c")
