@@ -175,7 +175,7 @@ class Reducer:
         refresh = parsed.meta_refresh
         if refresh is not None and _leads_away(due, refresh):
             return RedirectTarget(refresh[1], "refresh")
-        text = await _sketch(parsed.blocks)
+        text = await sketch_of(parsed.blocks)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult) -> Reduced:
@@ -191,7 +191,7 @@ class Reducer:
             return Opaque(await self._captured(due, result), feed.reason)
         skew_s = self.headers.skew_s(due.host_id)
         said = self.listings.claims(due, feed, result.ended_at, skew_s)
-        text = await _sketch(feed.blocks)
+        text = await sketch_of(feed.blocks)
         return ReducedFeed(await self._captured(due, result, text), feed, text, said)
 
     async def _captured(
@@ -522,7 +522,8 @@ def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:
     return delay_s <= _REFRESH_IS_REDIRECT_S and canonical(url) != due.url
 
 
-async def _sketch(blocks: Blocks) -> Sketch:
+async def sketch_of(blocks: Blocks) -> Sketch:
+    """Return the sketch of a text; a long one holds up nobody."""
     work = partial(sketch, blocks.texts, blocks.places)
     return await off_loop(sum(map(len, blocks.texts)), work)
 

@@ -113,8 +113,8 @@ def test_the_product_has_at_most_78830_lines() -> None:
     assert line_count(product) <= 78_950
 
 
-def test_the_tests_have_at_most_58430_lines() -> None:
-    assert line_count(files("tests")) <= 58_430
+def test_the_tests_have_at_most_58700_lines() -> None:
+    assert line_count(files("tests")) <= 58_700
 
 
 def test_no_module_is_longer_than_700_lines() -> None:

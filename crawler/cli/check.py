@@ -207,7 +207,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         return found
     text_version = parser.text_version(result.url, result.header("Content-Type"))
     seen = Digests(body_digest(result.body), None, text_version)
-    found.conclusion = await _compared(db, found, seen, parsed.blocks, now)
+    found.conclusion = await _compared(parser, db, found, seen, parsed.blocks, now=now)
     return found
 
 
@@ -259,7 +259,9 @@ def _read(parsed: ParsedPage) -> Step:
     return Step("parse", parsed.encoding or "bytes", joined((words, parsed.remark), "; ") or words)
 
 
-async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: float) -> str:
+async def _compared(
+    parser: Parser, db: Path, found: Check, seen: Digests, blocks: Blocks, *, now: float
+) -> str:
     """Return the conclusion; the rungs of the ladder become steps."""
     if not db.exists():
         return f"new: the store {db} does not exist"
@@ -274,7 +276,7 @@ async def _compared(db: Path, found: Check, seen: Digests, blocks: Blocks, now: 
         found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
-        detector = Detector(stored_histories(connection))
+        detector = Detector(stored_histories(connection, parser))
         verdict = await detector.detect(due, new, now, text_version=seen.text_version)
         if verdict.reason == REBASED:
             return f"not compared: {verdict.detail}"

@@ -57,8 +57,8 @@ def print_outcomes(report: CrawlReport) -> None:
     show_list(title, ("outcome", "URLs", "mostly"), [*rows, total])
     if rebased:
         show_line(
-            f"{counted(rebased, 'page')} not compared: the text extraction changed since the "
-            "last visit. `freshet rereduce` avoids that: it extracts the text of kept bodies again",
+            f"{counted(rebased, 'page')} not compared: texts are read in another way since "
+            "the last visit, whose bytes are not kept",
             "yellow",
         )
     show_shells(report.reasons.get("failed: needs_javascript", 0))

@@ -13,12 +13,12 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.compare.history import PageRecord
-from freshet.crawler.compare.layout import Layout
 from freshet.crawler.network import parser_of, with_kept
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import require_readable
+from freshet.crawler.run.wiring import read_text
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, StoreError, open_store
@@ -53,11 +53,10 @@ class _Rereduced:
 def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False) -> None:
     """Extract the main text of all pages again, with the current extraction and selectors.
 
-    Do this after an upgrade of Freshet that changes the extraction, and after a change of
-    include or ignore in [[sites]]. It makes text and sketch of each page anew from the body of its
-    newest version, so that its next visit finds only true changes; the search index takes the new
-    text. Without it, and for pages whose
-    body is not kept, the next visit that finds other bytes takes a new baseline.
+    Do this after an upgrade of Freshet that changes the extraction, and after a change of include
+    or ignore in [[sites]], if the search index is to have the new texts at once. It makes text and
+    sketch of each page anew from the body of its newest version; without it the page's next visit
+    does that, if it finds other bytes.
 
     Nothing is fetched. An interrupted run resumes.
     """
@@ -139,11 +138,7 @@ async def _reread(
     if body is None:
         found.without_body += 1
         return None
-    parsed = (
-        await parser.parse_feed(body, text.fetch_url)
-        if text.role == "feed"
-        else await parser.parse(body, text.fetch_url, text.content_type)
-    )
+    parsed = await read_text(parser, text.role, text.fetch_url, (body, text.content_type))
     if isinstance(parsed, Unparsable):
         found.unreadable += 1
         return None
@@ -152,8 +147,7 @@ async def _reread(
     history = await observations.load(database.reader, text.page_id)
     memory = None
     if history is not None and history.memory is not None:
-        past = PageRecord.of(history)
-        memory = past.memory.rebased(past.layout, Layout.of(new)).to_bytes()
+        memory = PageRecord.of(history).read_again(new, text_version).memory
     title = parsed.title if isinstance(parsed, ParsedPage) else None
     return replace(
         text,

@@ -263,6 +263,11 @@ class PageRecord:
         memory = PageMemory() if history.memory is None else PageMemory.from_bytes(history.memory)
         return cls(Sketch.from_bytes(history.sketch), memory, history.still)
 
+    def read_again(self, new: Sketch, text_version: str | None) -> PageHistory:
+        """Return what the store would have if the last text had been read as ``new``."""
+        memory = self.memory.rebased(self.layout, Layout.of(new)).to_bytes()
+        return PageHistory(new.to_bytes(), memory, self.still, text_version)
+
     @property
     def comparisons(self) -> int:
         """Return the number of visits that could see a difference."""

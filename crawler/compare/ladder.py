@@ -52,7 +52,7 @@ from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
-from freshet.storage.records import DueUrl, PageHistory
+from freshet.storage.records import Digests, DueUrl, PageHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,20 +357,22 @@ class PageHistories:
 
     ``history`` of a page is None before its first capture with a text; ``predecessor`` is the
     history of the URL from which a page has moved here. ``sample`` returns histories of a host's
-    pages, at most so many; ``not_content`` its block pages as stored (versioned bytes).
+    pages, at most so many; ``not_content`` its block pages as stored (versioned bytes). ``again``
+    reads the last text of a page as texts are read now; None if its bytes are not kept.
     """
 
     history: Callable[[int], Awaitable[PageHistory | None]]
     predecessor: Callable[[int], Awaitable[PageHistory | None]]
     sample: Callable[[int, int], Awaitable[list[PageHistory]]]
     not_content: Callable[[int], Awaitable[bytes | None]]
+    again: Callable[[DueUrl], Awaitable[Sketch | None]]
 
 
 #: The old memory names blocks that the text does not have any more.
 _REBASED: Final = Verdict(
     "new",
     reason=REBASED,
-    detail="the text is extracted in another way than before: not compared",
+    detail="the text is read in another way now, and the last bytes are not kept: not compared",
     memory=PageMemory().to_bytes(),
 )
 
@@ -399,13 +401,13 @@ class Detector:
     ) -> Verdict:
         """Judge the text of a page whose bytes differ from the last ones, seen at ``at``.
 
-        ``history`` is the page's, if it has been read. A text of another ``text_version`` than the
-        page's last one is a new baseline.
+        ``history`` is the page's, if it has been read. A last text of another ``text_version`` is
+        read again from its bytes; if they are not kept, the new one is a new baseline.
         """
         if due.digests is None:
             return await self._first(due, new, at, text_version)
         if not due.digests.is_comparable(text_version):
-            return _REBASED
+            return await self._read_again(due, new, at, text_version)
         if due.digests.text == new.text_digest:
             return Verdict("unchanged", "text", keeps_sketch=False)
         if due.digests.text is not None:
@@ -433,6 +435,18 @@ class Detector:
         judged = await self._judged(due, past, new, at)
         # The page itself has no sketch and no verdict yet.
         return replace(judged, keeps_sketch=True, amendments=(), detail=detail)
+
+    async def _read_again(
+        self, due: DueUrl, new: Sketch, at: float, text_version: str | None
+    ) -> Verdict:
+        last = await self._past.again(due)
+        if last is None or (history := await self._past.history(due.page_id)) is None:
+            return _REBASED
+        history = PageRecord.of(history).read_again(last, text_version)
+        due = replace(due, digests=Digests(b"", last.text_digest, text_version))
+        found = await self.detect(due, new, at, history, text_version=text_version)
+        # What is stored is of the last reading.
+        return replace(found, keeps_sketch=True, memory=found.memory or history.memory)
 
     async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> Verdict:
         host = await self._host(due.host_id)

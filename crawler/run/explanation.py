@@ -327,7 +327,7 @@ def _visited(it: PageForecast, last: LastVisit, ago: str) -> str:
     found = {"new": "fetched for the first time", "changed": "found changed"}
     what = found.get(last.kind, "found unchanged")
     if last.reason == REBASED:
-        what = "read by a new version of the text extraction, and not compared,"
+        what = "read in another way than before, and not compared as its last bytes are not kept,"
     why = ""
     if last.drawn:
         why = ", as part of the random audit sample"

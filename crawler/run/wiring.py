@@ -45,8 +45,10 @@ from freshet.crawler.network import require_browser, selector_hints, user_agent
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import Hours, PolitenessRules, Retries, RulesAt
 from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.reduce.sitemaps import SitemapLimits
+from freshet.crawler.reduce.page import ParsedPage
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits
+from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.quality import SearchIndex
@@ -54,10 +56,18 @@ from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.tally import CrawlError, Ending, UsageError
 from freshet.crawler.urls import origin, robots_url, site_key
-from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
+from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer, sketch_of
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.entries import Host
-from freshet.storage.records import Acknowledged, Agenda, FetchResult, PageHistory, StoredSeed
+from freshet.storage.entries import Host, Role
+from freshet.storage.queries import page
+from freshet.storage.records import (
+    Acknowledged,
+    Agenda,
+    DueUrl,
+    FetchResult,
+    PageHistory,
+    StoredSeed,
+)
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import VisitTables, Writer
@@ -114,19 +124,37 @@ class RunContext:
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
+async def read_text(
+    parser: Parser, role: Role, url: str, content: tuple[bytes, str | None]
+) -> ParsedPage | Feed | Unparsable:
+    """Read the bytes of a page or a feed, and their type."""
+    if role == "feed":
+        return await parser.parse_feed(content[0], url)
+    return await parser.parse(content[0], url, content[1])
+
+
 def stored_histories(
-    reader: aiosqlite.Connection, may_be_final: Callable[[int], bool] = lambda _: True
+    reader: aiosqlite.Connection,
+    parser: Parser,
+    may_be_final: Callable[[int], bool] = lambda _: True,
 ) -> PageHistories:
     """Return the queries of a comparison, on the store; some pages have surely no predecessor."""
 
     async def predecessor(page_id: int) -> PageHistory | None:
         return await observations.predecessor(reader, page_id) if may_be_final(page_id) else None
 
+    async def again(due: DueUrl) -> Sketch | None:
+        if (found := await page.last_content(reader, due.page_id)) is None:
+            return None
+        parsed = await read_text(parser, due.role, due.fetch_url, found)
+        return None if isinstance(parsed, Unparsable) else await sketch_of(parsed.blocks)
+
     return PageHistories(
         history=partial(observations.load, reader),
         predecessor=predecessor,
         sample=partial(observations.sample, reader),
         not_content=partial(hosts.not_content, reader),
+        again=again,
     )
 
 
@@ -366,7 +394,7 @@ class Assembly:
         context, settings = self._context, self._context.settings
         reader = context.database.reader
         complaints = Complaints()
-        stored = stored_histories(reader, self._tables.may_be_final)
+        stored = stored_histories(reader, context.parser, self._tables.may_be_final)
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
         listings = Listings(self.admission, self.robots, limits, complaints)
         headers = HostHeaders(complaints)

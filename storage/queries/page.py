@@ -1,7 +1,7 @@
 """All that the store knows of one URL, its observations and versions. Read-only."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -356,6 +356,16 @@ async def body(db: Reader, version_id: int) -> bytes | None:
         return zstandard.ZstdDecompressor().decompress(row[0], max_output_size=row[1])
     except (zstandard.ZstdError, ValueError, OverflowError, MemoryError) as error:
         raise StoreError(f"the body of version {version_id} is damaged: {error}") from error
+
+
+async def last_content(db: Reader, page_id: int) -> tuple[bytes, str | None] | None:
+    """Return the last bytes of a page and their type; None if not kept, or damaged."""
+    sql = "SELECT v.id, v.content_type FROM page AS p JOIN version AS v ON v.id = p.version_id"
+    for version_id, content_type in await db.execute_fetchall(f"{sql} WHERE p.id = ?", (page_id,)):
+        with suppress(StoreError):
+            found = await body(db, version_id)
+            return None if found is None else (found, content_type)
+    return None
 
 
 async def by_id(db: Reader, *version_ids: int) -> list[StoredVersion]:

@@ -14,6 +14,7 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
+from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
@@ -92,7 +93,12 @@ class Past:
         async def sample(host_id: int, most: int) -> list[PageHistory]:
             return list(self.histories.values())[:most]
 
-        return PageHistories(history=history, predecessor=none, sample=sample, not_content=none)
+        async def again(due: DueUrl) -> Sketch | None:
+            return None
+
+        return PageHistories(
+            history=history, predecessor=none, sample=sample, not_content=none, again=again
+        )
 
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []

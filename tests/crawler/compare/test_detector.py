@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
-from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
 
@@ -20,6 +20,7 @@ class Store:
         self.asked: list[str] = []
         self._last = last
         self._before = before
+        self.read_again: Sketch | None = None
 
     async def history(self, page_id: int) -> PageHistory | None:
         self.asked.append("page")
@@ -37,10 +38,13 @@ class Store:
     async def not_content(self, host_id: int) -> bytes | None:
         return None
 
+    async def again(self, due: DueUrl) -> Sketch | None:
+        return self.read_again
+
     def detector(self, significant_below: float = 1.0) -> Detector:
         past = PageHistories(
             history=self.history, predecessor=self.predecessor, sample=self.sample,
-            not_content=self.not_content,
+            not_content=self.not_content, again=self.again,
         )  # fmt: skip
         return Detector(past, significant_below=significant_below)
 
@@ -80,6 +84,14 @@ async def test_a_text_of_another_extraction_is_a_new_baseline_that_forgets_the_b
     again = replace(known, digests=Digests(b"body", sketch(OLD).text_digest, "2"))
     found = await store.detector().detect(again, sketch(NEW), 1.0, text_version="2")
     assert found.kind == "changed"
+
+
+async def test_where_the_last_bytes_are_kept_both_texts_are_read_in_the_same_way() -> None:
+    store, known = Store(history(OLD)), due(OLD)
+    store.read_again = sketch(NEW)
+    for text, kind in ((NEW, "unchanged"), (OLD, "changed")):
+        found = await store.detector().detect(known, sketch(text), 1.0, text_version="2")
+        assert (found.kind, found.keeps_sketch, found.memory is None) == (kind, True, False)
 
 
 async def test_what_moved_here_is_not_compared_across_extractions() -> None:
