@@ -25,7 +25,6 @@ from freshet.storage.tables.runs import CrawlRun
 
 _SHOWN = 8
 _DAY_S = 86_400.0
-_HOUR_S = 3_600.0
 #: A share of the budget that was not spent from which on it is worth a warning.
 _FORGONE = 0.1
 
@@ -65,7 +64,6 @@ async def shown(asked: Asked) -> Mapping[str, object]:
     return {
         "daemon": daemon,
         "left": None if daemon is None else _left(daemon, asked.now),
-        "per_minute": None if daemon is None else _per_minute(daemon, asked.now),
         "run": run,
         "warnings": list(_warnings(run, writer, daemon, found)),
         "to_come": sum(it.to_come for it in found),
@@ -81,11 +79,6 @@ def _left(daemon: DaemonStatus, now: float) -> float:
     """Return the requests that the budget still allows until midnight UTC."""
     to_come = daemon.outlook.budget * (_DAY_S - now % _DAY_S) / _DAY_S
     return max(0.0, daemon.today.flowed - daemon.today.requests + to_come)
-
-
-def _per_minute(daemon: DaemonStatus, now: float) -> float:
-    """Return the requests a minute in the last hour, or since the daemon began."""
-    return 60 * daemon.hour.requests / max(60.0, min(_HOUR_S, now - daemon.outlook.began_at))
 
 
 def _warnings(

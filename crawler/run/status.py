@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,13 @@ def spent(moments: Sequence[RunProgress], since: float) -> Spent:
     return Spent(round(requests), flowed)
 
 
+def per_minute(moments: Sequence[RunProgress], since: float) -> float:
+    """Return the requests a minute of the time in which runs went on, as :func:`spent`."""
+    began = {m.began_at: m.at for m in sorted(moments, key=attrgetter("at")) if m.at > since}
+    ran_s = sum(at - max(since, began_at) for began_at, at in began.items())
+    return 60 * spent(moments, since).requests / max(60.0, ran_s)
+
+
 def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
     """Return the growth of a count since a time, or since its first value."""
     at, count = zip(*counts, strict=True)
@@ -75,8 +83,9 @@ _RECORD_VISITS: Final = 200_000
 class DaemonStatus:
     """A daemon at one moment.
 
-    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` and
-    ``hour`` are the last ones. ``measured`` is by the audit sample of :data:`AUDITED_S`.
+    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
+    last one; ``per_minute`` are requests of the last hour, by the minutes that it ran in it.
+    ``measured`` is by the audit sample of :data:`AUDITED_S`.
     ``rotation`` is that of all visits, ``by_host`` of each host where it can be said, the one with
     most changes first. ``next_url`` is the URL that was next at the last outlook.
     """
@@ -85,7 +94,7 @@ class DaemonStatus:
     outlook: Outlook
     today: Spent
     day: Spent
-    hour: Spent
+    per_minute: float
     measured: Staleness | None
     rotation: BesideRotation | None
     by_host: Sequence[tuple[str, BesideRotation]]
@@ -130,7 +139,7 @@ async def daemon_status(
         outlook=last,
         today=spent(moments, midnight),
         day=spent(moments, now - _DAY_S),
-        hour=spent(moments, now - _HOUR_S),
+        per_minute=per_minute(moments, now - _HOUR_S),
         measured=await measured(connection, now - AUDITED_S),
         rotation=rotation,
         by_host=by_host,
@@ -185,7 +194,7 @@ def merged(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]], now: float) -
         outlook=outlook,
         today=summed([it.today for it in daemons]),
         day=summed([it.day for it in daemons]),
-        hour=summed([it.hour for it in daemons]),
+        per_minute=sum(it.per_minute for it in daemons),
         measured=staleness(
             drawn["importance"] * np.repeat(weights, [len(drawn) for _, drawn in found]),
             drawn["stale"],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.run.status import spent
+from freshet.crawler.run.status import per_minute, spent
 from freshet.storage.tables.runs import RunProgress
 
 Moment = tuple[float, int, float, int, float]
@@ -35,3 +35,12 @@ def test_what_was_spent_is_counted_from_the_moments_around_the_beginning(
 def test_less_than_a_request_has_no_share_and_nothing_is_no_error() -> None:
     assert spent([RunProgress(0, 1, 0, 0, 0.0), RunProgress(5, 1, 0, 0, 0.5)], 0).share is None
     assert spent([], 0).requests == 0
+
+
+def test_requests_a_minute_are_of_the_minutes_that_runs_went_on() -> None:
+    # Three minutes of one run since then, and two of the next, which began later.
+    moments = [(0, 1, 0, 0, 0.0), (420, 1, 0, 70, 70.0), (900, 2, 900, 0, 0.0),
+               (1_020, 2, 900, 20, 20.0)]  # fmt: skip
+    found = per_minute([RunProgress(*each) for each in moments], 240)
+    assert found == pytest.approx((30 + 20) / 5)
+    assert per_minute([], 0) == 0
