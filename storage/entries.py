@@ -373,7 +373,7 @@ class Outlook:
             never fetched.
         stale: the share of the captured pages' importance with an expected stale copy, ``harmonic``
             the expected mean of H(N); None without captured pages.
-        price: median worth of the last visits; None if the policy has no price.
+        price: 10th percentile of what the last visits were worth; None if the policy has no price.
         changing: captured pages that change at least as often as each of :data:`RATE_CLASSES`.
         clocked: share of the captured pages that follow their site's clock.
         next_at: earliest start of the next request, for ``next_page_id``.

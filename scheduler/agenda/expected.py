@@ -116,9 +116,12 @@ def sources(
 
 
 def price(paid: Sequence[float]) -> float | None:
-    """Return the median worth of visits, except forced ones."""
+    """Return what visits, except forced ones, are hardly ever worth less than: their tenth part.
+
+    Half of them are worth less than their median, and come sooner than it would say.
+    """
     free = [worth for worth in paid if worth < _FORCED]
-    return float(np.median(free)) if free else None
+    return float(np.percentile(free, 10)) if free else None
 
 
 def _ein(x: Floats) -> Floats:
