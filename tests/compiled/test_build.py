@@ -43,6 +43,7 @@ def test_it_is_built_once(sources: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.long
 def test_other_sources_or_flags_have_another_library_and_no_old_one_is_left(sources: Path) -> None:
     first = build.build(sources)
     header = sources / "core.h"

@@ -157,6 +157,7 @@ async def test_a_crawl_without_room_for_its_archive_ends_in_one_line(
     assert one(tmp_path / "db", "SELECT count(*) FROM observation") == 0
 
 
+@pytest.mark.long
 async def test_after_a_kill_the_archive_holds_all_that_the_store_knows(tmp_path: Path) -> None:
     db, folder = tmp_path / "crawl.db", tmp_path / "archive"
     options = ("--db", str(db), "--archive", str(folder), "--verbose", *LOCAL)

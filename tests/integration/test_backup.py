@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
@@ -72,6 +73,7 @@ async def ask(*arguments: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.long
 async def test_a_restored_daemon_knows_what_the_first_one_knew_and_goes_on_from_there(
     tmp_path: Path,
 ) -> None:

@@ -250,6 +250,7 @@ def left_on_screen(said: str) -> list[str]:
     return rows
 
 
+@pytest.mark.long
 async def test_a_daemon_bears_its_operator_and_strangers(shell: Shell) -> None:
     settings, store = shell.directory / "daemon.toml", shell.directory / "crawl.db"
     pushed, listen = (f"127.0.0.1:{free_port()}" for _ in range(2))

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import ContentHistory
@@ -93,6 +95,7 @@ async def test_parameters_that_make_pages_are_left_alone(tmp_path: Path) -> None
     assert report.bounded == []
 
 
+@pytest.mark.long
 async def test_what_was_learnt_holds_in_the_next_crawl_and_is_given_up_when_it_is_no_longer_true(
     tmp_path: Path,
 ) -> None:
@@ -111,6 +114,7 @@ async def test_what_was_learnt_holds_in_the_next_crawl_and_is_given_up_when_it_i
     assert_consistent(db)
 
 
+@pytest.mark.long
 async def test_whoever_turns_it_off_gets_what_was_held_back(tmp_path: Path) -> None:
     web, db = shop(), tmp_path / "crawl.db"
     async with serve(web) as server:

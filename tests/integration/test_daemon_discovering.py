@@ -100,6 +100,7 @@ async def test_a_floor_that_is_the_ceiling_is_the_share(stage: Stage) -> None:
     assert found == pytest.approx(share, abs=0.05)
 
 
+@pytest.mark.long
 async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path) -> None:
     """With one visit to each page in eight days, most news are there within two."""
     stage = Stage(tmp_path / "crawl.db", sitemaps=False)

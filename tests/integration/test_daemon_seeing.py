@@ -105,6 +105,7 @@ async def assert_shared_out(stage: Stage) -> None:
     assert sum(asked[name] < 84 for name in asked) >= 2
 
 
+@pytest.mark.long
 async def test_no_page_of_a_full_host_is_forgotten(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db", delay_s=900.0)
     await stage.keep(300.0, 5.0, ["news"])

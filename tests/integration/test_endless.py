@@ -118,6 +118,7 @@ async def test_ordinary_pages_are_never_held_back(tmp_path: Path) -> None:
     assert not {url for url in held if "/ware/" in url or "/all/" in url}
 
 
+@pytest.mark.long
 async def test_news_documentation_shop_and_wiki_lose_nothing_but_copies(tmp_path: Path) -> None:
     web, db = mixed(WebSpec(4, 200, span_days=DAYS)), tmp_path / "crawl.db"
     clock = VirtualClock(web.end_at)

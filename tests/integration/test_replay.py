@@ -121,6 +121,7 @@ async def test_a_replay_of_a_daemon_gives_what_the_daemon_found(tmp_path: Path) 
     assert_equal(live, again)
 
 
+@pytest.mark.long
 async def test_an_archive_gives_the_store_of_the_crawls_that_wrote_it(tmp_path: Path) -> None:
     live, again, folder = tmp_path / "live.db", tmp_path / "again.db", tmp_path / "archive"
     web = showcase(seed=7, traps=False)

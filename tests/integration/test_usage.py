@@ -12,6 +12,7 @@ from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
 
 
+@pytest.mark.long
 async def test_what_the_only_host_refuses_is_told_each_day_and_in_the_report(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

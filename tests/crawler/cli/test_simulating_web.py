@@ -67,6 +67,7 @@ def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Pa
     assert kept["last_run"]["fetches"] == pytest.approx(160, abs=2)
 
 
+@pytest.mark.long
 def test_of_news_it_counts_how_soon_it_was_found() -> None:
     news = ("--web", "newsroom:items=24,docs=1", "--days", "2", "--budget", "90/day")
     title, header, row = shown("simulate", *news).splitlines()[-3:]
@@ -90,6 +91,7 @@ def test_a_page_that_left_all_lists_within_its_day_is_judged_too() -> None:
     )
 
 
+@pytest.mark.long
 def test_the_tables_of_sites_hold_and_its_budget_and_policy_are_the_defaults(
     tmp_path: Path,
 ) -> None:

@@ -188,6 +188,7 @@ async def test_a_page_comes_out_of_the_process_as_it_is(parser: Parser) -> None:
     assert await parser._first.call(ParsedPage, partial(copy, page), 5.0) == page
 
 
+@pytest.mark.long
 async def test_slow_pages_wait_behind_others_which_wait_for_one_at_most() -> None:
     aside, ends = list[asyncio.Task[object] | None](), list[str]()
     parser = Parser(time_limit_s=2.0, set_aside=lambda: aside.append(asyncio.current_task()))

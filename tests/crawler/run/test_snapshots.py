@@ -177,6 +177,7 @@ async def write_in_pieces(
         sorted
     ),
 )
+@pytest.mark.long
 async def test_what_came_since_or_meanwhile_is_learnt_as_if_with_all(
     seed: int, written: Sequence[tuple[int, int]]
 ) -> None:

@@ -49,6 +49,7 @@ def test_the_index_pays_less_than_seven_tenths_and_no_more_than_the_bound(
     assert index.crawls == index.budget == 14 * BUDGET
 
 
+@pytest.mark.long
 def test_costs_are_stationary_from_the_first_measured_day_on(population: SourceTable) -> None:
     """A week costs as much a day as three weeks: no policy starts with fresh copies."""
     week, weeks = (
@@ -67,6 +68,7 @@ def test_the_same_seed_is_the_same_result_and_another_seed_another(population: S
     assert one != other
 
 
+@pytest.mark.long
 def test_policies_do_not_disturb_one_another(population: SourceTable) -> None:
     together = simulate(population, KINDS, bandwidth=BUDGET, days=3.0, seed=1)
     alone = simulate(population, ["nutch_adaptive"], bandwidth=BUDGET, days=3.0, seed=1)
