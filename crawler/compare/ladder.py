@@ -440,13 +440,14 @@ class Detector:
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
     ) -> Verdict:
         last = await self._past.again(due)
-        if last is None or (history := await self._past.history(due.page_id)) is None:
+        if last is None or (past := await self._past.history(due.page_id)) is None:
             return _REBASED
-        history = PageRecord.of(history).read_again(last, text_version)
+        history = PageRecord.of(past).read_again(last, text_version)
         due = replace(due, digests=Digests(b"", last.text_digest, text_version))
         found = await self.detect(due, new, at, history, text_version=text_version)
         # What is stored is of the last reading.
-        return replace(found, keeps_sketch=True, memory=found.memory or history.memory)
+        memory = None if past.memory in {None, history.memory} else history.memory
+        return replace(found, keeps_sketch=True, memory=found.memory or memory)
 
     async def _judged(self, due: DueUrl, past: PageRecord, new: Sketch, at: float) -> Verdict:
         host = await self._host(due.host_id)
