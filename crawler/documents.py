@@ -560,16 +560,18 @@ Summarised: TypeAlias = PendingAlert | PageChange
 
 async def change_summary(connection: Reader, parser: Parser, change: Summarised, width: int) -> str:
     """Summarise a change in at most about ``width`` characters."""
-    if change.version_id is None or change.before_id is None:
-        return in_counts(change)
-    found = await page.by_id(connection, change.before_id, change.version_id)
-    if len(found) != 2:
-        return in_counts(change)
-    try:
-        old, new = [await read_text(connection, parser, change.url, each) for each in found]
-    except UnknownPage:
-        return in_counts(change)
-    return in_one_line(align(old.texts, new.texts), width)
+    blocks = await change_blocks(connection, parser, change)
+    return in_one_line(blocks, width) if blocks else in_counts(change)
+
+
+async def change_blocks(db: Reader, parser: Parser, it: Summarised) -> tuple[AlignedBlock, ...]:
+    """Align both texts of a change; none where their bytes are not kept or cannot be parsed."""
+    ids = [each for each in (it.before_id, it.version_id) if each is not None]
+    if len(found := await page.by_id(db, *ids)) == 2:
+        with suppress(UnknownPage):
+            old, new = [await read_text(db, parser, it.url, each) for each in found]
+            return align(old.texts, new.texts)
+    return ()
 
 
 def in_counts(change: Summarised) -> str:

@@ -1,11 +1,25 @@
 """The request of a page of the dashboard."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 
 from freshet.config.settings import Settings
 from freshet.crawler.library import Library
 from freshet.crawler.tally import UsageError
+
+T = TypeVar("T")
+
+
+def value_of(
+    given: Mapping[str, str], name: str, read: Callable[[str], T], accepted: str, default: T
+) -> T:
+    """Return what ``read`` makes of a value; what raises ValueError is told in one line."""
+    said = given.get(name, "").strip()
+    try:
+        return read(said) if said else default
+    except ValueError as error:
+        raise UsageError(f"{name}={said[:80]}: accepted are {accepted}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,3 @@ class Asked:
         if not self.query.get("url"):
             raise UsageError(f"url: name the page, as {self.path}?url=https://example.org/")
         return self.query["url"]
-
-    def at(self, now: float) -> "Asked":
-        """Return the same at another time."""
-        return replace(self, now=now)

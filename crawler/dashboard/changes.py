@@ -1,16 +1,19 @@
 """The changes of all pages, newest first, and one change block by block."""
 
 import heapq
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from aiosqlite import Connection as Reader
+
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.compare.diff import in_numbers
-from freshet.crawler.dashboard.asked import Asked
-from freshet.crawler.documents import Documents, change_summary, difference
+from freshet.crawler.compare.diff import AlignedBlock, in_numbers, in_one_line
+from freshet.crawler.dashboard.asked import Asked, value_of
+from freshet.crawler.documents import Documents, change_blocks, difference, in_counts
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Kind
@@ -19,16 +22,14 @@ from freshet.storage.queries.overview import CHANGES, PageChange
 from freshet.storage.tables import hosts
 
 _SHOWN = 50
-#: Changes of a store that are looked at for large ones.
+#: Changes of a store that are looked at for large ones, or for words.
 _LOOKED = 500
 _SUMMARY_WIDTH = 160
-_MOST_ID = 2**62
-_FILTERS = ("site", "words", "kind", "size", "since")
-#: Unchanged blocks around a change.
-_CONTEXT = 1
+_MOST_ID, _EPOCH = 2**62, date(1970, 1, 1)
+_FILTERS = ("site", "words", "titles", "kind", "size", "since")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
     "": CHANGES[:3], "changed": ("changed",), "new": ("new",), "gone": ("gone",),
-    "noise": ("unchanged",),
+    "noise": ("unchanged",), "failed": ("failed",),
 }  # fmt: skip
 
 #: A place in the list of changes, ascending: the negative time, the shard, the negative id.
@@ -42,7 +43,8 @@ async def newest(
 ) -> tuple[list[tuple[PageChange, str]], _Place | None, Mapping[int, str]]:
     """Return the newest changes with summaries, the place behind them, and what is down.
 
-    Noise is left out unless it is ``wanted``. The place is None if no others follow.
+    Noise is left out unless it is ``wanted``. The place is None if no others follow. ``altered``
+    words stand in the differences, of which ``limit`` are made, or in titles or URLs.
     """
     wanted.setdefault("kinds", _KINDS[""])
     parts, down = await asked.library.each(
@@ -59,7 +61,7 @@ async def newest(
 
 async def _newest(
     made: Documents, shard: int, limit: int, *, site: Sequence[str] = (), size: float = 0.0,
-    before: _Place | None = None, **wanted: Any,
+    altered: Sequence[str] = (), before: _Place | None = None, **wanted: Any,
 ) -> list[_Listed]:  # fmt: skip
     if before is not None:
         at, of, number = before
@@ -68,46 +70,64 @@ async def _newest(
         wanted["before"] = -at, last
     async with page.snapshot(made.path) as db:
         if site:
-            known = [await hosts.find(db, each) for each in site]
-            wanted["host_id"] = next((it.host_id for it in known if it is not None), -1)
-        found = await overview.changes_page(db, _LOOKED if size else limit, **wanted)
-        large = [
-            it for it in found.changes
-            if not size or ((same := it[1].resemblance) is not None and 1 - same >= size)
-        ]  # fmt: skip
-        end = found.before
-        if len(large) > limit:
-            end = large[limit - 1][1].at, large[limit - 1][0]
-        listed = list[_Listed]()
-        for number, it in large[:limit]:
-            changed = it.kind == "changed"
-            said = await change_summary(db, made.parser, it, _SUMMARY_WIDTH) if changed else ""
-            listed.append(((-it.at, shard, -number), (it, said)))
+            wanted["host_ids"] = [it.host_id for it in await hosts.named(db, site)] or [-1]
+        found = await overview.changes_page(db, _LOOKED if size or altered else limit, **wanted)
+        listed, compared, end = list[_Listed](), 0, found.before
+        for number, it in found.changes:
+            if size and (it.resemblance is None or 1 - it.resemblance < size):
+                continue
+            if limit in (len(listed), compared):
+                break
+            end, compared = (it.at, number), compared + (it.kind == "changed")
+            if (said := await _summary(db, made, it, altered)) is not None:
+                listed.append(((-it.at, shard, -number), (it, said)))
+        else:
+            end = found.before
         return listed if end is None else [*listed, ((-end[0], shard, -end[1]), None)]
+
+
+async def _summary(db: Reader, made: Documents, it: PageChange, words: Sequence[str]) -> str | None:
+    """Return what changed, or why a visit failed; None if not all words are there."""
+    blocks = await change_blocks(db, made.parser, it) if it.kind == "changed" else ()
+    texts, words = {each: _altered(each) for each in blocks}, [it.casefold() for it in words]
+    held = [each for each, text in texts.items() if any(word in text for word in words)]
+    said = it.reason or ""
+    if it.kind == "changed":
+        said = in_one_line(held or blocks, _SUMMARY_WIDTH) if blocks else in_counts(it)
+    whole = "\n".join([it.url, it.title or "", it.reason or "", *texts.values()]).casefold()
+    return said if all(word in whole for word in words) else None
+
+
+def _altered(block: AlignedBlock) -> str:
+    """Return the words that were added to a block or removed from it, each as a whole."""
+    old = Counter("".join(run.before for run in block.runs).split())
+    new = Counter("".join(run.after for run in block.runs).split())
+    altered = "\n".join((old - new) + (new - old))
+    return (altered or block.text * (block.change in ("added", "removed"))).casefold()
+
+
+def _place(text: str) -> _Place | None:
+    at, shard, number = text.split("_")
+    return float(at), int(shard), max(int(number), -_MOST_ID)
 
 
 async def listed(asked: Asked) -> Mapping[str, object]:
     """Return the changes that the reader's filters ask for."""
     given = {name: asked.query.get(name, "").strip() for name in _FILTERS}
     if given["kind"] not in _KINDS:
-        raise UsageError(f"kind: accepted are {', '.join(filter(None, _KINDS))}")
-    try:
-        wanted: dict[str, Any] = {
-            "size": float(given["size"] or 0) / 100,
-            "after": datetime.fromisoformat(f"{given['since'] or '1970-01-01'}T00:00Z").timestamp(),
-        }
-        if "before" in asked.query:
-            at, shard, number = asked.query["before"].split("_")
-            wanted["before"] = float(at), int(shard), max(int(number), -_MOST_ID)
-    except ValueError as error:
-        raise UsageError(f"{error}: size is a number, since as 2026-03-31") from error
-    if given["site"]:
-        wanted["site"] = [str(origin(url)) for url in spellings(given["site"])]
-    words, among = given["words"].split(), _KINDS[given["kind"]]
-    found, end, down = await newest(asked, _SHOWN, kinds=among, words=words, **wanted)
+        raise UsageError(f"kind={given['kind'][:80]}: accepted are {', '.join(_KINDS)[2:]}")
+    since = value_of(given, "since", date.fromisoformat, "dates, as 2026-03-31", _EPOCH)
+    site = value_of(given, "site", spellings, "sites, as example.org", list[str]())
+    words = "words" if given["titles"] else "altered"
+    found, end, down = await newest(
+        asked, _SHOWN, kinds=_KINDS[given["kind"]], site=[str(origin(url)) for url in site],
+        size=value_of(given, "size", float, "numbers, of percent", 0.0) / 100,
+        after=(since - _EPOCH).total_seconds(),
+        before=value_of(asked.query, "before", _place, "those of the links here", None),
+        **{words: given["words"].split()},
+    )  # fmt: skip
     older = end and {k: v for k, v in given.items() if v} | {"before": "_".join(map(str, end))}
-    kinds = tuple(_KINDS)[1:]
-    return {"changes": found, "older": older, "given": given, "kinds": kinds, "down": down}
+    return {"changes": found, "older": older, "given": given, "kinds": [*_KINDS][1:], "down": down}
 
 
 async def one(asked: Asked) -> Mapping[str, object]:
@@ -118,8 +138,6 @@ async def one(asked: Asked) -> Mapping[str, object]:
     read = partial(difference, typed=url, before=before, after=after, noise=noise)
     found = await asked.library.one(shard, read)
     return {
-        "change": found,
-        "numbers": in_numbers(found.blocks),
-        "rows": list(found.around_changes(_CONTEXT)),
-        "whole": asked.query.get("view") == "texts",
-    }
+        "change": found, "numbers": in_numbers(found.blocks),
+        "rows": list(found.around_changes(context=1)), "whole": asked.query.get("view") == "texts",
+    }  # fmt: skip

@@ -81,6 +81,8 @@ async def listed(asked: Asked) -> Mapping[str, object]:
     """Return the pages whose URLs begin with what is typed, with or without the scheme."""
     typed = asked.query.get("prefix", "").strip()
     begins = [typed] if not typed or "://" in typed else [f"http://{typed}", f"https://{typed}"]
+    if not typed.isascii():  # The store has what is canonical.
+        begins = [it.removesuffix("/" * (typed[-1] != "/")) for it in spellings(typed)]
     read = partial(_listed, begins=begins, after=asked.query.get("after", ""))
     parts, down = await asked.library.each(lambda _: read)
     found = sorted((it for some in parts.values() for it in some), key=itemgetter("url"))

@@ -143,9 +143,9 @@ class Dashboard:
         while True:
             now, found = time(), await overview.mark(asked)
             if found != mark or now - sent_at >= _AGES_S:
-                mark, sent_at, quiet = found, now, 0
-                values = await overview.shown(asked.at(now))
-                html = self._html("overview_live.html", values, asked.at(now))
+                mark, sent_at, quiet, asked = found, now, 0, replace(asked, now=now)
+                values = await overview.shown(asked)
+                html = self._html("overview_live.html", values, asked)
                 lines = "".join(f"data: {line}\n" for line in html.splitlines())
                 yield f"event: overview\n{lines}\n".encode("utf-8", "replace")
             elif (quiet := quiet + 1) % _QUIET_READS == 0:

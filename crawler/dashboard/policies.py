@@ -19,7 +19,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from freshet.config.settings import Settings
-from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.dashboard.asked import Asked, value_of
 from freshet.crawler.lab.charts import thinned
 from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed
@@ -88,15 +88,16 @@ class Comparisons:
     def _ordered(self, form: Mapping[str, str]) -> _Run:
         policies, typed = form.get("policies", "").split(), form.get("budgets", "").split()
         paths = Stores(self._db).paths
-        try:
-            budgets, seen = list(map(parsed, typed)), float(form.get("seen") or 10) / 100
-            shard = int(form.get("shard") or 0)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        accepted = "such as 1000/day or 50/hour, with blanks between them"
+        budgets = value_of(
+            form, "budgets", lambda _: list(map(parsed, typed)), accepted, list[float]()
+        )
+        seen = value_of(form, "seen", float, "0 to 90 %", 10.0) / 100
+        shard = value_of(form, "shard", int, f"shards below {len(paths)}", 0)
         if not (1 <= len(policies) <= _MOST and len(budgets) <= _MOST):
-            raise UsageError(f"accepted are up to {_MOST} policies and budgets")
+            raise UsageError(f"policies, budgets: accepted are up to {_MOST} of each")
         if not (0 <= seen <= 0.9 and 0 <= shard < len(paths)):
-            raise UsageError(f"accepted are 0 to 90 % seen first, and shards below {len(paths)}")
+            raise UsageError(f"accepted are seen=0 to 90 %, and shard below {len(paths)}")
         told = [("policy", it) for it in policies] + [("budget", it) for it in typed]
         options = (f"--{name} {shlex.quote(it)}" for name, it in [*told, ("shown", f"{seen:g}")])
         command = f"freshet replay {shlex.quote(str(paths[shard]))} {' '.join(options)}"

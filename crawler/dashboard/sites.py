@@ -8,12 +8,14 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.settings import SiteSettings
 from freshet.config.sites import Sites, StoredSite, with_stored
+from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.dashboard import changes, kept
-from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.dashboard.asked import Asked, value_of
 from freshet.crawler.dashboard.pictures import treemap
 from freshet.crawler.documents import UnknownPage
 from freshet.crawler.library import asking
 from freshet.crawler.tally import UsageError
+from freshet.crawler.urls import origin
 from freshet.storage.database import as_json
 from freshet.storage.queries import sites
 from freshet.storage.queries.sites import SiteFigures, SiteVisits
@@ -30,13 +32,11 @@ _SECRET: Final = {"headers", "cookies", "user", "password", "bearer", "proxy"}
 
 async def listed(asked: Asked) -> Mapping[str, object]:
     """Return sites in an order, and the map of those with most requests."""
-    order, said = asked.query.get("order", "requests"), asked.query.get("value", "inf")
+    order = asked.query.get("order", "requests")
     if order not in sites.ORDERS:
         raise UsageError(f"order={order[:80]}: accepted are {', '.join(sites.ORDERS)}")
-    try:
-        after = (float(said), asked.query["after"]) if "after" in asked.query else None
-    except ValueError as error:
-        raise UsageError(f"value={said[:80]}: accepted are numbers") from error
+    value = value_of(asked.query, "value", float, "numbers", 0.0)
+    after = (value, asked.query["after"]) if "after" in asked.query else None
     read = asking(_list, since=_since(asked), order=order, after=after)
     parts, down = await asked.library.each(lambda _: read)
     found, most, days = zip(*parts.values(), strict=True)
@@ -68,29 +68,29 @@ async def by_day(asked: Asked) -> list[tuple[int, SiteVisits]]:
 
 async def one(asked: Asked) -> Mapping[str, object]:
     """Return a site: its figures, days, clock, settings, robots.txt and newest changes."""
-    origin = asked.query.get("origin", "")
-    shard, _ = await asked.library.home(f"{origin}/")
-    read = asking(_site, origin=origin, since=_since(asked))
+    said = asked.query.get("origin", "").strip()
+    shard, _ = await asked.library.home(f"{said}/")
+    read = asking(_site, said=said, since=_since(asked))
     found, host, days, hours = await asked.library.one(shard, read)
-    newest, _, _ = await changes.newest(asked, _CHANGES, site=(origin,))
+    newest, _, _ = await changes.newest(asked, _CHANGES, site=(host.origin,))
     tables = with_stored(asked.settings, (await kept.listed(asked))["kept"]).sites
     most = max(hours or [0])
     return {
         "it": _told(found, 0), "host": host, "days": _days(asked, days),
         "clock": [(count, -(-4 * count // most)) for count in hours or ()],
         "busiest": hours.index(most) if hours else None,
-        "settings": list(_settings(tables, origin)),
+        "settings": list(_settings(tables, host.origin)),
         "robots": host.robots and host.robots.body[:_ROBOTS_SHOWN].decode("utf-8", "replace"),
         "changes": newest,
     }  # fmt: skip
 
 
-def _settings(tables: Sequence[SiteSettings], origin: str) -> Iterator[tuple[str, str, str, str]]:
+def _settings(tables: Sequence[SiteSettings], site: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield match, key, value and origin of what is set for a site, or for pages of it."""
-    below = f"{origin.partition('://')[2]}/"
+    below = f"{site.partition('://')[2]}/"
     for table in tables:
         is_of_pages = table.match.rpartition("://")[2].startswith(below)
-        if not is_of_pages and not Sites([table]).matching(f"{origin}/"):
+        if not is_of_pages and not Sites([table]).matching(f"{site}/"):
             continue
         where = "a browser" if isinstance(table, StoredSite) else "the file"
         for key, value in table.model_dump(
@@ -100,13 +100,15 @@ def _settings(tables: Sequence[SiteSettings], origin: str) -> Iterator[tuple[str
             yield table.match, key, "set" if key in _SECRET else said, where
 
 
-async def _site(db: Reader, origin: str, since: int) -> tuple[Any, ...]:
-    host, found = await hosts.find(db, origin), await sites.sites(db, since, only=origin)
-    if host is None or not found:
-        raise UnknownPage(f"origin={origin[:80]}: not a known site, such as https://example.org")
-    days = await sites.totals(db, since, host.host_id)
-    hours = await sites.changes_by_hour(db, host.host_id)
-    return found[0], host, days, hours
+async def _site(db: Reader, said: str, since: int) -> tuple[Any, ...]:
+    if not (known := await hosts.named(db, [said])):  # a link may have an odd name
+        urls = value_of({"origin": said}, "origin", spellings, "sites, as example.org", list[str]())
+        known = await hosts.named(db, [str(origin(url)) for url in urls])
+    if not (found := await sites.sites(db, since, only=known[0].origin if known else said)):
+        raise UnknownPage(f"origin={said[:80]}: accepted are known sites, as https://example.org")
+    days = await sites.totals(db, since, known[0].host_id)
+    hours = await sites.changes_by_hour(db, known[0].host_id)
+    return found[0], known[0], days, hours
 
 
 def _since(asked: Asked) -> int:

@@ -268,6 +268,8 @@ class HttpServer:
         )
         if route is None:
             why = f"there is no such path; there are {', '.join(self._routes)}"
+            if self._pages is not None and _is_for_people(request):
+                why = "There is no page here."
             raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
         if path.startswith(("/v1/", EVENTS)) and not self._server.keep(request):
             why = f"{_LASTING} requests are being answered; try again later"

@@ -57,10 +57,12 @@ async def reads(path: Path, times: int) -> dict[str, Any]:
             "changes": changes(),
             "changes: significant": changes(kinds=["changed"]),
             "changes: gone": changes(kinds=["gone"]),
-            "changes of a large site": changes(host_id=1),
-            "changes of a small site": changes(host_id=most),
+            "changes of a large site": changes(host_ids=[1]),
+            "changes of a small site": changes(host_ids=[most]),
             "changes with a word": changes(words=["river"]),
             "changes without such a word": changes(words=["no such word"]),
+            "visits that failed": changes(kinds=["failed"]),
+            "visits that failed at a small site": changes(kinds=["failed"], host_ids=[most]),
             "since a week ago, counted": lambda _: overview.since(db, time.time() - 7 * 86_400, 50),
         }
         return {name: await _timed(read, times) for name, read in named.items()}

@@ -242,7 +242,7 @@ class PageChange:
     """A page that changed, appeared or vanished.
 
     ``resemblance`` is to the text before; ``version_id`` is the version after the change, with its
-    number; ``before_id`` is the significant one before it, or None.
+    number; ``before_id`` is the significant one before it, or None. ``reason``: of a failed visit.
     """
 
     at: float
@@ -255,12 +255,14 @@ class PageChange:
     version_id: int | None
     before_id: int | None
     version: int | None
+    reason: str | None
 
 
 _CHANGE: Final = (
     "f.at, p.url, f.kind, p.title, f.resemblance, f.blocks_added, f.blocks_removed, "
     f"f.version_id, (SELECT max(version_id) FROM ({SIGNIFICANT} AND page_id = f.page_id) "
-    f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version"
+    f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version, "
+    "iif(f.kind = 'failed', coalesce(f.detail, f.reason), NULL) AS reason"
 )
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
 _OF_RUN: Final = "AND f.run_id = ? AND f.id > ?"
@@ -269,6 +271,12 @@ _SIGNIFICANTLY: Final = "f.kind = 'changed'"
 CHANGES: Final[tuple[Kind, ...]] = ("changed", "new", "gone", "unchanged")
 #: Changes that are looked at for words, at most.
 _LOOKED: Final = 1_000
+#: The newest 5,000 failures, in the columns of ``site_change``: an index has them by run.
+_FAILED: Final = (
+    "(SELECT p.host_id, o.kind, o.at, o.id AS observation_id FROM crawl_run AS r "
+    "CROSS JOIN observation AS o ON o.run_id = r.id AND o.kind = 'failed' "
+    "CROSS JOIN page AS p ON p.id = o.page_id ORDER BY r.id DESC, o.id DESC LIMIT 5000)"
+)
 _OF_IDS: Final = (
     "FROM json_each(?) AS c CROSS JOIN finding AS f ON f.id = c.value "
     "CROSS JOIN page AS p ON p.id = f.page_id"
@@ -318,7 +326,7 @@ async def changes_page(
     before: tuple[float, int] | None = None,
     after: float = -inf,
     kinds: Sequence[Kind] = CHANGES,
-    host_id: int | None = None,
+    host_ids: Sequence[int] = (),
     words: Sequence[str] = (),
 ) -> ChangesPage:
     """Return the newest changes ``before`` a time and id, and after a time.
@@ -327,18 +335,18 @@ async def changes_page(
     a thousand changes are looked at: there may be fewer results, and yet a next page.
     """
     (at, last), most = before or (inf, 0), _LOOKED if words else limit
-    of_site = "" if host_id is None else "c.host_id = :host AND "
+    of_site = f"c.host_id IN ({', '.join(map(str, host_ids))}) AND " if host_ids else ""
     # By index, each kind alone: a rare one may be far away.
     parts = " UNION ALL ".join(
-        "SELECT * FROM (SELECT c.observation_id, c.at FROM site_change AS c "
+        f"SELECT * FROM (SELECT c.observation_id, c.at FROM {source} AS c "
         f"WHERE {of_site}c.kind = '{kind}' AND (c.at, c.observation_id) < (:at, :last) "
         "AND c.at > :after ORDER BY c.at DESC, c.observation_id DESC LIMIT :most)"
-        for kind in CHANGES
-        if kind in kinds
+        for kind in kinds
+        for source in ("site_change", _FAILED)[: 1 + (kind == "failed")]
     )
     rows = await db.execute_fetchall(
         f"{parts} ORDER BY 2 DESC, 1 DESC LIMIT :most",
-        {"host": host_id, "at": at, "last": last, "after": after, "most": most},
+        {"at": at, "last": last, "after": after, "most": most},
     )
     times: dict[int, float] = dict(map(tuple, rows))
     looked = shown = list(times)

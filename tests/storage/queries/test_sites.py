@@ -113,7 +113,7 @@ async def test_changes_are_found_by_site_kind_and_word(
 ) -> None:
     await visited(store)
     reader = store.database.reader
-    mine = await overview.changes_page(reader, 9, host_id=1, kinds=["new"])
+    mine = await overview.changes_page(reader, 9, host_ids=[1], kinds=["new"])
     assert [it.url for _, it in mine.changes] == [f"{SITE}/b", f"{SITE}/a"]
     named = await overview.changes_page(reader, 9, words=["B.Example", "c"])
     assert [it.kind for _, it in named.changes] == ["gone", "new"]
