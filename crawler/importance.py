@@ -39,6 +39,7 @@ from freshet.storage.tables import near_duplicates as near_duplicates_tables
 
 #: Importance of pages without a seed.
 DEFAULT = 1.0
+_SAID = {"browser": "set in a browser for", "table": "set in the file for"}
 _NAMES = {"pagerank": "PageRank", "opened": "opens"}
 
 
@@ -48,14 +49,15 @@ class Importance:
 
     Attributes:
         value: μ.
-        origin: ``table`` (one of ``[[sites]]``), ``site list``, ``constant``, or ``default``
-            for a page without a seed.
+        origin: ``table`` (one of ``[[sites]]``), ``browser`` (one that was set there),
+            ``site list``, ``constant``, or ``default`` for a page without a seed.
         source: the ``match`` of the table, or the line of the site list.
         site: the importance that the site list gives the page's part of its site.
         divided_by: ``depth``, ``pagerank`` or ``opened``, where that divides the importance of a
             site.
         share: the factor of that division, as a multiple of the mean of its site.
         near_duplicates: the pages with which it shares the importance of one.
+        valued: what the daemon took at its last valuation, where a table or a browser sets it.
     """
 
     value: float
@@ -65,16 +67,20 @@ class Importance:
     divided_by: str | None = None
     share: float = 1.0
     near_duplicates: int = 0
+    valued: float | None = None
 
     def said(self) -> str:
         """Describe the origin in words."""
-        words = [f"{self.origin} “{self.source}”" if self.source is not None else self.origin]
+        origin = _SAID.get(self.origin, self.origin)
+        words = [f"{origin} “{self.source}”" if self.source is not None else origin]
         if self.divided_by is not None:
             by = _NAMES.get(self.divided_by, self.divided_by)
             words = [f"{words[0]}: {self.site:g}", f"by {by} {self.share:.3g} times that"]
         if self.near_duplicates:
             pages = "page" if self.near_duplicates == 1 else "pages"
             words.append(f"shared with {self.near_duplicates} {pages} with nearly the same text")
+        if self.valued not in {None, self.value}:
+            words.append(f"{self.valued:.3g} when the daemon last valued the page")
         return ", ".join(words)
 
 

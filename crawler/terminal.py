@@ -226,6 +226,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def changed_share(resemblance: float) -> str:
+    """Format how much of a text changed, truncated: an estimate, which comes in steps of 1/128."""
+    return f"about {int(100 - 100 * resemblance)} %" if resemblance <= 0.99 else "under 1 %"
+
+
 def within(share: float, lower: float, upper: float) -> str:
     """Format a share of 1 in per cent, with its interval."""
     return f"{percent(share)} ({100 * lower:.0f} to {100 * upper:.0f} %)"

@@ -272,7 +272,7 @@ def in_one_line(aligned: Sequence[AlignedBlock], width: int = 100) -> str:
     """
     changed = [block for block in aligned if block.change != "kept"]
     if not changed:
-        return "no block of text differs"
+        return "what differed is ignored now, or not read as text"
     order: Sequence[BlockChange] = ("edited", "added", "removed", "moved")
     first = min(changed, key=lambda block: order.index(block.change))
     more = in_numbers(aligned) if len(changed) > 1 else ""

@@ -9,6 +9,7 @@ files of ``/static/``: what a site wrote is shown, and does nothing.
 
 import asyncio
 import mimetypes
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -18,7 +19,7 @@ from math import inf
 from time import time
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -32,7 +33,7 @@ from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.dashboard.policies import Comparisons
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Post, Route, leading, whole
-from freshet.crawler.service.logins import CSRF, LOGIN, place_of
+from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
 
 #: Reads what a page shows.
 View: TypeAlias = Callable[[Asked], Awaitable[Mapping[str, object]]]
@@ -69,6 +70,8 @@ _HEADERS: Final = {
     hdrs.REFERRER_POLICY: "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+#: Characters that turn the direction of what stands behind them.
+_TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Seconds between two reads of the store's mark, and reads without news after which a line is
 #: sent all the same, so that the connection stays open.
 _LIVE_S: Final = 2.0
@@ -99,9 +102,7 @@ class Dashboard:
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page; that of a login has the form again."""
-        came_from = urlsplit(request.headers.get(hdrs.REFERER, ""))
-        back = came_from._replace(scheme="", netloc="", fragment="").geturl()
-        values = {"status": refusal.status, "why": str(refusal), "back": back and place_of(back)}
+        values = {"status": refusal.status, "why": str(refusal), "back": stood_at(request)}
         template = "login.html" if request.path == LOGIN else "error.html"
         answer = self._whole(template, values, self._asked(request), refusal.status)
         return replace(answer, headers={**answer.headers, **refusal.headers})
@@ -159,9 +160,9 @@ def _templates() -> Environment:
         loader=PackageLoader("freshet.crawler.dashboard"), autoescape=True,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shown = ("amount", "counted", "percent", "span", "size")
+    shown = ("amount", "counted", "percent", "span", "size", "changed_share")
     made.filters |= {name: getattr(terminal, name) for name in shown}
-    made.filters |= {"query": urlencode, "iso": iso}
+    made.filters |= {"query": urlencode, "iso": iso, "plain_title": partial(_TURNING.sub, "")}
     made.globals |= {"version": __version__, "relative": terminal.relative}
     for name in made.list_templates():
         # Compiled at the start, and not while the first reader waits.

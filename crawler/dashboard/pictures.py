@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from freshet.crawler.clock import calendar
-from freshet.crawler.terminal import counted, percent
+from freshet.crawler.terminal import changed_share, counted
 from freshet.storage.entries import REBASED
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim
@@ -72,8 +72,9 @@ def _visited(x: float, kind: str, some: Sequence[PastObservation]) -> Mark:
         title = f"{title}, {len(some)} visits until {_utc(some[0].at)}"
     if kind != "changed":
         return Mark(x, kind, title)
-    share = 1 - min(1.0 if it.resemblance is None else it.resemblance for it in some)
-    return Mark(x, kind, f"{title}, {percent(share)} of the text", _LOW + (_HIGH - _LOW) * share)
+    same = min(1.0 if it.resemblance is None else it.resemblance for it in some)
+    title = f"{title}, {changed_share(same)} of the text"
+    return Mark(x, kind, title, _HIGH - (_HIGH - _LOW) * same)
 
 
 def _ticks(first: float, now: float, scale: float) -> Iterator[tuple[float, str]]:

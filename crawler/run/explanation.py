@@ -282,7 +282,7 @@ def sentences(
     if obstacle:
         yield f"Now {obstacle}."
     if it.estimated_at is None:
-        yield "The daemon has not valued it since; it values pages once an hour."
+        yield "The daemon has not valued it since; it does so within the hour."
     if not is_running:
         yield "No daemon is running."
 
@@ -547,7 +547,7 @@ def _robots(robots: _RobotsView, now: float) -> dict[str, Cell]:
         "verdict": "allowed" if verdict.allowed else "forbidden",
         "rule": f"{verdict.rule} (line {verdict.line})" if verdict.rule else None,
         "group": f"User-agent: {verdict.agent}" if verdict.agent else None,
-        "standing": standings[robots.standing],
+        "file": standings[robots.standing],
         "fetched": moment(robots.fetched_at, now),
         "state": _freshness(robots, now),
         "Crawl-delay": f"{robots.crawl_delay_s:g} s" if robots.crawl_delay_s else None,

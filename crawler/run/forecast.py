@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from freshet.config.settings import DaemonSettings, Settings
-from freshet.config.sites import Sites
+from freshet.config.sites import Sites, StoredSite
 from freshet.crawler.capacities import key_of
 from freshet.crawler.importance import DEFAULT, Importance, Weighing, learnt_items, speaking, terms
 from freshet.crawler.network import with_kept
@@ -266,24 +266,19 @@ async def _learnt(
 
 
 async def _importance(
-    connection: aiosqlite.Connection,
-    page_id: int,
-    url: str,
-    *,
-    host: Host,
-    said: DaemonSettings,
-    sites: Sites,
-    noted: Estimate | None,
-    brief: bool,
-) -> Importance:
+    connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, said: DaemonSettings,
+    sites: Sites, noted: Estimate | None, brief: bool,
+) -> Importance:  # fmt: skip
     """Return the importance of a page, and its origin."""
+    table = sites.ruling(url, "importance")
+    if table is not None and table.importance is not None:
+        origin = "browser" if isinstance(table, StoredSite) else "table"
+        valued = None if noted is None else noted.importance
+        return Importance(table.importance, origin, table.match, valued=valued)
     if brief and noted is not None:
         return Importance(noted.importance, "as the daemon valued it")
     if brief:
         return Importance(DEFAULT, "assumed until the daemon values it")
-    table = sites.ruling(url, "importance")
-    if table is not None and table.importance is not None:
-        return Importance(table.importance, "table", table.match)
     copies = await near_duplicates.sharing(connection, page_id)
     listed = await runs.load(connection)
     row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])

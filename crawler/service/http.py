@@ -31,7 +31,7 @@ from freshet.crawler.clock import dated
 from freshet.crawler.documents import UnknownPage
 from freshet.crawler.push.hints import Refused
 from freshet.crawler.service.listening import BoundedServer
-from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form
+from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form, stood_at
 from freshet.crawler.service.logs import hide, read_secret
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.storage.database import StoreError
@@ -49,8 +49,7 @@ _HEADERS: Final = {
 _CONNECTIONS: Final = 64
 _LASTING: Final = 64
 _LATER: Final = {hdrs.RETRY_AFTER: "5"}
-#: A part of a page cannot become another one: htmx then loads the login as a whole.
-_WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"', "HX-Redirect": LOGIN}
+_WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'}
 #: An Accept-Encoding that takes gzip.
 _ZIPPED: Final = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", re.IGNORECASE)
 #: Smaller bodies are not compressed. Larger ones are written by so much, each in so many seconds.
@@ -253,12 +252,14 @@ class HttpServer:
 
     def _unknown(self, request: web.BaseRequest) -> HttpRefusal:
         """Return the refusal of a request by nobody; it leads people to the login."""
+        is_form = request.method == hdrs.METH_POST
+        place = stood_at(request) if is_form else request.path_qs
+        login = f"{LOGIN}?next={quote(place, safe='')}{'&lost=' * is_form}"
         if _is_for_people(request) and LOGIN in self._routes:
-            place = quote(request.path_qs if request.method != hdrs.METH_POST else "/", safe="")
-            why = "log in first"
-            return HttpRefusal(HTTPStatus.SEE_OTHER, why, Location=f"{LOGIN}?next={place}")
+            return HttpRefusal(HTTPStatus.SEE_OTHER, "log in first", Location=login)
         why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
-        return HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED)
+        # A part of a page cannot become another one: htmx loads the login as a whole.
+        return HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED, **{"HX-Redirect": login})
 
     def _route(self, request: web.BaseRequest) -> Route:
         """Return the route of a request that is allowed."""

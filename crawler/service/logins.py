@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from time import monotonic
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
@@ -24,7 +25,7 @@ CSRF: Final = web.RequestKey("csrf", str)
 _AGE_S: Final = 43_200
 #: Logins at a time; a further one ends the one that has been idle for the longest.
 _MOST: Final = 256
-#: Tries of an address at once, and a second.
+#: Wrong tries of an address at once, and a second.
 _TRIES: Final = (5.0, 0.1)
 #: The second where the browser came by TLS: no other host and no plain HTTP can set it.
 _PLAIN, _SECURE = "freshet", "__Host-freshet"
@@ -55,12 +56,13 @@ class Logins:
 
     def login(self, request: web.BaseRequest, form: Mapping[str, str]) -> tuple[str, str]:
         """Begin a session; return where to go on, and its Set-Cookie. Raises Refused."""
-        if not self._tries.take(request.remote, self._now()):
+        if self._tries.level(request.remote, now := self._now()) < 1:
             raise Refused(429, "too many tries from your address; try again in ten seconds")
         if not _same(form.get("token", "").strip(), self._token):
+            self._tries.take(request.remote, now)
             raise Refused(403, "that is not the token of operation.token")
         name = secrets.token_urlsafe(32)
-        self._opened[name] = self._now()
+        self._opened[name] = now
         # The browser itself says how it came; a header of a proxy may be anybody's.
         is_secure = request.headers.get(hdrs.ORIGIN, "").startswith("https://")
         cookie = _said(_SECURE if is_secure else _PLAIN, name, _AGE_S)
@@ -76,6 +78,12 @@ class Logins:
 def place_of(wanted: str) -> str:
     """Return where a form leads on to: a path of ours."""
     return wanted if _PLACE.fullmatch(wanted) else "/"
+
+
+def stood_at(request: web.BaseRequest) -> str:
+    """Return where a form stood, a path of ours, as its Referer says."""
+    said = urlsplit(request.headers.get(hdrs.REFERER, ""))
+    return place_of(said._replace(scheme="", netloc="", fragment="").geturl())
 
 
 def check_form(request: web.BaseRequest, form: Mapping[str, str]) -> None:

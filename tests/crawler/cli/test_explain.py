@@ -182,12 +182,12 @@ def test_the_importance_of_a_page_is_told_with_its_origin(tmp_path: Path, now: f
     told = json.loads(explain(store.path, f"{HOST}/", "--json").stdout)["prospect"]["importance"]
     assert told == {
         "value": 9.0, "origin": "site list", "source": "one.example", "site": 6.0,
-        "divided_by": "depth", "share": 1.5, "near_duplicates": 0,
+        "divided_by": "depth", "share": 1.5, "near_duplicates": 0, "valued": None,
     }  # fmt: skip
     said = explain(store.path, f"{HOST}/").stdout.replace("\n", " ")
     assert "Its importance is 9 (site list “one.example”: 6, by depth 1.5 times that)." in said
     said = explain(store.path, f"{HOST}/b").stdout.replace("\n", " ")
-    assert "Its importance is 2.5 (table “/b*”)." in said
+    assert "Its importance is 2.5 (set in the file for “/b*”)." in said
 
 
 def test_what_others_say_is_told_apart_from_what_was_observed(store: SmallStore) -> None:

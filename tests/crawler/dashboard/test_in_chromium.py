@@ -41,11 +41,11 @@ async def chromium() -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def changed(path: Path, **settings: object) -> AsyncIterator[str]:
+async def changed(path: Path, *, port: int = 0, **settings: object) -> AsyncIterator[str]:
     """Yield the address of the dashboard of a store with a page that changed."""
     async with (
         crawl_store(path) as store,
-        shown(path, **settings) as url,
+        shown(path, port=port, **settings) as url,
         aiohttp.ClientSession() as client,
     ):
         site = Site(store, url, client)
@@ -78,6 +78,13 @@ async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> Non
         await page.get_by_role("button", name="Pause this page").click()
         here = page.get_by_role("list", name="What is set").get_by_role("listitem")
         assert await here.count() == 2
+        assert await page.get_by_role("spinbutton").input_value() == "5"
+        assert await page.get_by_role("button", name="Visit now").count() == 0
+        await page.context.clear_cookies()
+        await page.get_by_role("button", name="Set", exact=True).click()
+        await page.get_by_text("what was sent last was not done").wait_for()
+        await page.fill("input[name=token]", TOKEN)
+        await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Take back: importance").click()
         await here.get_by_text("importance").wait_for(state="detached")
         assert page.url.endswith("/page?url=https%3A%2F%2Fa.example%2Fa")
@@ -95,10 +102,15 @@ async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> Non
 async def test_an_overview_says_when_its_server_is_gone(tmp_path: Path) -> None:
     async with chromium() as browser:
         page = await browser.new_page()
-        async with changed(tmp_path / "crawl.db") as url:
+        async with changed(tmp_path / "crawl.db", operation__token=TOKEN) as url:
             await page.goto(url)
+            await page.fill("input[name=token]", TOKEN)
+            await page.keyboard.press("Enter")
             await page.get_by_role("link", name="Load it again").wait_for(state="hidden")
         await page.get_by_role("link", name="Load it again").wait_for()
+        port = int(url.rpartition(":")[2])
+        async with changed(tmp_path / "again.db", port=port, operation__token=TOKEN):
+            await page.wait_for_url(f"{url}/login?next=%2F")
 
 
 async def test_a_reader_finds_what_changed(address: str) -> None:

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from freshet.crawler.dashboard.pictures import time_line
+from freshet.crawler.terminal import changed_share
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim
 from tests.crawler.dashboard.test_pages import HOSTILE, Reader, shown
@@ -62,12 +63,12 @@ async def test_a_page_tells_its_history_in_a_picture_and_in_a_table(reader: Read
     body = await reader.page(path("/page"))
     picture = body.partition("<svg class")[2].partition("</svg>")[0]
     kinds = ("new", "unchanged", "failed", "changed", "signal")
-    told = ('role="img"', "6 visits and 2 change signals from 2026-09-21", "changed, 40.0 % of the")
+    told = ('role="img"', "6 visits and 2 change signals from 2026-09-21", ": changed, about 40 %")
     for each in (*told, *(f'class="v {kind}"' for kind in kinds)):
         assert each in picture
     rows = body.partition("Table of visits")[2].partition("</table>")[0]
     assert rows.count("<tr>") == 1 + 6
-    assert [each for each in ("40.0 %", "+2 −0", "http_503: ", ">3<") if each not in rows] == []
+    assert [each for each in ("about 40 %", "+2 −0", "http_503: ", ">3<") if each not in rows] == []
 
 
 async def test_a_page_tells_its_versions_links_and_robots_txt(reader: Reader) -> None:
@@ -90,6 +91,31 @@ async def test_a_page_tells_what_the_daemon_expects(small: SmallStore) -> None:
         body = await Reader(url, client, None).page(path("/page"))  # type: ignore[arg-type]
     for told in ('class="v next"', "in 2 d", "22.1 %", "price is 0.1", "as the daemon valued it"):
         assert told in body
+
+
+async def test_a_page_tells_what_was_set_in_a_browser_and_the_overview_why_hosts_wait(
+    small: SmallStore,
+) -> None:
+    run_daemon(small, now := time.time())
+    page = small.page("/", checked_at=now, last_kind="new", title="Right \u202egnp.exe")
+    small.observe(page, now - 9, "new")
+    believed(small, page, at=now)
+    small.insert("site_setting", match=f"{HOST}/", key="importance", value="20.0", at=now)
+    small.execute("UPDATE host SET parked_until = ?, parked_reason = 'connect'", now + DAY_S)
+    async with shown(small.path) as url, aiohttp.ClientSession() as client:
+        reader = Reader(url, client, None)  # type: ignore[arg-type]
+        body = await reader.page(path("/page"))
+        assert "20 (set in a browser for “http://one.example/”, 1 when the daemon last" in body
+        assert "\u202e" not in body + await reader.page("/pages") + await reader.page("/changes")
+        assert "it takes no connection" in await reader.page("/")
+        small.insert("site_setting", match="one.example", key="never", value="true", at=now)
+        assert "until that is taken back: one.example" in await reader.page(path("/page"))
+        assert 'href="/pages?prefix=one.example"' in await reader.page("/")
+
+
+def test_the_size_of_a_change_is_an_estimate_in_whole_per_cent() -> None:
+    sizes = [changed_share(1 - steps / 128) for steps in (0, 1, 2, 4, 32, 128)]
+    assert sizes == ["under 1 %"] * 2 + [f"about {n} %" for n in (1, 3, 25, 100)]
 
 
 async def test_another_name_leads_to_the_page_and_an_unknown_url_near(reader: Reader) -> None:

@@ -24,7 +24,7 @@ HOSTILE = escape("</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7
 
 
 @asynccontextmanager
-async def shown(path: Path, **settings: object) -> AsyncIterator[str]:
+async def shown(path: Path, *, port: int = 0, **settings: object) -> AsyncIterator[str]:
     """Serve the dashboard of a store; yield its address."""
     found = quick(**settings)
 
@@ -35,7 +35,7 @@ async def shown(path: Path, **settings: object) -> AsyncIterator[str]:
     dashboard = Dashboard(api, found)
     server = HttpServer(found.operation, health, process_metrics("1"), pages=dashboard)
     try:
-        yield (await server.open("127.0.0.1", 0)).rstrip("/")
+        yield (await server.open("127.0.0.1", port)).rstrip("/")
     finally:
         await server.close()
         await api.close()

@@ -27,6 +27,7 @@ async def test_words_are_marked_and_what_a_site_wrote_does_nothing(reader: Reade
     body = await reader.page("/search?q=harbour+old")
     assert re.findall("<mark>(.*?)</mark>", body) == ["harbour", "old"]
     assert "&lt;script&gt;alert(1)" in body
+    assert "text as of" in body
     assert "<script>alert" not in body
     assert "/page?url=https%3A%2F%2Fa.example%2Fa" in body
     typed = await reader.page("/search?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E+nothing")
@@ -42,7 +43,7 @@ async def test_results_are_turned_page_by_page(reader: Reader) -> None:
     first = await reader.page("/search?q=harbour")
     (further,) = re.findall(r'rel="next" href="([^"]+)"', first)
     second = await reader.page(further.replace("&amp;", "&"))
-    pages = re.compile(r'class="url" href="([^"]+)"')
+    pages = re.compile(r'class="title" href="([^"]+)"')
     assert (len(pages.findall(first)), len(pages.findall(second))) == (10, 2)
     assert len({*pages.findall(first), *pages.findall(second)}) == 12
     assert 'rel="prev"' in second

@@ -80,7 +80,11 @@ async def test_a_browser_is_led_to_the_login_and_a_program_told_what_is_wanted(
     status, headers, _ = await browser.ask("/changes?a=b&c=d", **PEOPLE)
     assert (status, headers["Location"]) == (303, "/login?next=%2Fchanges%3Fa%3Db%26c%3Dd")
     _, headers, _ = await browser.ask("/", **{"HX-Request": "true"})
-    assert headers["HX-Redirect"] == "/login"
+    assert headers["HX-Redirect"] == "/login?next=%2F"
+    at = {"Referer": f"{browser.url}/page?url=a", "Origin": browser.url}
+    _, place = await browser.send("/settings", {"csrf": "of-a-login-that-ended"}, **at)
+    assert place == "/login?next=%2Fpage%3Furl%3Da&lost="
+    assert "what was sent last was not done" in (await browser.ask(place, **PEOPLE))[2]
     stolen = {"Cookie": f"freshet={TOKEN}; __Host-freshet={TOKEN}"}
     for path in ("/changes", "/settings", "/events", "/v1/pages", "/metrics"):
         for sent in ({}, stolen, {"Authorization": f"Basic {TOKEN}"}):
@@ -106,8 +110,8 @@ async def test_the_token_is_a_password_and_the_cookie_a_session(
     for wanted, place in (("/changes?a=b", "/changes?a=b"), ("//evil.example", "/")):
         _, at = await browser.send(f"/login?{urlencode({'next': wanted})}", {"token": TOKEN})
         assert at == place
-    status, body = await browser.send("/login", {"token": TOKEN})
-    assert (status, "too many tries" in body) == (429, True)
+    tried = [await browser.send("/login", {"token": wrong}) for wrong in (*"abcd", TOKEN)]
+    assert ([it[0] for it in tried], "too many tries" in tried[4][1]) == ([403] * 4 + [429], True)
     assert (await browser.ask("/v1/pages", Cookie=cookie))[0] == 200
     assert await browser.send("/logout", {"csrf": csrf}, Cookie=cookie) == (303, "/login")
     assert (await browser.ask("/v1/pages", Cookie=cookie))[0] == 401
@@ -128,7 +132,7 @@ async def test_only_a_form_of_this_session_from_this_server_counts(browser: Brow
         assert (status, "only a page of this server" in text) == (403, True), each
     rebound = await browser.send("/logout", {"csrf": csrf}, Cookie=cookie, Host="evil.example")
     assert rebound[0] == 421
-    assert await browser.send("/logout", {"csrf": csrf}) == (303, "/login?next=%2F")
+    assert await browser.send("/logout", {"csrf": csrf}) == (303, "/login?next=%2F&lost=")
     assert (await browser.ask("/v1/pages", Cookie=cookie))[0] == 200, "nothing was done"
 
 
@@ -155,7 +159,10 @@ def test_logins_age_are_few_and_tries_come_back() -> None:
         cookie = logins.login(asking, {"token": TOKEN})[1].partition(";")[0]
         return make_mocked_request("GET", "/", headers={"Cookie": cookie})
 
-    first, *_ = (begin() for _ in range(5))
+    first, *_ = (begin() for _ in range(9))
+    for _ in range(5):
+        with pytest.raises(Refused, match="not the token"):
+            logins.login(make_mocked_request("POST", "/login"), {})
     with pytest.raises(Refused, match="too many"):
         begin()
     now[0] = 10.0

@@ -42,7 +42,7 @@ async def reader(small: SmallStore) -> AsyncIterator[Reader]:
         most=20.0, capped=1,
     )  # fmt: skip
     hostile = b"User-agent: *\n# </pre><script>alert(1)</script>\xff"
-    small.insert("robots", host_id=other, standing="file", fetched_at=NOW, body=hostile)
+    small.insert("robots", host_id=other, standing="parsed", fetched_at=NOW, body=hostile)
     page = small.page("/a", checked_at=NOW)
     for n, kind in enumerate(("new", "changed", "changed")):
         small.observe(page, NOW - 60 + n, kind)

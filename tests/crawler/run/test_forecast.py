@@ -133,7 +133,7 @@ async def test_after_a_visit_that_the_estimate_does_not_know_its_rate_and_interv
     assert (found.worth, found.due_in_days, found.estimated_at) == (None, 3.0, None)
     assert found.last is not None
     assert found.last.worth is None
-    assert "The daemon has not valued it since; it values pages once an hour." in await said(
+    assert "The daemon has not valued it since; it does so within the hour." in await said(
         store, page
     )
 
@@ -177,7 +177,7 @@ def test_a_page_that_somebody_excluded_in_a_browser(store: SmallStore) -> None:
 
 async def test_a_page_whose_importance_a_table_sets(store: SmallStore) -> None:
     page = page_with(store, "/dear/x", (6, "new"), (1, "unchanged"))
-    assert "Its importance is 7.5 (table “/dear/*”)." in await said(store, page)
+    assert "Its importance is 7.5 (set in the file for “/dear/*”)." in await said(store, page)
 
 
 @pytest.mark.parametrize(
