@@ -101,7 +101,7 @@ def test_the_product_has_at_most_300_modules() -> None:
     assert len(modules()) <= 300
 
 
-def test_the_product_has_at_most_78830_lines() -> None:
+def test_the_product_has_at_most_78970_lines() -> None:
     """Hold 58,000 lines, 1,000 for faults, 2,000 for what comes out, 500 for real sites,
     3,150 for C, which takes more lines than the Python that it replaces, and for snapshots,
     250 for what very many pages cost, 2,600 for sites that have their own ways, pages that need
@@ -110,11 +110,11 @@ def test_the_product_has_at_most_78830_lines() -> None:
     3,950 for shards (2,000 were allowed), 2,500 for pages in a browser.
     """
     product = files("freshet", *PACKAGES, endings=(".py", ".c", ".h"))
-    assert line_count(product) <= 78_950
+    assert line_count(product) <= 78_970
 
 
-def test_the_tests_have_at_most_58700_lines() -> None:
-    assert line_count(files("tests")) <= 58_700
+def test_the_tests_have_at_most_58610_lines() -> None:
+    assert line_count(files("tests")) <= 58_610
 
 
 def test_no_module_is_longer_than_700_lines() -> None:
