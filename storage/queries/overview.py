@@ -271,11 +271,11 @@ _SIGNIFICANTLY: Final = "f.kind = 'changed'"
 CHANGES: Final[tuple[Kind, ...]] = ("changed", "new", "gone", "unchanged")
 #: Changes that are looked at for words, at most.
 _LOOKED: Final = 1_000
-#: The newest 5,000 failures, in the columns of ``site_change``: an index has them by run.
+#: The newest 1,000 failures, in the columns of ``site_change``: an index has them by run.
 _FAILED: Final = (
     "(SELECT p.host_id, o.kind, o.at, o.id AS observation_id FROM crawl_run AS r "
     "CROSS JOIN observation AS o ON o.run_id = r.id AND o.kind = 'failed' "
-    "CROSS JOIN page AS p ON p.id = o.page_id ORDER BY r.id DESC, o.id DESC LIMIT 5000)"
+    "CROSS JOIN page AS p ON p.id = o.page_id ORDER BY r.id DESC, o.id DESC LIMIT 1000)"
 )
 _OF_IDS: Final = (
     "FROM json_each(?) AS c CROSS JOIN finding AS f ON f.id = c.value "
