@@ -18,7 +18,7 @@ from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.run.wiring import read_text
+from freshet.crawler.run.wiring import parse_content
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, StoreError, open_store
@@ -138,7 +138,7 @@ async def _reread(
     if body is None:
         found.without_body += 1
         return None
-    parsed = await read_text(parser, text.role, text.fetch_url, (body, text.content_type))
+    parsed = await parse_content(parser, text.role, text.fetch_url, (body, text.content_type))
     if isinstance(parsed, Unparsable):
         found.unreadable += 1
         return None

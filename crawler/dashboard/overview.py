@@ -68,7 +68,7 @@ async def shown(asked: Asked) -> Mapping[str, object]:
         "warnings": list(_warnings(run, writer, daemon, found)),
         "to_come": sum(it.to_come for it in found),
         "waiting": waiting[::-1][:_SHOWN],
-        "paused": [it.match for it in kept_here if it[1:3] == ("never", "true")],
+        "paused": [it.match for it in kept_here if (it.key, it.value) == ("never", "true")],
         "troubled": [it for part in found for it in part.troubled][:_SHOWN],
         "changes": newest,
         "down": down,

@@ -124,10 +124,10 @@ class RunContext:
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
-async def read_text(
+async def parse_content(
     parser: Parser, role: Role, url: str, content: tuple[bytes, str | None]
 ) -> ParsedPage | Feed | Unparsable:
-    """Read the bytes of a page or a feed, and their type."""
+    """Parse the content of a page or a feed: its bytes, and their type."""
     if role == "feed":
         return await parser.parse_feed(content[0], url)
     return await parser.parse(content[0], url, content[1])
@@ -146,7 +146,7 @@ def stored_histories(
     async def again(due: DueUrl) -> Sketch | None:
         if (found := await page.last_content(reader, due.page_id)) is None:
             return None
-        parsed = await read_text(parser, due.role, due.fetch_url, found)
+        parsed = await parse_content(parser, due.role, due.fetch_url, found)
         return None if isinstance(parsed, Unparsable) else await sketch_of(parsed.blocks)
 
     return PageHistories(

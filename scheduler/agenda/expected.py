@@ -116,7 +116,7 @@ def sources(
 
 
 def price(paid: Sequence[float]) -> float | None:
-    """Return what visits, except forced ones, are hardly ever worth less than: their tenth part.
+    """Return the 10th percentile of what visits were worth, except forced ones.
 
     Half of them are worth less than their median, and come sooner than it would say.
     """

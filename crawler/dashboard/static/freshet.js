@@ -74,6 +74,6 @@ document.addEventListener("htmx:sseBeforeMessage", (event) => {
 });
 for (const [name, hidden] of [["htmx:sseError", false], ["htmx:sseOpen", true]])
   document.addEventListener(name, () => { document.getElementById("lost").hidden = hidden; });
-// A server that answers, but not to this login: loading the page leads to a new one.
+// A server that answers, but not to this login: loading the page leads to a new one. Of one that does not, #lost tells.
 document.addEventListener("htmx:sseError", () => fetch("/settings", { method: "HEAD" }).then(
-  ({ status }) => status === 401 && location.reload(), () => "the line above tells it"));
+  ({ status }) => status === 401 && location.reload(), () => {}));
