@@ -25,19 +25,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    IO,
-    TYPE_CHECKING,
-    Any,
-    Final,
-    NamedTuple,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import aiosqlite
 
@@ -563,11 +551,12 @@ def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str
     'NULL, p.last_modified'
     """
     before = f"{table}." if table else ""
-    return ", ".join(
-        given.get(name)
-        or (before + name if inner is None or inner is bool else columns_of(inner, table))
-        for name, (inner, _) in _kinds(record).items()
-    )
+    columns = []
+    for each in fields(record):
+        inner: type[Any] | None = each.metadata.get("stored")
+        own = columns_of(inner, table) if is_dataclass(inner) else before + each.name
+        columns.append(given.get(each.name) or own)
+    return ", ".join(columns)
 
 
 def code_of(words: Sequence[str], column: str) -> str:
@@ -592,33 +581,10 @@ def _values_of(record: type[DataclassInstance]) -> Callable[[DataclassInstance],
 def row_to(record: type[Record]) -> Callable[[Sequence[Any]], Record]:
     """Return a function that makes a record of a row of :func:`columns_of`.
 
-    Truth values get the type of their fields. An optional field is None where its
-    column, or the first column of its record, is NULL.
+    Fields whose type is not that of the values of their columns say so: see
+    :func:`freshet.storage.entries.stored`.
     """
     return _record_reader(record, 0, optional=False)[0]
-
-
-def _hints(record: type[DataclassInstance]) -> dict[str, Any]:
-    """Return the types of a record's fields; records themselves do not import numpy."""
-    names: dict[str, Any] = {}
-    if any("NDArray" in str(each.type) for each in fields(record)):
-        import numpy as np  # noqa: PLC0415 - slow to import, and few records are columns
-
-        names = {"np": np, "NDArray": np.typing.NDArray}
-    return get_type_hints(record, localns=names)
-
-
-@cache
-def _kinds(record: type[DataclassInstance]) -> dict[str, tuple[type[Any] | None, bool]]:
-    """Return for each field its type, if that is a record or bool, and whether it is optional."""
-    hints = _hints(record)
-    return {each.name: _kind_of(hints[each.name]) for each in fields(record)}
-
-
-def _kind_of(hint: Any) -> tuple[type[Any] | None, bool]:
-    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    read = (k for k in kinds if k is bool or (isinstance(k, type) and is_dataclass(k)))
-    return next(read, None), NoneType in kinds
 
 
 def _record_reader(
@@ -627,13 +593,14 @@ def _record_reader(
     """Return what reads a record from the columns of a row from ``first`` on, and their end."""
     readers: list[_Reader] = []
     end = first
-    for inner, may_be_none in _kinds(kind).values():
-        if inner is None or inner is bool:
-            readers.append(itemgetter(end) if inner is None else partial(_read_flag, end))
-            end += 1
-        else:
-            read, end = _record_reader(inner, end, optional=may_be_none)
+    for each in fields(kind):
+        inner: type[Any] | None = each.metadata.get("stored")
+        if is_dataclass(inner):
+            read, end = _record_reader(inner, end, optional=each.metadata["optional"])
             readers.append(read)
+        else:
+            readers.append(partial(_read_flag, end) if inner is bool else itemgetter(end))
+            end += 1
 
     def made(row: Sequence[Any]) -> Any:
         return kind(*[read(row) for read in readers])
@@ -691,10 +658,8 @@ def as_columns(record: type[Record], table: NDArray[np.void]) -> Record:
 
 @cache
 def row_of(record: type[DataclassInstance]) -> DTypeLike:
-    """Return the type of a row whose columns are the fields of a record."""
-    columns = []
-    for name, hint in _hints(record).items():
-        # The type of the values of ``NDArray[T]``; those of a list are objects.
-        is_list = get_origin(hint) is list
-        columns.append((name, object if is_list else get_args(get_args(hint)[1])[0]))
-    return columns
+    """Return the type of a row whose columns are the fields of a record.
+
+    Each field says its column's type: see :func:`freshet.storage.entries.stored`.
+    """
+    return [(each.name, each.metadata["stored"]) for each in fields(record)]

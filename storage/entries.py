@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar, get_args
@@ -21,6 +21,19 @@ def summed(records: Sequence[Record], **others: object) -> Record:
     names = [each.name for each in fields(records[0]) if each.name not in others]
     sums = {name: sum(getattr(each, name) for each in records) for name in names}
     return replace(records[0], **sums, **others)
+
+
+# -- fields of another type than the values that a store keeps of them --------
+
+
+def stored(kind: type | str, *, optional: bool = False) -> dict[str, object]:
+    """Return the metadata of a field, which tell how it is read from a store.
+
+    ``kind`` is bool; a record, whose own columns stand in the place of the field's; or, of a field
+    that holds a whole column, numpy's name of its type ("object": a list of texts). An ``optional``
+    record is None where its first column is NULL.
+    """
+    return {"stored": kind, "optional": optional}
 
 
 # -- words -------------------------------------------------------------------
@@ -149,8 +162,8 @@ class Host:
 
     host_id: int
     origin: str
-    state: HostState | None = None
-    robots: RobotsRecord | None = None
+    state: HostState | None = field(default=None, metadata=stored(HostState, optional=True))
+    robots: RobotsRecord | None = field(default=None, metadata=stored(RobotsRecord, optional=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +239,12 @@ class Claims(Columns):
         received_at: (m,), Unix seconds.
     """
 
-    source_id: NDArray[np.int64]
-    kind: NDArray[np.int8]
-    page_id: NDArray[np.int64]
-    since: NDArray[np.float64]
-    until: NDArray[np.float64]
-    received_at: NDArray[np.float64]
+    source_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    kind: NDArray[np.int8] = field(metadata=stored("int8"))
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    since: NDArray[np.float64] = field(metadata=stored("float64"))
+    until: NDArray[np.float64] = field(metadata=stored("float64"))
+    received_at: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 @cache
@@ -331,7 +344,7 @@ class SiteOutlook:
     stale: float | None
     wanted: float | None
     most: float | None
-    capped: bool
+    capped: bool = field(metadata=stored(bool))
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,9 +124,11 @@ class DueUrl:
     attempt: int = 0
     redirects: int = 0
     seed_id: int | None = None
-    validators: Validators = field(default_factory=Validators)
-    digests: Digests | None = None
-    audit: entries.Audit | None = None
+    validators: Validators = field(default_factory=Validators, metadata=entries.stored(Validators))
+    digests: Digests | None = field(default=None, metadata=entries.stored(Digests, optional=True))
+    audit: entries.Audit | None = field(
+        default=None, metadata=entries.stored(entries.Audit, optional=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,9 +347,9 @@ class Estimate:
     hazard: float
     importance: float
     clocked: float = 0.0
-    claimed: bool | None = None
+    claimed: bool | None = field(default=None, metadata=entries.stored(bool))
     worth: float | None = None
-    urgent: bool = False
+    urgent: bool = field(default=False, metadata=entries.stored(bool))
     reveals: float = 0.0
     arrival_rate: float | None = None
     half_life_hours: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from aiosqlite import Connection as Reader
@@ -20,7 +20,7 @@ from freshet.storage.database import (
     row_to,
     table_of,
 )
-from freshet.storage.entries import KINDS, Audit, Columns, Host
+from freshet.storage.entries import KINDS, Audit, Columns, Host, stored
 from freshet.storage.records import DueUrl
 from freshet.storage.tables.frontier import due_columns
 from freshet.storage.tables.hosts import politeness
@@ -60,19 +60,19 @@ class WatchedPages(Columns):
         sitemap: whether it is one.
     """
 
-    page_id: NDArray[np.int64]
-    host_id: NDArray[np.int64]
-    url: list[str]
-    since: NDArray[np.float64]
-    captured: NDArray[np.bool_]
-    gone: NDArray[np.bool_]
-    failed: NDArray[np.bool_]
-    elsewhere: NDArray[np.bool_]
-    alias: NDArray[np.bool_]
-    permanent: NDArray[np.bool_]
-    asked: NDArray[np.float64]
-    found_at: NDArray[np.float64]
-    sitemap: NDArray[np.bool_]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    host_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    url: list[str] = field(metadata=stored("object"))
+    since: NDArray[np.float64] = field(metadata=stored("float64"))
+    captured: NDArray[np.bool_] = field(metadata=stored("bool"))
+    gone: NDArray[np.bool_] = field(metadata=stored("bool"))
+    failed: NDArray[np.bool_] = field(metadata=stored("bool"))
+    elsewhere: NDArray[np.bool_] = field(metadata=stored("bool"))
+    alias: NDArray[np.bool_] = field(metadata=stored("bool"))
+    permanent: NDArray[np.bool_] = field(metadata=stored("bool"))
+    asked: NDArray[np.float64] = field(metadata=stored("float64"))
+    found_at: NDArray[np.float64] = field(metadata=stored("float64"))
+    sitemap: NDArray[np.bool_] = field(metadata=stored("bool"))
 
 
 #: As :func:`freshet.storage.tables.links.shown_again` has it.
@@ -122,12 +122,12 @@ class VisitColumns(Columns):
         moved: whether its bytes had changed, with the text or not.
     """
 
-    page_id: NDArray[np.int64]
-    at: NDArray[np.float64]
-    compared: NDArray[np.bool_]
-    changed: NDArray[np.bool_]
-    gone: NDArray[np.bool_]
-    moved: NDArray[np.bool_]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    at: NDArray[np.float64] = field(metadata=stored("float64"))
+    compared: NDArray[np.bool_] = field(metadata=stored("bool"))
+    changed: NDArray[np.bool_] = field(metadata=stored("bool"))
+    gone: NDArray[np.bool_] = field(metadata=stored("bool"))
+    moved: NDArray[np.bool_] = field(metadata=stored("bool"))
 
 
 _SEEN = (
@@ -167,14 +167,14 @@ class HostVisits(Columns):
     or moved, or was ``there`` (any content). ``rate`` is the page's, a day, 0 if not estimated.
     """
 
-    page_id: NDArray[np.int64]
-    host_id: NDArray[np.int64]
-    at: NDArray[np.float64]
-    first: NDArray[np.bool_]
-    changed: NDArray[np.bool_]
-    gone: NDArray[np.bool_]
-    there: NDArray[np.bool_]
-    rate: NDArray[np.float64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    host_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    at: NDArray[np.float64] = field(metadata=stored("float64"))
+    first: NDArray[np.bool_] = field(metadata=stored("bool"))
+    changed: NDArray[np.bool_] = field(metadata=stored("bool"))
+    gone: NDArray[np.bool_] = field(metadata=stored("bool"))
+    there: NDArray[np.bool_] = field(metadata=stored("bool"))
+    rate: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 async def host_visits(db: Reader, since: float, most: int) -> HostVisits:
@@ -302,21 +302,21 @@ class PastObservations(Columns):
         digest: (m,), of the content that the visit showed first; 0: none, or not read.
     """
 
-    page: NDArray[np.intp]
-    at: NDArray[np.float64]
-    kind: NDArray[np.int8]
-    digest: NDArray[np.uint64]
+    page: NDArray[np.intp] = field(metadata=stored("intp"))
+    at: NDArray[np.float64] = field(metadata=stored("float64"))
+    kind: NDArray[np.int8] = field(metadata=stored("int8"))
+    digest: NDArray[np.uint64] = field(metadata=stored("uint64"))
 
 
 @dataclass(frozen=True, slots=True)
 class _PastPages(Columns):
     """n pages in the order of their ids; the attributes are those of :class:`KeptPages`."""
 
-    page_id: NDArray[np.int64]
-    host_id: NDArray[np.int64]
-    url: list[str]
-    checked_at: NDArray[np.float64]
-    found_at: NDArray[np.float64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    host_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    url: list[str] = field(metadata=stored("object"))
+    checked_at: NDArray[np.float64] = field(metadata=stored("float64"))
+    found_at: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 async def _past_pages(db: Reader, which: str) -> _PastPages:

@@ -1,7 +1,7 @@
 """The pages and the links between them, as columns. Read-only."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +9,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import as_json, columns_of, load_columns, pieces, table_of
-from freshet.storage.entries import Columns, Role
+from freshet.storage.entries import Columns, Role, stored
 from freshet.storage.tables.outgoing import HELD
 
 _PAGE = np.dtype(
@@ -276,12 +276,12 @@ class _StoredChurn(Columns):
         appeared, dropped, stayed: links; see :mod:`freshet.storage.tables.links`.
     """
 
-    page_id: NDArray[np.int64]
-    at: NDArray[np.float64]
-    since: NDArray[np.float64]
-    appeared: NDArray[np.int64]
-    dropped: NDArray[np.int64]
-    stayed: NDArray[np.int64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    at: NDArray[np.float64] = field(metadata=stored("float64"))
+    since: NDArray[np.float64] = field(metadata=stored("float64"))
+    appeared: NDArray[np.int64] = field(metadata=stored("int64"))
+    dropped: NDArray[np.int64] = field(metadata=stored("int64"))
+    stayed: NDArray[np.int64] = field(metadata=stored("int64"))
 
 
 async def shown(db: Reader, page_ids: Sequence[int]) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +11,7 @@ import zstandard
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import StoreError, as_json, columns_of, reading, row_to
-from freshet.storage.entries import AliasKind, Reason, Role
+from freshet.storage.entries import AliasKind, Reason, Role, stored
 from freshet.storage.records import Digests, Observation, Validators
 from freshet.storage.tables.frontier import ASKED_AGAIN
 from freshet.storage.tables.observations import SIGNIFICANT
@@ -53,8 +53,8 @@ class KnownUrl:
     found_at: float
     held_back: str | None
     visited_at: float | None
-    validators: Validators
-    alias: OtherName | None
+    validators: Validators = field(metadata=stored(Validators))
+    alias: OtherName | None = field(metadata=stored(OtherName, optional=True))
     wish_s: float | None
     asked_again_at: float | None
 
@@ -75,11 +75,11 @@ class GoodCapture:
     title: str | None
     language: str | None
     canonical_url: str | None
-    noindex: bool
-    noarchive: bool
-    nofollow: bool
+    noindex: bool = field(metadata=stored(bool))
+    noarchive: bool = field(metadata=stored(bool))
+    nofollow: bool = field(metadata=stored(bool))
     versions: int
-    body_kept: bool
+    body_kept: bool = field(metadata=stored(bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +312,9 @@ class StoredVersion:
     version_id: int
     at: float
     content_type: str | None
-    body_kept: bool
-    same_text: bool
-    significant: bool = True
+    body_kept: bool = field(metadata=stored(bool))
+    same_text: bool = field(metadata=stored(bool))
+    significant: bool = field(default=True, metadata=stored(bool))
 
     @property
     def fetched_at(self) -> datetime:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, log, log1p
 from sqlite3 import Connection
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, code_of, columns_of, load_columns, row_to
-from freshet.storage.entries import KINDS, Columns
+from freshet.storage.entries import KINDS, Columns, stored
 from freshet.storage.tables.search import HostChoice
 
 if TYPE_CHECKING:
@@ -311,13 +311,13 @@ class MeasuredPages(Columns):
         days: (n,), from when a page was found to its last good visit.
     """
 
-    page_id: NDArray[np.int64]
-    host_id: NDArray[np.int64]
-    usefulness: NDArray[np.float64]
-    rate: NDArray[np.float64]
-    hazard: NDArray[np.float64]
-    at: NDArray[np.float64]
-    days: NDArray[np.float64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    host_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    usefulness: NDArray[np.float64] = field(metadata=stored("float64"))
+    rate: NDArray[np.float64] = field(metadata=stored("float64"))
+    hazard: NDArray[np.float64] = field(metadata=stored("float64"))
+    at: NDArray[np.float64] = field(metadata=stored("float64"))
+    days: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,9 +330,9 @@ class MeasuredChanges(Columns):
         change: (k,), ΔQ_A.
     """
 
-    page_id: NDArray[np.int64]
-    gap: NDArray[np.float64]
-    change: NDArray[np.float64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    gap: NDArray[np.float64] = field(metadata=stored("float64"))
+    change: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,10 +346,10 @@ class HostPast(Columns):
         change: (m,), the measured quality change; 0: none.
     """
 
-    page_id: NDArray[np.int64]
-    at: NDArray[np.float64]
-    kind: NDArray[np.int8]
-    change: NDArray[np.float64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    at: NDArray[np.float64] = field(metadata=stored("float64"))
+    kind: NDArray[np.int8] = field(metadata=stored("int8"))
+    change: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 async def measured(db: Reader) -> tuple[MeasuredPages, MeasuredChanges]:

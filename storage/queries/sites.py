@@ -1,14 +1,14 @@
 """Figures of sites and of the whole store, kept by day and by the daemon's outlooks. Read-only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf
 from typing import Final
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
-from freshet.storage.entries import SiteOutlook, summed
+from freshet.storage.entries import SiteOutlook, stored, summed
 
 #: Sites of one page, and changes of a site whose hours count, at most.
 _MOST, _CHANGES = 200, 5_000
@@ -37,8 +37,8 @@ class SiteFigures:
     origin: str
     value: float
     host_id: int
-    visits: SiteVisits
-    outlook: SiteOutlook | None
+    visits: SiteVisits = field(metadata=stored(SiteVisits))
+    outlook: SiteOutlook | None = field(metadata=stored(SiteOutlook, optional=True))
 
 
 _SUMS: Final = {each.name: f"coalesce(sum(d.{each.name}), 0)" for each in fields(SiteVisits)}

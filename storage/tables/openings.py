@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from secrets import randbits
 from sqlite3 import Connection
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, load_columns
-from freshet.storage.entries import Columns
+from freshet.storage.entries import Columns, stored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,10 +62,10 @@ class Openings(Columns):
         opens: (n,).
     """
 
-    page_id: NDArray[np.int64]
-    url: list[str]
-    views: NDArray[np.float64]
-    opens: NDArray[np.float64]
+    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    url: list[str] = field(metadata=stored("object"))
+    views: NDArray[np.float64] = field(metadata=stored("float64"))
+    opens: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class ListCounts:
 class PromotedPlaces(Columns):
     """Numbers of promoted pages ``shown`` at each ``place``, and ``opened`` there; (k,) each."""
 
-    place: NDArray[np.int64]
-    shown: NDArray[np.float64]
-    opened: NDArray[np.float64]
+    place: NDArray[np.int64] = field(metadata=stored("int64"))
+    shown: NDArray[np.float64] = field(metadata=stored("float64"))
+    opened: NDArray[np.float64] = field(metadata=stored("float64"))
 
 
 def record(
@@ -221,10 +221,10 @@ class ShownItems(Columns):
     ``age_s`` are seconds from when the item was found to when it was shown, ``opened`` is 1 or 0.
     """
 
-    source_id: NDArray[np.int64]
-    place: NDArray[np.int64]
-    age_s: NDArray[np.float64]
-    opened: NDArray[np.int64]
+    source_id: NDArray[np.int64] = field(metadata=stored("int64"))
+    place: NDArray[np.int64] = field(metadata=stored("int64"))
+    age_s: NDArray[np.float64] = field(metadata=stored("float64"))
+    opened: NDArray[np.int64] = field(metadata=stored("int64"))
 
 
 async def shown_items(db: Reader) -> ShownItems:

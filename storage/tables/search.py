@@ -11,7 +11,7 @@ that were inserted; ``search_page`` keeps them, packed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from sqlite3 import Connection, OperationalError
 from typing import Any, Final, Literal, Protocol
@@ -20,6 +20,7 @@ import zstandard
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import StoreError, as_json, columns_of, row_to, values_of
+from freshet.storage.entries import stored
 
 #: Version of the words of given text. Raise it with every change of :mod:`.words`.
 FORMAT: Final = 1
@@ -91,7 +92,7 @@ class HostChoice:
     marked: float | None
     error: float | None
     changes: int
-    is_gain: bool
+    is_gain: bool = field(metadata=stored(bool))
 
 
 def exists(db: Connection) -> bool:

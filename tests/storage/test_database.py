@@ -1,17 +1,27 @@
 """The store opens what is its own, refuses what is not, and loses nothing on the way."""
 
+import ast
 import asyncio
+import builtins
+import importlib
+import inspect
+import pkgutil
+import re
 import sqlite3
 import sys
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from freshet import storage
 from freshet.storage import database as database_module
+from freshet.storage import entries
 from freshet.storage import migrations as history
 from freshet.storage.database import (
     APPLICATION_ID,
@@ -20,9 +30,11 @@ from freshet.storage.database import (
     columns_of,
     open_store,
     reading,
+    row_of,
     row_to,
     values_of,
 )
+from freshet.storage.entries import stored
 from freshet.storage.migrations import migrations, newest
 from tests.storage.small_store import SmallStore, rows
 
@@ -298,16 +310,16 @@ async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(database: Databas
 class Part:
     """A record in another one."""
 
-    flag: bool | None
+    flag: bool | None = field(metadata=stored(bool))
 
 
 @dataclass(frozen=True)
 class Whole:
     """A record of records, the last of which may be missing."""
 
-    first: Part
+    first: Part = field(metadata=stored(Part))
     name: str
-    last: Part | None
+    last: Part | None = field(metadata=stored(Part, optional=True))
 
 
 def test_rows_become_records_of_records_and_records_values() -> None:
@@ -318,3 +330,52 @@ def test_rows_become_records_of_records_and_records_values() -> None:
     assert found.first.flag is True
     assert values_of(found) == (Part(True), "a", Part(False))
     assert values_of(found.first) == (True,)
+
+
+def records_read_by(call: str) -> list[type[Any]]:
+    """Return the records that the store's modules give to the functions of this pattern."""
+    names = [each.name for each in pkgutil.walk_packages(storage.__path__, "freshet.storage.")]
+    found = dict[type[Any], None]()
+    for module in map(importlib.import_module, names):
+        calls = re.findall(rf"\b(?:{call})(_?[A-Z]\w+)", Path(module.__file__ or "").read_text())
+        found |= {vars(module)[name]: None for name in calls}
+    return [*found]
+
+
+def annotations(record: type[Any]) -> list[tuple[str, str]]:
+    """Return the names of a record's own fields, and their types as they are written."""
+    (definition,) = ast.parse(inspect.getsource(record)).body
+    return [
+        (ast.unparse(each.target), ast.unparse(each.annotation))
+        for each in ast.walk(definition)
+        if isinstance(each, ast.AnnAssign)
+    ]
+
+
+COLUMNS = records_read_by(r"row_of\(|load_columns\(\s*db,\s*")
+
+
+def test_the_records_of_columns_are_found() -> None:
+    assert len(COLUMNS) > 10
+
+
+@pytest.mark.parametrize("record", COLUMNS, ids=lambda record: record.__name__)
+def test_columns_have_the_types_of_their_fields(record: type[Any]) -> None:
+    row = np.dtype(row_of(record))
+    for name, annotation in annotations(record):
+        scalar = annotation.removeprefix("NDArray[np.").removesuffix("]")
+        expected = object if annotation == "list[str]" else getattr(np, scalar)
+        assert row[name] == np.dtype(expected), name
+
+
+@pytest.mark.parametrize("record", records_read_by(r"row_to\("), ids=lambda record: record.__name__)
+def test_a_field_says_if_it_is_a_truth_value_or_a_record(record: type[Any]) -> None:
+    names = {**vars(builtins), **vars(importlib.import_module(record.__module__))}
+    metadata = {each.name: each.metadata for each in fields(record)}
+    for name, annotation in annotations(record):
+        kind_name, *others = annotation.removeprefix("entries.").split(" | ")
+        kind = names.get(kind_name) or getattr(entries, kind_name, None)
+        read = kind is bool or is_dataclass(kind)
+        assert metadata[name].get("stored") is (kind if read else None), name
+        if is_dataclass(kind):
+            assert metadata[name]["optional"] is ("None" in others), name
