@@ -18,7 +18,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -535,6 +535,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 Record = TypeVar("Record", bound="DataclassInstance")
+#: Of a statement: of its question marks in their order, or by the names of its placeholders.
+Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 _Reader: TypeAlias = Callable[[Sequence[Any]], Any]
 
 #: Rows that SQLite hands over at once: other coroutines wait only a moment.
@@ -617,7 +619,7 @@ def _read_flag(place: int, row: Sequence[Any]) -> bool | None:
 
 
 async def pieces(
-    connection: aiosqlite.Connection, sql: str, values: Sequence[Any] = ()
+    connection: aiosqlite.Connection, sql: str, values: Values = ()
 ) -> AsyncIterator[list[tuple[Any, ...]]]:
     """Yield the rows of a query, some thousand at a time."""
     async with connection.execute(sql, values) as cursor:
@@ -627,7 +629,7 @@ async def pieces(
 
 
 async def table_of(
-    connection: aiosqlite.Connection, sql: str, row: DTypeLike, values: Sequence[Any] = ()
+    connection: aiosqlite.Connection, sql: str, row: DTypeLike, values: Values = ()
 ) -> NDArray[np.void]:
     """Return all rows of a query as a structured array."""
     import numpy as np  # noqa: PLC0415 - slow to import
@@ -637,7 +639,7 @@ async def table_of(
 
 
 async def load_columns(
-    connection: aiosqlite.Connection, record: type[Record], sql: str, values: Sequence[Any] = ()
+    connection: aiosqlite.Connection, record: type[Record], sql: str, values: Values = ()
 ) -> Record:
     """Return the rows of ``sql``, which selects :func:`columns_of` the record, as columns.
 

@@ -46,10 +46,11 @@ async def forgettable(
     """Return the pages at these canonical URLs, with their other names, and those that begin so."""
     rows = await db.execute_fetchall(
         "SELECT p.id, p.url, p.fetch_url, (SELECT count(*) FROM version WHERE page_id = p.id) "
-        "FROM page AS p WHERE p.url IN (SELECT value FROM json_each(?1)) OR p.alias_of IN "
-        "(SELECT id FROM page WHERE url IN (SELECT value FROM json_each(?1))) OR EXISTS "
-        "(SELECT 1 FROM json_each(?2) WHERE substr(p.url, 1, length(value)) = value) ORDER BY p.id",
-        (as_json(list(urls)), as_json(list(prefixes))),
+        "FROM page AS p WHERE p.url IN (SELECT value FROM json_each(:urls)) OR p.alias_of IN "
+        "(SELECT id FROM page WHERE url IN (SELECT value FROM json_each(:urls))) OR EXISTS "
+        "(SELECT 1 FROM json_each(:prefixes) WHERE substr(p.url, 1, length(value)) = value) "
+        "ORDER BY p.id",
+        {"urls": as_json(list(urls)), "prefixes": as_json(list(prefixes))},
     )
     return [Forgettable(*row) for row in rows]
 

@@ -104,8 +104,8 @@ class Originals:
         """Set the original of a URL; a new one stands in ``file``."""
         known = original.validators
         self._connection.execute(
-            "INSERT INTO original VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
-            "(SELECT id FROM file WHERE name = ?7), NULL) ON CONFLICT (url) DO UPDATE SET "
+            "INSERT INTO original VALUES (?, ?, ?, ?, ?, ?, "
+            "(SELECT id FROM file WHERE name = ?), NULL) ON CONFLICT (url) DO UPDATE SET "
             "file_id = iif(record_id = excluded.record_id, file_id, excluded.file_id), "
             "record_id = excluded.record_id, date = excluded.date, digest = excluded.digest, "
             "etag = excluded.etag, last_modified = excluded.last_modified",

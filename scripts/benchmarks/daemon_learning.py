@@ -177,16 +177,21 @@ def _fill(path: Path, pages: int) -> None:
             ((n + 1, _END) for n in range(hosts)),
         )
         connection.executemany(
-            "INSERT INTO seed (id, text, url, page_id, added_at) VALUES (?, ?2, ?2, ?, ?)",
-            ((n + 1, f"{_url(n * _OF_A_HOST)}", n * _OF_A_HOST + 1, _BEGIN) for n in range(hosts)),
+            "INSERT INTO seed (id, text, url, page_id, added_at) "
+            "VALUES (:id, :url, :url, :page, :at)",
+            (
+                {"id": n + 1, "url": _url(n * _OF_A_HOST), "page": n * _OF_A_HOST + 1, "at": _BEGIN}
+                for n in range(hosts)
+            ),
         )
         connection.executemany(
             "INSERT INTO page (id, url, fetch_url, host_id, depth, found_at, found_run_id, "
             "last_kind, last_at, checked_at, status, etag, body_digest, text_digest, title) VALUES "
-            "(?1, ?2, ?2, ?3, 1, ?4, 1, 'unchanged', ?5, ?5, 200, '\"v1\"', ?6, ?6, ?7)",
+            "(:id, :url, :url, :host, 1, :found_at, 1, 'unchanged', :at, :at, 200, '\"v1\"', "
+            ":digest, :digest, :title)",
             (
-                (n + 1, _url(n), n // _OF_A_HOST + 1, _BEGIN, _at(_LOOKS - 1, n, pages),
-                 n.to_bytes(16), f"Page {n}")
+                {"id": n + 1, "url": _url(n), "host": n // _OF_A_HOST + 1, "found_at": _BEGIN,
+                 "at": _at(_LOOKS - 1, n, pages), "digest": n.to_bytes(16), "title": f"Page {n}"}
                 for n in range(pages)
             ),
         )  # fmt: skip

@@ -86,8 +86,8 @@ def _fill(db: sqlite3.Connection, pages: int, observations: int, hosts: int) -> 
     host[:hosts] = np.arange(1, hosts + 1)
     db.executemany(
         "INSERT INTO host (id, origin, queue, exchanges, last_exchange_at, delay_s) "
-        "VALUES (?1, ?2, substr(?2, 9), ?3, ?4, 1.0)",
-        ((n, f"https://{_WORDS[n % 20]}{n}.example", count, end)
+        "VALUES (?, ?, ?, ?, ?, 1.0)",
+        ((n, f"https://{_WORDS[n % 20]}{n}.example", f"{_WORDS[n % 20]}{n}.example", count, end)
          for n, count in enumerate(np.bincount(host, minlength=hosts + 1).tolist()) if n),
     )  # fmt: skip
     db.execute("INSERT INTO robots (host_id, standing, fetched_at, body) "
@@ -158,15 +158,15 @@ def _pages(
 ) -> None:
     of = [""] + [row[0] for row in db.execute("SELECT origin FROM host ORDER BY id")]
     rows = (
-        (n, f"{of[h]}/{_WORDS[n % 7]}/{_WORDS[n % 20]}-{n}.html", h, begin, _RESULTS[code][0],
-         end - n % 1000, _RESULTS[code][2], n.to_bytes(16), _title(n),
-         int(number[n - 1]) if n <= _VERSIONED else None)
+        (n, url := f"{of[h]}/{_WORDS[n % 7]}/{_WORDS[n % 20]}-{n}.html", url, h, begin,
+         _RESULTS[code][0], end - n % 1000, end - n % 1000, _RESULTS[code][2], n.to_bytes(16),
+         n.to_bytes(16), _title(n), int(number[n - 1]) if n <= _VERSIONED else None)
         for n, (h, code) in enumerate(zip(host.tolist(), last.tolist(), strict=True), 1)
     )  # fmt: skip
     db.executemany(
         "INSERT INTO page (id, url, fetch_url, host_id, depth, found_at, found_run_id, last_kind, "
         "last_at, checked_at, status, body_digest, text_digest, title, language, version_id) "
-        "VALUES (?1, ?2, ?2, ?3, 1, ?4, 1, ?5, ?6, ?6, ?7, ?8, ?8, ?9, 'en', ?10)",
+        "VALUES (?, ?, ?, ?, 1, ?, 1, ?, ?, ?, ?, ?, ?, ?, 'en', ?)",
         rows,
     )
     # A crawl has all of it before it, but for what three hosts leave to the next one.
@@ -187,8 +187,8 @@ def _contents(db: sqlite3.Connection, versions: Sequence[tuple[int, int, float]]
         db.execute("INSERT INTO body VALUES (?, ?, ?, ?)",
                    (digest, at, len(body), pack(body.encode())))  # fmt: skip
         db.execute("INSERT INTO version (id, page_id, at, body_digest, text_digest, content_type) "
-                   "VALUES (?1, ?2, ?3, ?4, ?4, 'text/html; charset=utf-8')",
-                   (version, page, at, digest))  # fmt: skip
+                   "VALUES (?, ?, ?, ?, ?, 'text/html; charset=utf-8')",
+                   (version, page, at, digest, digest))  # fmt: skip
     db.execute(
         "INSERT INTO change (page_id, kind, at, version_id, observation_id, title) "
         "SELECT p.id, 'changed', v.at, v.id, (SELECT max(id) FROM observation WHERE "
@@ -201,8 +201,8 @@ def _links(db: sqlite3.Connection, rng: np.random.Generator, pages: int, end: fl
         some = range(first, min(first + 100_000, pages + 1))
         to = np.sort(rng.integers(1, pages + 1, (len(some), _LINKS)), axis=1)
         db.executemany(
-            "INSERT OR IGNORE INTO link VALUES (?, ?, ?, '', 'a link to it', ?4, ?4, NULL)",
-            ((src, dst, k, end) for src, row in zip(some, to.tolist(), strict=True)
+            "INSERT OR IGNORE INTO link VALUES (?, ?, ?, '', 'a link to it', ?, ?, NULL)",
+            ((src, dst, k, end, end) for src, row in zip(some, to.tolist(), strict=True)
              for k, dst in enumerate(row) if dst != src),
         )  # fmt: skip
 
@@ -220,10 +220,12 @@ def _beliefs(db: sqlite3.Connection, rate: np.ndarray, begin: float, end: float)
     db.executemany(
         "INSERT INTO outlook (at, run_id, began_at, fetches, budget, policy, flowed, forgone, "
         "watched, captured, waiting, gone, stale, harmonic, price, daily, weekly, monthly, yearly, "
-        "rarer, clocked, next_at) VALUES (?1, 1, ?2, ?3, ?4, 'site_clock', ?3, 0, ?5, ?6, 0, ?7, "
-        "0.1, 0.12, 2.5, ?8, ?8, ?8, ?8, ?8, 0.3, ?1)",
-        ((first - 3_600 * hour, begin, int(budget * (DAYS - hour / 24)), budget, count,
-          int(0.98 * count), int(0.02 * count), count // 5) for hour in reversed(range(30 * 24))),
+        "rarer, clocked, next_at) VALUES (:at, 1, :begin, :fetches, :budget, 'site_clock', "
+        ":fetches, 0, :count, :captured, 0, :gone, 0.1, 0.12, 2.5, :class, :class, :class, :class, "
+        ":class, 0.3, :at)",
+        ({"at": first - 3_600 * hour, "begin": begin, "fetches": int(budget * (DAYS - hour / 24)),
+          "budget": budget, "count": count, "captured": int(0.98 * count),
+          "gone": int(0.02 * count), "class": count // 5} for hour in reversed(range(30 * 24))),
     )  # fmt: skip
     db.execute("INSERT INTO capped_queue SELECT ?, queue, 40000.0, 50000.0, exchanges FROM host "
                "WHERE id < 4", (first,))  # fmt: skip

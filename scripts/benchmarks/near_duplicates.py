@@ -73,21 +73,22 @@ def _batches(count: int) -> Iterator[list[_Row]]:
 
 
 def _insert(connection: sqlite3.Connection, rows: list[_Row]) -> None:
+    ids = [{"id": page_id} for page_id, _ in rows]
     connection.executemany(
         "INSERT INTO page (id, url, fetch_url, host_id, depth, found_at, found_run_id, last_kind, "
-        "text_digest, version_id) VALUES (?1, 'https://a.example/' || ?1, '', 1, 1, 0, 1, 'new', "
-        "x'00', ?1)",
-        [(page_id,) for page_id, _ in rows],
+        "text_digest, version_id) VALUES (:id, 'https://a.example/' || :id, '', 1, 1, 0, 1, 'new', "
+        "x'00', :id)",
+        ids,
     )
     connection.executemany(
         "INSERT INTO version (id, page_id, at, body_digest, text_digest, sketch) "
-        "VALUES (?1, ?1, 0, x'00', x'00', ?2)",
-        rows,
+        "VALUES (?, ?, 0, x'00', x'00', ?)",
+        [(page_id, page_id, sketch) for page_id, sketch in rows],
     )
     connection.executemany(
         "INSERT INTO observation (id, page_id, run_id, at, kind, duration_s, version_id) "
-        "VALUES (?1, ?1, 1, 0, 'new', 0, ?1)",
-        [(page_id,) for page_id, _ in rows],
+        "VALUES (:id, :id, 1, 0, 'new', 0, :id)",
+        ids,
     )
 
 

@@ -241,12 +241,12 @@ async def ids(db: Reader, urls: Sequence[str]) -> list[int]:
 async def due_urls(db: Reader, page_ids: Sequence[int], now: float) -> list[DueUrl]:
     """Return those of these pages that may still be fetched, in any order."""
     columns = due_columns(
-        due_at="?1", reason="iif(p.checked_at IS NULL, 'discovery', 'refresh')", attempt="0"
+        due_at=":now", reason="iif(p.checked_at IS NULL, 'discovery', 'refresh')", attempt="0"
     )
     rows = await db.execute_fetchall(
-        f"SELECT {columns} FROM json_each(?2) AS wanted JOIN page AS p ON p.id = wanted.value "
+        f"SELECT {columns} FROM json_each(:pages) AS wanted JOIN page AS p ON p.id = wanted.value "
         "WHERE p.held_back IS NULL",
-        (now, as_json(list(page_ids))),
+        {"now": now, "pages": as_json(list(page_ids))},
     )
     return list(map(row_to(DueUrl), rows))
 

@@ -159,10 +159,10 @@ ORDER BY o.at
 #: A redirect led to a page if no link was seen when the page was found.
 _LEADING_TO = """
 SELECT l.src_id, l.dst_id, l.first_seen_at
-FROM json_each(?1) AS w JOIN link AS l ON l.dst_id = w.value
+FROM json_each(:pages) AS w JOIN link AS l ON l.dst_id = w.value
 UNION ALL
 SELECT a.id, p.id, p.found_at
-FROM json_each(?1) AS w JOIN page AS p ON p.id = w.value JOIN page AS a ON a.alias_of = p.id
+FROM json_each(:pages) AS w JOIN page AS p ON p.id = w.value JOIN page AS a ON a.alias_of = p.id
 WHERE NOT EXISTS (SELECT 1 FROM link WHERE dst_id = p.id AND first_seen_at = p.found_at)
 """
 
@@ -221,7 +221,7 @@ async def leading_to(
     db: Reader, page_ids: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return source and target (ids) of the links and redirects to these pages, and first times."""
-    rows = await db.execute_fetchall(_LEADING_TO, (as_json(list(page_ids)),))
+    rows = await db.execute_fetchall(_LEADING_TO, {"pages": as_json(list(page_ids))})
     source, target, seen_at = _columns(rows, 3)
     return source.astype(np.int64), target.astype(np.int64), seen_at
 

@@ -68,11 +68,11 @@ async def holdings(db: Reader) -> Holdings:
 async def frontier_counts(db: Reader, now: float) -> dict[str, int]:
     """Count the URLs of the frontier: due now, waiting for a retry, deferred to the next run."""
     sql = (
-        "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= ?1) AS due, "
-        "       count(*) FILTER (WHERE deferred IS NULL AND due_at > ?1) AS waiting, "
+        "SELECT count(*) FILTER (WHERE deferred IS NULL AND due_at <= :now) AS due, "
+        "       count(*) FILTER (WHERE deferred IS NULL AND due_at > :now) AS waiting, "
         "       count(deferred) AS deferred FROM frontier"
     )
-    return dict(next(iter(await db.execute_fetchall(sql, (now,)))))
+    return dict(next(iter(await db.execute_fetchall(sql, {"now": now}))))
 
 
 async def to_come(db: Reader) -> int:
@@ -176,12 +176,12 @@ async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
         "FROM seed AS s LEFT JOIN page AS p ON p.id = s.page_id "
         "LEFT JOIN robots AS r ON r.host_id = p.host_id "
         "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
-        "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = ?1) "
+        "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = :run) "
         # One list of hosts for all seeds: many of them may stand on one large host.
         "WHERE coalesce(p.held_back, '') <> 'shard' AND (p.id IS NULL OR p.host_id NOT IN "
         " (SELECT host_id FROM page WHERE role = 'page' AND checked_at >= "
-        "  (SELECT started_at FROM crawl_run WHERE id = ?1))) ORDER BY s.id",
-        (run_id,),
+        "  (SELECT started_at FROM crawl_run WHERE id = :run))) ORDER BY s.id",
+        {"run": run_id},
     )
     return [(row[0], row[1], _why_silent(row)) for row in rows]
 
@@ -207,11 +207,12 @@ async def kinds(db: Reader, run_id: int, after: int = 0) -> dict[str, int]:
     sql = (
         f"SELECT iif(f.reason IS '{REBASED}', f.reason, f.kind), count(*) FROM finding AS f "
         "WHERE f.page_id NOT IN (SELECT id FROM page WHERE role <> 'page') AND "
-        "f.run_id = ?1 AND f.id > ?2 AND (f.kind <> 'failed' OR NOT EXISTS (SELECT 1 FROM "
-        "  observation AS o WHERE o.page_id = f.page_id AND o.run_id = ?1 AND o.id > f.id)) "
+        "f.run_id = :run AND f.id > :after AND (f.kind <> 'failed' OR NOT EXISTS (SELECT 1 FROM "
+        "  observation AS o WHERE o.page_id = f.page_id AND o.run_id = :run AND o.id > f.id)) "
         "GROUP BY 1 ORDER BY 1"
     )
-    return {row[0]: row[1] for row in await db.execute_fetchall(sql, (run_id, after))}
+    rows = await db.execute_fetchall(sql, {"run": run_id, "after": after})
+    return {row[0]: row[1] for row in rows}
 
 
 def _why_silent(row: aiosqlite.Row) -> str:

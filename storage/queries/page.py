@@ -172,12 +172,13 @@ async def observations(db: Reader, page_id: int, limit: int) -> list[PastObserva
     sql = (
         # Counted once, not for each observation.
         "WITH numbered AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY id) AS number "
-        "  FROM version WHERE page_id = ?1) "
+        "  FROM version WHERE page_id = :page) "
         f"SELECT {columns_of(PastObservation, 'f', run='f.run_id', version='n.number')} "
         "FROM finding AS f LEFT JOIN numbered AS n ON n.id = f.version_id "
-        "WHERE f.page_id = ?1 ORDER BY f.at DESC, f.id DESC LIMIT ?2"
+        "WHERE f.page_id = :page ORDER BY f.at DESC, f.id DESC LIMIT :limit"
     )
-    return list(map(row_to(PastObservation), await db.execute_fetchall(sql, (page_id, limit))))
+    rows = await db.execute_fetchall(sql, {"page": page_id, "limit": limit})
+    return list(map(row_to(PastObservation), rows))
 
 
 async def observation_count(db: Reader, page_id: int) -> int:
@@ -197,7 +198,7 @@ async def first_link(db: Reader, page_id: int) -> InLink | None:
 
     Of more than 2,000 links, those of the pages known longest are looked at.
     """
-    links = f"(SELECT * FROM link WHERE dst_id = ?1 AND src_id <> ?1 LIMIT {_LOOKED})"
+    links = f"(SELECT * FROM link WHERE dst_id = :target AND src_id <> :target LIMIT {_LOOKED})"
     return await _first(db, links, "true", page_id)
 
 
@@ -206,7 +207,7 @@ async def first_link_out_of_scope(db: Reader, url: str) -> InLink | None:
 
     Reads the whole table, which has no index of targets.
     """
-    return await _first(db, "offsite_link", "l.url = ?1", url)
+    return await _first(db, "offsite_link", "l.url = :target", url)
 
 
 async def _first(db: Reader, table: str, where: str, target: int | str) -> InLink | None:
@@ -215,7 +216,8 @@ async def _first(db: Reader, table: str, where: str, target: int | str) -> InLin
         f"FROM {table} AS l JOIN page AS s ON s.id = l.src_id "
         f"WHERE {where} ORDER BY l.first_seen_at, l.src_id LIMIT 1"
     )
-    return next(map(row_to(InLink), await db.execute_fetchall(sql, (target,))), None)
+    rows = await db.execute_fetchall(sql, {"target": target})
+    return next(map(row_to(InLink), rows), None)
 
 
 #: Links of a page that are looked at.
@@ -223,29 +225,29 @@ _LOOKED = 2_000
 _LINK = "rel, l.anchor, l.first_seen_at, l.gone_at FROM"
 _LINKS_IN: Final = (
     f"SELECT s.url, s.role, l.{_LINK} link AS l JOIN page AS s ON s.id = l.src_id "
-    "WHERE l.dst_id = ?1 AND l.src_id <> ?1"
+    "WHERE l.dst_id = :page AND l.src_id <> :page"
 )
 #: Those whose page the store does not have come last, without a role.
 _LINKS_OUT: Final = (
     f"SELECT d.url, d.role, l.{_LINK} link AS l JOIN page AS d ON d.id = l.dst_id "
-    "WHERE l.src_id = ?1 AND l.gone_at IS NULL UNION ALL "
-    f"SELECT l.url, '', l.{_LINK} offsite_link AS l WHERE l.src_id = ?1 AND l.gone_at IS NULL"
+    "WHERE l.src_id = :page AND l.gone_at IS NULL UNION ALL "
+    f"SELECT l.url, '', l.{_LINK} offsite_link AS l WHERE l.src_id = :page AND l.gone_at IS NULL"
 )
 
 
 async def links(db: Reader, page_id: int, limit: int, *, inward: bool) -> tuple[list[InLink], int]:
     """Return the first links to a page or from it, and how many there are, up to 2,000."""
     sql = _LINKS_IN if inward else _LINKS_OUT
-    rows = list(await db.execute_fetchall(f"{sql} LIMIT {_LOOKED}", (page_id,)))
+    rows = list(await db.execute_fetchall(f"{sql} LIMIT {_LOOKED}", {"page": page_id}))
     return [InLink(*row) for row in rows[:limit]], len(rows)
 
 
 async def seed_text(db: Reader, known: KnownUrl) -> str | None:
     """Return the line of the site list that named this URL, or whose scope stands at it."""
     rows = await db.execute_fetchall(
-        "SELECT text FROM seed WHERE page_id = ? OR url IN (?2, ?3) OR fallback_url IN (?2, ?3) "
-        "ORDER BY id LIMIT 1",
-        (known.page_id, known.url, known.fetch_url),
+        "SELECT text FROM seed WHERE page_id = :page OR url IN (:url, :fetch_url) "
+        "OR fallback_url IN (:url, :fetch_url) ORDER BY id LIMIT 1",
+        {"page": known.page_id, "url": known.url, "fetch_url": known.fetch_url},
     )
     return next((str(row[0]) for row in rows), None)
 
@@ -266,9 +268,9 @@ async def neighbours(db: Reader, origin: str, url: str) -> list[str]:
         for compared, order in (("<", "DESC"), (">", "ASC"))
         for row in await db.execute_fetchall(
             # "0" is the character after "/".
-            f"SELECT url FROM page WHERE url >= ?1 || '/' AND url < ?1 || '0' "
-            f"AND url {compared} ?2 ORDER BY url {order} LIMIT ?3",
-            (origin, url, _NEIGHBOURS),
+            f"SELECT url FROM page WHERE url >= :origin || '/' AND url < :origin || '0' "
+            f"AND url {compared} :url ORDER BY url {order} LIMIT {_NEIGHBOURS}",
+            {"origin": origin, "url": url},
         )
     ]
 
@@ -284,10 +286,12 @@ async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[dict[s
         # Of a page that belongs to another shard, that one tells.
         "WHERE p.role = 'page' AND p.held_back IS NOT 'shard' "
         # Beyond every character that a URL has.
-        "AND p.url > ?2 AND p.url >= ?1 AND p.url < ?1 || char(1114111) ORDER BY p.url LIMIT ?3"
+        "AND p.url > :after AND p.url >= :prefix AND p.url < :prefix || char(1114111) "
+        "ORDER BY p.url LIMIT :limit"
     )
     names = ("url", "last_kind", "checked_at", "title", "has_document")
-    rows = await db.execute_fetchall(sql, (prefix, after, limit))
+    values = {"prefix": prefix, "after": after, "limit": limit}
+    rows = await db.execute_fetchall(sql, values)
     return [dict(zip(names, (*row[:4], bool(row[4])), strict=True)) for row in rows]
 
 
@@ -329,7 +333,7 @@ _COLUMNS = columns_of(
     version_id="v.id",
     body_kept="b.digest IS NOT NULL",
     same_text="coalesce(v.text_digest = lag(v.text_digest) OVER (ORDER BY v.id), 0)",
-    significant=f"v.id IN ({SIGNIFICANT} AND page_id = ?1)",
+    significant=f"v.id IN ({SIGNIFICANT} AND page_id = :page)",
 )
 
 
@@ -337,9 +341,10 @@ async def versions(db: Reader, page_id: int) -> list[StoredVersion]:
     """Return a page's versions, oldest first."""
     sql = (
         f"SELECT {_COLUMNS} FROM version AS v LEFT JOIN body AS b ON b.digest = v.body_digest "
-        "WHERE v.page_id = ?1 ORDER BY v.id"
+        "WHERE v.page_id = :page ORDER BY v.id"
     )
-    return list(map(row_to(StoredVersion), await db.execute_fetchall(sql, (page_id,))))
+    rows = await db.execute_fetchall(sql, {"page": page_id})
+    return list(map(row_to(StoredVersion), rows))
 
 
 async def body(db: Reader, version_id: int) -> bytes | None:

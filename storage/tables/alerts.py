@@ -345,10 +345,10 @@ def failed(db: Connection, message_id: int, now: float, said: str) -> None:
 def requeue(db: Connection, rule: str | None, now: float) -> int:
     """Retry pending and failed messages, of one rule or of all, at once; count them."""
     sql = (
-        "UPDATE alert_message SET state = 'pending', tries = 0, since = ?1, next_at = ?1, "
-        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(?2, rule) RETURNING id"
+        "UPDATE alert_message SET state = 'pending', tries = 0, since = :now, next_at = :now, "
+        "settled_at = NULL WHERE state <> 'sent' AND rule = coalesce(:rule, rule) RETURNING id"
     )
-    return len(db.execute(sql, (now, rule)).fetchall())
+    return len(db.execute(sql, {"now": now, "rule": rule}).fetchall())
 
 
 def drop(db: Connection, rule: str) -> RuleCounts | None:

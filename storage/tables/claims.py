@@ -132,8 +132,8 @@ async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
     sql = (
         f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
         "JOIN claim AS c "
-        "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?1) "
-        "ORDER BY c.id DESC LIMIT ?2"
+        "ON c.id = (SELECT max(id) FROM claim WHERE source_id = s.id AND page_id = ?) "
+        "ORDER BY c.id DESC LIMIT ?"
     )
     return list(map(row_to(HeardClaim), await db.execute_fetchall(sql, (page_id, limit))))
 
@@ -142,8 +142,8 @@ async def heard(db: Reader, page_id: int, host_id: int, limit: int) -> list[Hear
     """Return the claims on a page by the sources of its host, the latest first."""
     sql = (
         f"SELECT {columns_of(HeardClaim, 'c', kind='s.kind', url='s.url')} FROM claim_source AS s "
-        "CROSS JOIN claim AS c ON c.source_id = s.id AND c.page_id = ?1 WHERE s.host_id = ?2 "
-        "ORDER BY c.id DESC LIMIT ?3"
+        "CROSS JOIN claim AS c ON c.source_id = s.id AND c.page_id = ? WHERE s.host_id = ? "
+        "ORDER BY c.id DESC LIMIT ?"
     )
     return list(map(row_to(HeardClaim), await db.execute_fetchall(sql, (page_id, host_id, limit))))
 
@@ -158,7 +158,7 @@ async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
         f"  WHERE f.page_id = s.page_id AND f.kind IN {_ANSWERED}), NULL), "
         "count(DISTINCT c.page_id), count(c.id) - count(DISTINCT c.page_id), s.rejected, "
         "max(c.received_at) FROM claim_source AS s JOIN host AS h ON h.id = s.host_id "
-        "LEFT JOIN claim AS c ON c.source_id = s.id WHERE ?1 IS NULL OR s.host_id = ?1 "
+        "LEFT JOIN claim AS c ON c.source_id = s.id WHERE s.host_id = coalesce(?, s.host_id) "
         "GROUP BY s.id ORDER BY h.origin, s.kind, s.url"
     )
     return list(map(row_to(ClaimSource), await db.execute_fetchall(sql, (host_id,))))

@@ -140,15 +140,21 @@ async def load(
 
     Neither pages of these ids are among them, nor sitemaps of those of the hosts.
     """
-    without = without_sitemaps, without_pages
     rows = await db.execute_fetchall(
-        f"{_DUE} FROM json_each(?1) AS h CROSS JOIN frontier AS f "
-        "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value AND due_at <= ?2 "
-        "                   AND page_id NOT IN (SELECT value FROM json_each(?5)) "
-        "                   AND NOT (h.value IN (SELECT value FROM json_each(?4)) AND "
-        "                     (SELECT role FROM page WHERE id = page_id) = 'sitemap') "
-        "                   ORDER BY priority, page_id LIMIT ?3) "
+        f"{_DUE} FROM json_each(:hosts) AS h CROSS JOIN frontier AS f "
+        "  ON f.page_id IN (SELECT page_id FROM frontier WHERE host_id = h.value "
+        "                   AND due_at <= :now "
+        "                   AND page_id NOT IN (SELECT value FROM json_each(:without_pages)) "
+        "                   AND NOT (h.value IN (SELECT value FROM json_each(:without_sitemaps)) "
+        "                     AND (SELECT role FROM page WHERE id = page_id) = 'sitemap') "
+        "                   ORDER BY priority, page_id LIMIT :limit) "
         "CROSS JOIN page AS p ON p.id = f.page_id ORDER BY f.host_id, f.priority, f.page_id",
-        (as_json(list(host_ids)), now, limit, *map(as_json, map(list, without))),
+        {
+            "hosts": as_json(list(host_ids)),
+            "now": now,
+            "limit": limit,
+            "without_pages": as_json(list(without_pages)),
+            "without_sitemaps": as_json(list(without_sitemaps)),
+        },
     )
     return list(map(row_to(DueUrl), rows))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
@@ -30,9 +30,9 @@ _FROM = """
     LEFT JOIN host AS s ON s.id = (
         SELECT id FROM host WHERE queue = h.queue ORDER BY last_exchange_at DESC, id DESC LIMIT 1)
 """
-#: The second parameter says whether large files are read, too.
+#: The parameter "whole" says whether large files are read, too.
 _ROBOTS = columns_of(
-    RobotsRecord, "r", body="iif(?2 OR length(r.body) <= 4096, r.body, zeroblob(0))"
+    RobotsRecord, "r", body="iif(:whole OR length(r.body) <= 4096, r.body, zeroblob(0))"
 )
 _SELECT = f"SELECT {columns_of(Host, 'h', host_id='h.id', state=_STATE, robots=_ROBOTS)} {_FROM}"
 
@@ -47,8 +47,9 @@ def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
 
 async def load(db: Reader, host_ids: Sequence[int], *, whole: bool = False) -> list[Host]:
     """Return these hosts with their politeness state and robots.txt, large ones if ``whole``."""
-    sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(?1))"
-    rows = await db.execute_fetchall(sql, (as_json(list(host_ids)), whole))
+    sql = f"{_SELECT} WHERE h.id IN (SELECT value FROM json_each(:hosts))"
+    values = {"hosts": as_json(list(host_ids)), "whole": whole}
+    rows = await db.execute_fetchall(sql, values)
     return list(map(row_to(Host), rows))
 
 
@@ -74,16 +75,18 @@ async def last_exchange_at(db: Reader) -> float | None:
 
 async def find(db: Reader, origin: str) -> Host | None:
     """Return the host with this origin, or None."""
-    rows = await db.execute_fetchall(f"{_SELECT} WHERE h.origin = ?1", (origin, True))
+    sql = f"{_SELECT} WHERE h.origin = :origin"
+    rows = await db.execute_fetchall(sql, {"origin": origin, "whole": True})
     return next(map(row_to(Host), rows), None)
 
 
 async def named(db: Reader, origins: Sequence[str]) -> list[Host]:
     """Return the hosts of these origins, https first; if none is known, 50 with a port more."""
+    values = {"origins": as_json(list(origins)), "whole": True}
     for known in ("= w.value", "BETWEEN w.value || ':' AND w.value || ';'"):
-        ids = f"SELECT n.id FROM json_each(?1) AS w CROSS JOIN host AS n ON n.origin {known}"
+        ids = f"SELECT n.id FROM json_each(:origins) AS w CROSS JOIN host AS n ON n.origin {known}"
         sql = f"{_SELECT} WHERE h.id IN ({ids} LIMIT 50) ORDER BY h.origin DESC"
-        if rows := list(await db.execute_fetchall(sql, (as_json(list(origins)), True))):
+        if rows := list(await db.execute_fetchall(sql, values)):
             return list(map(row_to(Host), rows))
     return []
 
@@ -102,9 +105,8 @@ def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> N
     """Store these states, and add these numbers of requests."""
     names = ", ".join(each.name for each in fields(HostState)[1:])
     db.executemany(
-        f"UPDATE host SET ({names}) = (?2, ?3, ?4, ?5, ?6, ?7), exchanges = exchanges + ?8 "
-        "WHERE id = ?1",
-        [(*values_of(state), requests) for state, requests in exchanged],
+        f"UPDATE host SET ({names}) = (?, ?, ?, ?, ?, ?), exchanges = exchanges + ? WHERE id = ?",
+        [(*values_of(state)[1:], requests, state.host_id) for state, requests in exchanged],
     )
 
 
@@ -114,22 +116,23 @@ def bring_back(db: Connection, now: float) -> None:
     Observations stay as they are; nothing is due later because of them.
     """
     db.execute(
-        "UPDATE host SET parked_until = parked_until - last_exchange_at + ?1, "
-        "last_exchange_at = ?1 WHERE last_exchange_at > ?1",
-        (now,),
+        "UPDATE host SET parked_until = parked_until - last_exchange_at + :now, "
+        "last_exchange_at = :now WHERE last_exchange_at > :now",
+        {"now": now},
     )
     for table, columns in _DATED.items():
         for column in columns:
-            db.execute(f"UPDATE {table} SET {column} = ?1 WHERE {column} > ?1", (now,))
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} > ?", (now, now))
 
 
 def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
     """Replace the robots.txt of a host; the body of an older copy stays as it is."""
-    body = "iif(?6 IS NULL, ?4, coalesce((SELECT body FROM robots WHERE host_id = ?1), ?4))"
+    older = "(SELECT body FROM robots WHERE host_id = :id)"
+    body = f"iif(:stale_since IS NULL, :body, coalesce({older}, :body))"
     db.execute(
         f"INSERT OR REPLACE INTO robots (host_id, {columns_of(RobotsRecord)}) "
-        f"VALUES (?1, ?2, ?3, {body}, ?5, ?6)",
-        (host_id, *values_of(record)),
+        f"VALUES (:id, :standing, :fetched_at, {body}, :reason, :stale_since)",
+        {"id": host_id, **asdict(record)},
     )
 
 

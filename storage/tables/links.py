@@ -20,13 +20,13 @@ _UPSERT = """
 """
 _INSIDE = f"""
     INSERT INTO link (src_id, dst_id, position, rel, anchor, first_seen_at, last_seen_at)
-    SELECT ?1, p.id, l.value ->> 3, l.value ->> 1, l.value ->> 2, ?2, ?2
-    FROM json_each(?3) AS l CROSS JOIN page AS p ON p.url = l.value ->> 0 WHERE true {_UPSERT}
+    SELECT :page, p.id, l.value ->> 3, l.value ->> 1, l.value ->> 2, :at, :at
+    FROM json_each(:links) AS l CROSS JOIN page AS p ON p.url = l.value ->> 0 WHERE true {_UPSERT}
 """
 _OFFSITE = f"""
     INSERT INTO offsite_link (src_id, url, position, rel, anchor, first_seen_at, last_seen_at)
-    SELECT ?1, value ->> 0, value ->> 3, value ->> 1, value ->> 2, ?2, ?2
-    FROM json_each(?3) WHERE true {_UPSERT}
+    SELECT :page, value ->> 0, value ->> 3, value ->> 1, value ->> 2, :at, :at
+    FROM json_each(:links) WHERE true {_UPSERT}
 """
 
 
@@ -35,15 +35,15 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
     inside, offsite, parses = [], [], []
     for visit in visits:
         if visit.links is not None:
-            parse = visit.due.page_id, visit.observation.at
+            parse = {"page": visit.due.page_id, "at": visit.observation.at}
             is_inside = [i not in visit.offsite for i in range(len(visit.links))]
-            inside.append((*parse, _rows(visit.links, is_inside)))
-            offsite.append((*parse, _rows(visit.links, [not i for i in is_inside])))
+            inside.append({**parse, "links": _rows(visit.links, is_inside)})
+            offsite.append({**parse, "links": _rows(visit.links, [not i for i in is_inside])})
             parses.append(parse)
     db.executemany(_INSIDE, inside)
     db.executemany(_OFFSITE, offsite)
     # Those that these parses did not see.
-    gone = "SET gone_at = ?2 WHERE src_id = ?1 AND last_seen_at <> ?2 AND gone_at IS NULL"
+    gone = "SET gone_at = :at WHERE src_id = :page AND last_seen_at <> :at AND gone_at IS NULL"
     for table in ("link", "offsite_link"):
         db.executemany(f"UPDATE {table} {gone}", parses)
 

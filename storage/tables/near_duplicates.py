@@ -120,7 +120,7 @@ def _revise(db: Connection, page_ids: Sequence[int]) -> None:
     # The members of a group without its leader wait for a new place, as do pages with a text.
     db.executemany(
         "UPDATE lsh_page SET leader_id = NULL, resemblance = NULL, resemblance_se = NULL, "
-        "at = NULL WHERE leader_id = ?1 AND leader_id <> page_id",
+        "at = NULL WHERE leader_id = ? AND leader_id <> page_id",
         [(page_id,) for page_id, _, leader_id, _ in stale if leader_id == page_id],
     )
     db.executemany("DELETE FROM lsh_page WHERE page_id = ?", [(row[0],) for row in stale])
@@ -191,14 +191,17 @@ def _choose_representatives(db: Connection, leader_ids: Sequence[int]) -> None:
     db.executemany(sql, [(leader_id,) for leader_id in leader_ids])
     db.executemany(
         "INSERT INTO lsh_group WITH member (id) AS ("
-        "  SELECT ?1 WHERE EXISTS (SELECT 1 FROM lsh_page WHERE page_id = ?1 AND leader_id = ?1) "
-        "  UNION ALL SELECT page_id FROM lsh_page WHERE leader_id = ?1 AND leader_id <> page_id), "
+        "  SELECT :leader WHERE EXISTS "
+        "    (SELECT 1 FROM lsh_page WHERE page_id = :leader AND leader_id = :leader) "
+        "  UNION ALL SELECT page_id FROM lsh_page "
+        "    WHERE leader_id = :leader AND leader_id <> page_id), "
         "named (url) AS (SELECT canonical_url FROM member JOIN page USING (id) "
         "  WHERE canonical_url IS NOT NULL) "
-        "SELECT ?1, id FROM member JOIN page USING (id) WHERE (SELECT count(*) FROM member) > 1 "
+        "SELECT :leader, id FROM member JOIN page USING (id) "
+        "WHERE (SELECT count(*) FROM member) > 1 "
         "ORDER BY url IN named OR fetch_url IN named DESC, length(url) - instr(url, '://'), "
         "  url LIKE 'http:%', id LIMIT 1",
-        [(leader_id,) for leader_id in leader_ids],
+        [{"leader": leader_id} for leader_id in leader_ids],
     )
 
 
@@ -258,12 +261,13 @@ async def sharing(db: Reader, page_id: int) -> int:
         "SELECT max((SELECT count(*) FROM page AS me "
         "  JOIN trap AS t ON t.host_id = me.host_id AND t.shape = me.pattern "
         "  JOIN page AS p ON p.host_id = me.host_id AND p.pattern = me.pattern "
-        "  WHERE me.id = ?1 AND me.copy_of <> me.id AND me.depth > 0 AND t.kind = ?2 "
+        "  WHERE me.id = :page AND me.copy_of <> me.id AND me.depth > 0 AND t.kind = :kind "
         "  AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0) - 1, "
         "(SELECT count(*) FROM lsh_page AS me JOIN lsh_page AS m ON m.leader_id = me.leader_id "
-        "  WHERE me.page_id = ?1 AND m.leader_id <> m.page_id))"
+        "  WHERE me.page_id = :page AND m.leader_id <> m.page_id))"
     )
-    return int(next(iter(await db.execute_fetchall(sql, (page_id, url_patterns.KIND))))[0])
+    values = {"page": page_id, "kind": url_patterns.KIND}
+    return int(next(iter(await db.execute_fetchall(sql, values)))[0])
 
 
 async def groups(db: Reader, limit: int) -> dict[str, list[Duplicate]]:

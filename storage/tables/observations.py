@@ -8,7 +8,7 @@ from typing import Final
 
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import as_json, columns_of, row_to, values_of
+from freshet.storage.database import Values, as_json, columns_of, row_to, values_of
 from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Role
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
@@ -270,9 +270,9 @@ async def sample(db: Reader, host_id: int, limit: int) -> list[PageHistory]:
         db,
         "p.id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n, "
         "         count(*) OVER () AS total FROM page "
-        "         WHERE host_id = ?1 AND role = 'page' AND text_digest IS NOT NULL) "
-        "         WHERE (n * ?2) / total > ((n - 1) * ?2) / total)",
-        (host_id, limit),
+        "         WHERE host_id = :host AND role = 'page' AND text_digest IS NOT NULL) "
+        "         WHERE (n * :limit) / total > ((n - 1) * :limit) / total)",
+        {"host": host_id, "limit": limit},
     )
 
 
@@ -290,7 +290,7 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
     )
 
 
-async def _histories(db: Reader, condition: str, parameters: tuple[int, ...]) -> list[PageHistory]:
+async def _histories(db: Reader, condition: str, parameters: Values) -> list[PageHistory]:
     rows = await db.execute_fetchall(
         "SELECT v.sketch, m.data, p.still, v.text_version FROM page AS p "
         f"JOIN version AS v ON v.id = {_SKETCHED} "
@@ -309,8 +309,8 @@ _SAME = ("304", "body", "text", "volatile")
 #: A page's visits that saw its last content, the oldest first.
 _LAST_CONTENT = (
     "SELECT id, at, kind, version_id FROM finding AS f "
-    "WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
-    "  (SELECT max(id) FROM finding WHERE page_id = ?1 AND (kind IN ('new', 'changed') "
+    "WHERE page_id = :page AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
+    "  (SELECT max(id) FROM finding WHERE page_id = :page AND (kind IN ('new', 'changed') "
     f"   OR kind = 'unchanged' AND rung NOT IN {_SAME})), 0) ORDER BY id"
 )
 
@@ -321,7 +321,7 @@ def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None
     Return None and do nothing if the retraction means another capture.
     """
     page_id = retraction.page_id
-    visits = db.execute(_LAST_CONTENT, (page_id,)).fetchall()
+    visits = db.execute(_LAST_CONTENT, {"page": page_id}).fetchall()
     if not visits:
         return None
     ids, times, kinds, versions = zip(*visits, strict=True)

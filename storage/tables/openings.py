@@ -181,10 +181,10 @@ async def recent(db: Reader, since: float) -> tuple[int, int]:
     """
     sql = (
         "SELECT (SELECT count(*) FROM page WHERE role = 'page' AND version_id IS NOT NULL "
-        "AND found_at >= max(?1, (SELECT min(found_at) FROM page) + 604800)), "
-        "(SELECT count(DISTINCT list_id) FROM showing WHERE at >= ?1)"
+        "AND found_at >= max(:since, (SELECT min(found_at) FROM page) + 604800)), "
+        "(SELECT count(DISTINCT list_id) FROM showing WHERE at >= :since)"
     )
-    ((pages, shown),) = await db.execute_fetchall(sql, (since,))
+    ((pages, shown),) = await db.execute_fetchall(sql, {"since": since})
     return pages, shown
 
 
@@ -192,10 +192,10 @@ async def promoted_places(db: Reader, before: float = inf) -> PromotedPlaces:
     """Return what became of promoted pages by that time, by place."""
     sql = (
         "SELECT place, sum(shown), sum(opened) FROM (SELECT place, shown, opened "
-        "FROM past_promotions UNION ALL SELECT place, 1, ifnull(opened_at < ?1, 0) FROM showing "
-        "WHERE promoted AND at < ?1) GROUP BY place ORDER BY place"
+        "FROM past_promotions UNION ALL SELECT place, 1, ifnull(opened_at < :before, 0) "
+        "FROM showing WHERE promoted AND at < :before) GROUP BY place ORDER BY place"
     )
-    return await load_columns(db, PromotedPlaces, sql, (before,))
+    return await load_columns(db, PromotedPlaces, sql, {"before": before})
 
 
 async def openings(db: Reader, views_at: ViewsAt, before: float = inf) -> Openings:
@@ -208,10 +208,11 @@ async def openings(db: Reader, views_at: ViewsAt, before: float = inf) -> Openin
         f"WITH attention (place, view) AS {attention} "
         "SELECT p.id, p.url, sum(f.views), sum(f.opens) FROM "
         "(SELECT page_id, views, opens FROM past_openings UNION ALL "
-        " SELECT page_id, view, ifnull(opened_at < ?1, 0) FROM showing JOIN attention USING (place)"
-        " WHERE at < ?1) AS f JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
+        " SELECT page_id, view, ifnull(opened_at < :before, 0) FROM showing "
+        " JOIN attention USING (place) WHERE at < :before) AS f "
+        "JOIN page AS p ON p.id = f.page_id GROUP BY p.id ORDER BY p.id"
     )
-    return await load_columns(db, Openings, sql, (before,))
+    return await load_columns(db, Openings, sql, {"before": before})
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,9 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
         ],
     )  # fmt: skip
     # Of the page itself (1), of a header (2).
-    sql = "UPDATE page SET noindex = (noindex & 1) | ?1 WHERE id = ?2 AND noindex & 2 <> ?1"
-    db.executemany(sql, [(2 * v.noindex, v.due.page_id) for v in visits if v.noindex is not None])
+    of_headers = [(2 * v.noindex, v.due.page_id) for v in visits if v.noindex is not None]
+    sql = "UPDATE page SET noindex = (noindex & 1) | ? WHERE id = ? AND noindex & 2 <> ?"
+    db.executemany(sql, [(bit, page_id, bit) for bit, page_id in of_headers])
     db.executemany(
         "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
         "WHERE id = ? AND alias_kind IS NOT NULL",
@@ -197,13 +198,14 @@ def take_back(db: Connection, page_id: int, at: float) -> None:
     bytes have the digest 0, so that the page is parsed again.
     """
     db.execute(
-        "UPDATE page SET last_kind = iif(last_at = ?2, ?3, last_kind), (version_id, text_digest, "
-        "  body_digest) = (SELECT id, text_digest, zeroblob(16) FROM version "
-        "  WHERE page_id = ?1 ORDER BY id DESC LIMIT 1), checked_at = (SELECT max(at) FROM finding "
-        "  WHERE page_id = ?1 AND kind IN ('new', 'changed', 'unchanged')), "
+        "UPDATE page SET last_kind = iif(last_at = :at, 'failed', last_kind), "
+        "(version_id, text_digest, body_digest) = (SELECT id, text_digest, zeroblob(16) "
+        "  FROM version WHERE page_id = :page ORDER BY id DESC LIMIT 1), "
+        "checked_at = (SELECT max(at) FROM finding "
+        "  WHERE page_id = :page AND kind IN ('new', 'changed', 'unchanged')), "
         "etag = NULL, last_modified = NULL, title = NULL, language = NULL, canonical_url = NULL, "
-        "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = ?1",
-        (page_id, at, "failed"),
+        "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = :page",
+        {"page": page_id, "at": at},
     )
 
 
@@ -215,8 +217,8 @@ def _point(db: Connection, page_id: int, alias: Alias, at: float) -> int | None:
         "WHERE id = ? RETURNING alias_of",
         (alias.kind, at, alias.url, page_id),
     ).fetchall() or [(None,)]
-    sql = "UPDATE page SET alias_of = (SELECT alias_of FROM page WHERE id = ?1) WHERE alias_of = ?1"
-    db.execute(sql, (page_id,))
+    sql = "UPDATE page SET alias_of = ? WHERE alias_of = ?"
+    db.execute(sql, (final, page_id))
     return None if final is None else int(final)
 
 

@@ -108,7 +108,7 @@ async def is_first(db: Reader, run_id: int) -> bool:
 # -- seeds: the site list, and where the scope of each seed has moved --------
 
 _AT_ONCE: Final = 1_000
-_MOVE: Final = "UPDATE seed SET root_url = ?1, page_id = (SELECT id FROM page WHERE url = ?1)"
+_MOVE: Final = "UPDATE seed SET root_url = :url, page_id = (SELECT id FROM page WHERE url = :url)"
 
 
 def add(db: Connection, seeds: Sequence[StoredSeed], now: float) -> None:
@@ -134,12 +134,12 @@ async def load(db: Reader) -> list[StoredSeed]:
 
 def settle(db: Connection, seed_id: int, url: str) -> None:
     """Record the URL at which a seed is crawled from now on."""
-    db.execute(f"{_MOVE} WHERE id = ?2", (url, seed_id))
+    db.execute(f"{_MOVE} WHERE id = :seed", {"url": url, "seed": seed_id})
 
 
 def move(db: Connection, page_id: int, url: str) -> None:
     """Move all seeds that stand at a page that redirected to its new URL."""
-    db.execute(f"{_MOVE} WHERE page_id = ?2", (url, page_id))
+    db.execute(f"{_MOVE} WHERE page_id = :page", {"url": url, "page": page_id})
 
 
 # -- outlooks and capped host queues: forecasts of a daemon ------------------
@@ -170,8 +170,9 @@ def append(db: Connection, run_id: int, it: Outlook) -> None:
     db.execute("DELETE FROM capped_queue WHERE outlook_at = ?", (it.at,))
     db.execute(
         f"INSERT OR REPLACE INTO outlook (run_id, fetches, {_VALUES}) VALUES "
-        f"(?1, (SELECT fetches FROM crawl_run WHERE id = ?1){', ?' * _VALUES.count(',')}, ?)",
+        f"(?, (SELECT fetches FROM crawl_run WHERE id = ?){', ?' * _VALUES.count(',')}, ?)",
         (
+            run_id,
             run_id,
             *(getattr(it, name) for name in _PLAIN),
             *it.changing,
@@ -184,7 +185,7 @@ def append(db: Connection, run_id: int, it: Outlook) -> None:
     )
     ended = (it.at - _ALL_S) // _DAY_S * _DAY_S
     old = (
-        "SELECT at FROM outlook AS early WHERE at < ?1 AND EXISTS (SELECT 1 FROM outlook AS late "
+        "SELECT at FROM outlook AS early WHERE at < ? AND EXISTS (SELECT 1 FROM outlook AS late "
         f"WHERE late.at > early.at AND late.at < (CAST(early.at / {_DAY_S} AS INT) + 1) * {_DAY_S})"
     )
     db.execute(f"DELETE FROM capped_queue WHERE outlook_at IN ({old})", (ended,))

@@ -269,19 +269,20 @@ async def altered(db: Reader) -> list[int]:
 async def gone_by(db: Reader, page_ids: Sequence[int], known: LearntUpTo) -> dict[int, int]:
     """Return how often in a row these pages were gone then, by page; those that were there not."""
     sql = (
-        "SELECT f.page_id, count(*) FROM json_each(?1) JOIN finding AS f ON f.page_id = value "
-        "WHERE f.kind = 'gone' AND f.id <= ?2 AND NOT EXISTS (SELECT 1 FROM finding AS g "
-        "WHERE g.page_id = f.page_id AND g.id <= ?2 AND g.id > f.id "
+        "SELECT f.page_id, count(*) FROM json_each(:pages) JOIN finding AS f ON f.page_id = value "
+        "WHERE f.kind = 'gone' AND f.id <= :last AND NOT EXISTS (SELECT 1 FROM finding AS g "
+        "WHERE g.page_id = f.page_id AND g.id <= :last AND g.id > f.id "
         "AND g.kind IN ('new', 'changed', 'unchanged')) GROUP BY f.page_id"
     )
-    rows = await db.execute_fetchall(sql, (as_json(list(page_ids)), known.observation))
+    values = {"pages": as_json(list(page_ids)), "last": known.observation}
+    rows = await db.execute_fetchall(sql, values)
     return dict(map(tuple, rows))
 
 
 async def touched(db: Reader, known: LearntUpTo) -> list[int]:
     """Return the pages that were visited, found or altered since, ascending."""
     sql = (
-        "SELECT page_id FROM observation WHERE id > ?1 UNION SELECT id FROM page WHERE id > ?2 "
+        "SELECT page_id FROM observation WHERE id > ? UNION SELECT id FROM page WHERE id > ? "
         "UNION SELECT page_id FROM altered_page ORDER BY 1"
     )
     rows = await db.execute_fetchall(sql, (known.observation, known.page))

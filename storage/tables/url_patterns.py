@@ -322,8 +322,8 @@ def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
 
 
 def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> None:
-    sql = "UPDATE trap SET refused = refused + ?3 WHERE host_id = ?1 AND shape = ?2 AND kind = ?4"
-    db.executemany(sql, [(*count, KIND) for count in counts])
+    sql = "UPDATE trap SET refused = refused + ? WHERE host_id = ? AND shape = ? AND kind = ?"
+    db.executemany(sql, [(count, host_id, shape, KIND) for host_id, shape, count in counts])
 
 
 #: The pattern of a target, its kind, and the number of its URLs that are crawled.
@@ -377,9 +377,12 @@ def _beyond_caps(db: Connection, bounded: Sequence[tuple[Admitted, _Sign]]) -> d
             counts[key] += 1
     db.executemany(
         "INSERT INTO trap (host_id, shape, kind, admitted, refused) "
-        "VALUES (?1, ?2, ?3, NOT ?4, ?4) ON CONFLICT DO UPDATE SET "
+        "VALUES (:host, :shape, :kind, NOT :refused, :refused) ON CONFLICT DO UPDATE SET "
         "admitted = admitted + excluded.admitted, refused = refused + excluded.refused",
-        [(p.host_id, shape, kind, p.page_id in refused) for p, (shape, kind, _) in bounded],
+        [
+            {"host": p.host_id, "shape": shape, "kind": kind, "refused": p.page_id in refused}
+            for p, (shape, kind, _) in bounded
+        ],
     )
     return refused
 
@@ -478,14 +481,14 @@ async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
     columns = _pattern(
         sampled=f"(SELECT count(*) {_OF_PATTERN} AND p.last_at > trap.closed_at "
         "  AND p.found_at > trap.closed_at)",
-        example=f"iif(trap.kind = ?2, (SELECT url {_OF_PATTERN} "
+        example=f"iif(trap.kind = :kind, (SELECT url {_OF_PATTERN} "
         "  AND p.held_back = trap.kind ORDER BY p.id LIMIT 1), NULL)",
     )
     hosts = as_json(sorted(host_ids))
     traps = await db.execute_fetchall(
-        f"SELECT {columns} FROM json_each(?1) AS k CROSS JOIN trap ON trap.host_id = k.value "
-        "WHERE iif(trap.kind = ?2, trap.closed_at IS NOT NULL, trap.refused > 0)",
-        (hosts, KIND),
+        f"SELECT {columns} FROM json_each(:hosts) AS k CROSS JOIN trap ON trap.host_id = k.value "
+        "WHERE iif(trap.kind = :kind, trap.closed_at IS NOT NULL, trap.refused > 0)",
+        {"hosts": hosts, "kind": KIND},
     )
     others = await db.execute_fetchall(
         # Beside min() SQLite takes the other columns from the row that has it.

@@ -360,8 +360,8 @@ def test_the_records_of_columns_are_found() -> None:
 
 
 @pytest.mark.parametrize("record", COLUMNS, ids=lambda record: record.__name__)
-def test_columns_have_the_types_of_their_fields(record: type[Any]) -> None:
-    row = np.dtype(row_of(record))
+def test_columns_have_the_types_of_their_fields(record: Any) -> None:
+    row: Any = np.dtype(row_of(record))
     for name, annotation in annotations(record):
         scalar = annotation.removeprefix("NDArray[np.").removesuffix("]")
         expected = object if annotation == "list[str]" else getattr(np, scalar)

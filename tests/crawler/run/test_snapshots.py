@@ -40,16 +40,16 @@ def begun(db: Connection) -> None:
         found(db, origin + "/sitemap.xml", host, 0.0, role="sitemap")
         db.execute(
             "INSERT INTO claim_source (id, kind, host_id, page_id, url) "
-            "VALUES (?1, 'sitemap', ?1, (SELECT max(id) FROM page), ?2)",
-            (host, origin),
+            "VALUES (?, 'sitemap', ?, (SELECT max(id) FROM page), ?)",
+            (host, host, origin),
         )
 
 
 def found(db: Connection, url: str, host: int, at: float, role: str = "page") -> None:
     db.execute(
         "INSERT INTO page (url, fetch_url, host_id, depth, found_at, found_run_id, role) "
-        "VALUES (?1, ?1, ?2, 1, ?3, 1, ?4)",
-        (url, host, at, role),
+        "VALUES (?, ?, ?, 1, ?, 1, ?)",
+        (url, url, host, at, role),
     )
 
 
@@ -85,8 +85,8 @@ def visited(db: Connection, page: int, at: float, rng: np.random.Generator) -> N
         for other in rng.integers(1, PAGES, 3).tolist():
             db.execute(
                 "INSERT INTO claim (source_id, page_id, since, until, received_at) "
-                "SELECT ?1, id, ?2 - 3600.0, ?2 - 60.0, ?2 FROM page WHERE id = ?3",
-                (page, at, other),
+                "SELECT ?, id, ?, ?, ? FROM page WHERE id = ?",
+                (page, at - 3_600.0, at - 60.0, at, other),
             )
 
 
@@ -96,8 +96,8 @@ def sees(db: Connection, source: int, target: int, at: float) -> None:
         "VALUES (?, 1, ?, 'changed', 'blocks', 0.1)",
         (source, at),
     )
-    db.execute("UPDATE page SET last_kind = 'changed', last_at = ?1, checked_at = ?1, "
-        "body_digest = x'00' WHERE id = ?2", (at, source))  # fmt: skip
+    db.execute("UPDATE page SET last_kind = 'changed', last_at = ?, checked_at = ?, "
+        "body_digest = x'00' WHERE id = ?", (at, at, source))  # fmt: skip
     db.execute("INSERT INTO link VALUES (?, ?, 0, '', '', ?, ?, NULL)", (source, target, at, at))
     db.execute("INSERT OR REPLACE INTO churn VALUES (?, ?, ?, 1, 0, 3)", (source, at, at - 60.0))
 
