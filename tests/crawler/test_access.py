@@ -1,5 +1,6 @@
 """Requests to a site are made as its table says, and no others are."""
 
+import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, NoSuc
 from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.crawler.tally import CrawlError
 from tests.crawler.fetch.hostile_server import CERTIFICATE, hostile, page, sends
-from tests.crawler.proxies import http_proxy, socks_proxy
+from tests.crawler.proxies import http_proxy, serving, socks_proxy
 
 AGENT = "Freshet/1.0 (+https://example.org/about)"
 LOOPBACK = AddressGuard(allow_private=True, loopback_only=True)
@@ -198,10 +199,32 @@ async def test_a_proxy_without_an_address_says_nothing_of_a_site(
 
 async def test_a_proxy_of_another_kind_is_a_failed_connection() -> None:
     async with (
-        socks_proxy() as (port, _),
+        socks_proxy() as (port, names),
         fetching(table("a.example", proxy=f"socks4://127.0.0.1:{port}")) as fetcher,
     ):
         result = await fetcher.fetch(Request("http://a.example/"))
+    assert (result.outcome, result.reason, names) == ("failed", "connect", [])
+
+
+@pytest.mark.parametrize("scheme", ["socks4", "socks5"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"", b"\0", b"\x05\xff", b"\x00\x5b" + bytes(6), b"\x15\x03\x01\x00\x02\x02\x28",
+        b"SSH-2.0-OpenSSH_9.2p1\r\n", b"220 mail.example ESMTP\r\n",
+        b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
+    ],
+)  # fmt: skip
+async def test_what_is_no_socks_proxy_is_a_failed_connection(scheme: str, answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
+
+    async with (
+        serving(serve) as port,
+        fetching(table("a.example", proxy=f"{scheme}://127.0.0.1:{port}")) as fetcher,
+    ):
+        result = await fetcher.fetch(Request("https://a.example/"))
     assert (result.outcome, result.reason) == ("failed", "connect")
 
 
