@@ -379,3 +379,23 @@ def test_a_field_says_if_it_is_a_truth_value_or_a_record(record: type[Any]) -> N
         assert metadata[name].get("stored") is (kind if read else None), name
         if is_dataclass(kind):
             assert metadata[name]["optional"] is ("None" in others), name
+
+
+ROOT = Path(__file__).parents[2]
+WITH_STATEMENTS = [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("crawler", "scheduler", "scripts", "storage", "tests")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if re.search(r"\bexecute(?:many|_fetchall)?\(", path.read_text())
+]
+
+
+@pytest.mark.parametrize("path", WITH_STATEMENTS)
+def test_no_statement_numbers_its_placeholders(path: str) -> None:
+    """Of numbers with a sequence sqlite3 of Python 3.12.0 to 3.12.3 warns."""
+    texts = [
+        each.value
+        for each in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
+    assert not [each for each in texts if re.search(r"(?:^|[\s(,=<>])\?[1-9]", each)]
