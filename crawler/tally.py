@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from freshet.storage.entries import REBASED, Outlook
+from freshet.storage.entries import OWN_FAULTS, REBASED, Outlook
 from freshet.storage.records import Acknowledged, Observation, Visit
 
 #: Reason for the end of a pool's run.
@@ -17,7 +17,8 @@ ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
 class Tally:
     """Counts of one invocation; only pages count, not robots.txt, sitemaps and feeds.
 
-    A page that is retried counts once, when it is settled.
+    A page that is retried counts once, when it is settled. ``internal_errors`` are the failures
+    through a fault of this program, by the name of the exception.
     """
 
     def __init__(self) -> None:
@@ -25,6 +26,7 @@ class Tally:
         self.admitted = 0
         self.kinds: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
+        self.internal_errors: Counter[str] = Counter()
         self.retries = 0
 
     def add(self, batch: Sequence[Acknowledged]) -> None:
@@ -63,6 +65,9 @@ class Tally:
         self.kinds[REBASED if observation.reason == REBASED else kind] += 1
         if observation.reason is not None:
             self.reasons[observation.kind, observation.reason] += 1
+        if observation.reason in OWN_FAULTS:
+            # The words in brackets may differ from page to page.
+            self.internal_errors[(observation.detail or "unknown").partition("(")[0]] += 1
 
 
 class CrawlError(Exception):

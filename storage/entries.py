@@ -66,6 +66,9 @@ Rung: TypeAlias = Literal["304", "body", "text", "volatile", "frame", "flip", "b
 #: cannot be compared.
 REBASED: Final = "text_version"
 
+#: Reasons of a failure that is a fault of this program: an exception, or its parser's process.
+OWN_FAULTS: Final = frozenset({"internal", "parser"})
+
 #: Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1).
 RobotsStanding: TypeAlias = Literal["parsed", "allow_all", "unreachable"]
 

@@ -13,6 +13,7 @@ from freshet.crawler.terminal import (
     counted,
     counted_duplicates,
     fail,
+    joined,
     print_json,
     show_line,
     show_list,
@@ -20,6 +21,7 @@ from freshet.crawler.terminal import (
     size,
 )
 from freshet.storage.entries import REBASED
+from freshet.storage.queries.overview import INTERNAL_ERROR
 
 # -- summary -----------------------------------------------------------------
 _show_first = partial(show_list, limit=20)
@@ -127,6 +129,21 @@ def _print_last_line(report: CrawlReport, db: Path) -> None:
         show_line(f"Stopped ({why}) {took}; the same command continues", "yellow")
 
 
+def _internal_error(report: CrawlReport) -> str | None:
+    """Return a warning if most pages, or most sites as a whole, failed by a fault of Freshet."""
+    failed, pages = sum(report.internal_errors.values()), report.pages + report.errors
+    silent = sum(INTERNAL_ERROR in why for *_, why in report.silent_seeds)
+    if 2 * failed > pages:
+        what = f"{failed:,} of {counted(pages, 'page')}"
+    elif 2 * silent > report.seeds:
+        what = f"{silent:,} of {counted(report.seeds, 'site')}"
+    else:
+        return None
+    # A run that was resumed may have met it before.
+    names = joined(list(report.internal_errors)[:_REASONS_SHOWN]) or "see the first invocation"
+    return f"{what} failed by an {INTERNAL_ERROR}: {names}; see the log, and report it"
+
+
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     sites: options.Sites = None,
     sites_file: Annotated[
@@ -225,6 +242,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(report.as_json())
     else:
         print_summary(report, db)
+    if error := _internal_error(report):
+        fail(error, 1)
     is_silent = not report.pages and len(report.silent_seeds) == report.seeds
     if report.ending == "cut off" or (report.ending == "nothing due" and is_silent):
         fail("no page could be had: see why above, or in `freshet status`", 1)

@@ -83,6 +83,7 @@ class CrawlReport:
     changes only; ``appeared`` and ``vanished`` are empty in a first run, where every page is new.
     ``duplicates`` are the store's near-duplicates; ``forgone`` are requests that a daemon's budget
     allowed and no host could take; ``requisites`` are what archived pages need, by how it ended.
+    ``internal_errors`` counts the pages that failed through a fault of Freshet, by exception.
     """
 
     run: int
@@ -103,6 +104,7 @@ class CrawlReport:
     retries: int
     seconds: float
     reasons: dict[str, int]
+    internal_errors: dict[str, int]
     changed_pages: list[PageChange]
     appeared: list[str]
     vanished: list[str]
@@ -163,6 +165,7 @@ def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
         ending=next((it.ending for it in reports if it.ending != "nothing due"), first.ending),
         seconds=max(each.seconds for each in reports),
         reasons=_added([each.reasons for each in reports]),
+        internal_errors=_added([each.internal_errors for each in reports]),
         moved_seeds=list(dict.fromkeys(it for each in reports for it in each.moved_seeds)),
         held_back=held_back,
         duplicates=replace(first.duplicates, **compared),
@@ -207,6 +210,7 @@ async def make_report(
         retries=tally.retries,
         seconds=seconds,
         reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},
+        internal_errors=dict(tally.internal_errors.most_common()),
         changed_pages=await overview.changed(reader, run_id, after),
         appeared=[] if first else await overview.appeared(reader, run_id, after),
         vanished=[] if first else await overview.vanished(reader, run_id, after),

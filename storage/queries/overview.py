@@ -12,7 +12,7 @@ import aiosqlite
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json
-from freshet.storage.entries import REBASED, Kind
+from freshet.storage.entries import OWN_FAULTS, REBASED, Kind
 from freshet.storage.queries.page import NUMBER
 from freshet.storage.tables.observations import SIGNIFICANT
 
@@ -215,6 +215,10 @@ async def kinds(db: Reader, run_id: int, after: int = 0) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
+#: Words for a failure that is a fault of this program.
+INTERNAL_ERROR: Final = "internal error of Freshet"
+
+
 def _why_silent(row: aiosqlite.Row) -> str:
     _, _, deferred_why, kind, reason, detail, status, held, over_http, of_robots = row
     # A bad certificate is no reason to go on without any.
@@ -230,6 +234,8 @@ def _why_silent(row: aiosqlite.Row) -> str:
     words = [str(kind)]
     if status is not None:
         words.append(f"HTTP {status}")
+    if reason in OWN_FAULTS:
+        words.append(INTERNAL_ERROR)
     if detail or reason:
         words.append(str(detail or reason))
     return ": ".join(words) + hint

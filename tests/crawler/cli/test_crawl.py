@@ -286,3 +286,97 @@ async def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         os.close(write)
         _, stderr = await process.communicate()
     assert "Traceback" not in stderr.decode()
+
+
+# -- faults of Freshet itself ------------------------------------------------
+#: A process in which a stage of a visit raises for the URLs that match a pattern.
+FAULTY = """
+import re, sys
+stage, pattern, *arguments = sys.argv[1:]
+from freshet.crawler import visit
+from freshet.crawler.fetch import client
+from freshet.storage import writer
+
+def failing(function, error):
+    def call(*args, **named):
+        subjects = [getattr(each, "due", each) for each in args]
+        is_told = any(getattr(getattr(each, "observation", None), "reason", None) for each in args)
+        if not is_told and any(re.search(pattern, getattr(it, "url", "")) for it in subjects):
+            raise error
+        return function(*args, **named)
+    return call
+
+place, name, error = {
+    "fetch": (client.NetworkFetcher, "_converse", RuntimeError("no loop (of this thread)")),
+    "read": (visit.Reducer, "reduce", AttributeError("no such column")),
+    "compare": (visit.Comparer, "compare", KeyError("version")),
+    "record": (visit.Recorder, "record", TypeError("not a number")),
+    "store": (writer.VisitTables, "_admit", IndexError("tuple index out of range")),
+}[stage]
+setattr(place, name, failing(getattr(place, name), error))
+from tests.console import app
+app(["crawl", *arguments])
+"""
+
+
+async def faulty(stage: str, pattern: str, *arguments: str) -> tuple[int | None, str, str]:
+    """Exit code, standard output and error of a crawl in which a stage fails."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FAULTY, stage, pattern, *arguments, *LOCAL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    stdout, stderr = await process.communicate()
+    return process.returncode, stdout.decode(), stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("stage", "error"),
+    [
+        ("fetch", "RuntimeError"), ("read", "AttributeError"), ("compare", "KeyError"),
+        ("record", "TypeError"), ("store", "IndexError"),
+    ],
+)  # fmt: skip
+async def test_a_crawl_ends_with_1_if_most_pages_fail_in_any_stage(
+    tmp_path: Path, stage: str, error: str
+) -> None:
+    async with serve(plain(hosts=1, pages_per_host=4)) as server:
+        site, db = server.url("h1"), str(tmp_path / "crawl.db")
+        code, _, stderr = await faulty(stage, "page-[1-3]$", site, "--db", db)
+        warning = stderr.splitlines()[-1]
+        assert (code, "3 of 4 pages failed by an internal error" in warning) == (1, True), stderr
+        assert error in warning
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+async def test_a_crawl_in_which_half_of_the_pages_fail_is_a_result(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    async with serve(plain(hosts=1, pages_per_host=4)) as server:
+        site, db = server.url("h1"), str(tmp_path / "crawl.db")
+        code, stdout, _ = await faulty("store", "page-[12]$", site, "--db", db, *arguments)
+    assert code == 0
+    if arguments:
+        assert json.loads(stdout)["internal_errors"] == {"IndexError": 2}
+
+
+async def test_a_crawl_ends_with_1_if_it_fails_at_the_home_pages_of_most_sites(
+    tmp_path: Path,
+) -> None:
+    async with serve(plain(hosts=4, pages_per_host=10)) as server:
+        sites = [server.url(f"h{n}") for n in range(1, 5)]
+        pattern = "/(h1|h2|h3)[^/]*/$"
+        code, stdout, stderr = await faulty(
+            "store", pattern, *sites, "--db", str(tmp_path / "a.db"), "--json"
+        )
+    assert (code, json.loads(stdout)["pages"]) == (1, 10)
+    assert "3 of 4 sites failed by an internal error of Freshet: IndexError" in stderr
+
+
+@pytest.mark.parametrize("status", [404, 403, 410])
+async def test_what_a_server_refuses_is_no_internal_error(tmp_path: Path, status: int) -> None:
+    home = Page("<p>Home.</p>" + "".join(f'<a href="/{n}">{n}</a>' for n in range(6)))
+    site = {"/": home} | {f"/{n}": Page("no", status=status) for n in range(6)}
+    async with scripted({"h": site}) as web:
+        asked = (f"{web.origin('h')}/", "--db", str(tmp_path / "a.db"), "--json", *LOCAL)
+        code, stdout, _ = await finished(*asked)
+    assert (code, json.loads(stdout)["internal_errors"]) == (0, {})
