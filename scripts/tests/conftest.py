@@ -14,6 +14,8 @@ EACH_TIME = {
     "test_lambdacrawl.py",
     "test_search_quality.py",
     "test_search_weeks.py",
+    "test_demo.py",
+    "test_pythons.py",
     "test_detection_web.py",
     "test_synthetic_server.py",
     "test_synthetic_truth.py",
