@@ -576,5 +576,7 @@ async def change_blocks(db: Reader, parser: Parser, it: Summarised) -> tuple[Ali
 
 def in_counts(change: Summarised) -> str:
     """Return a text with the numbers of added and removed blocks."""
+    if not change.blocks_added and not change.blocks_removed:
+        return "words changed within blocks"
     added = counted(change.blocks_added or 0, "block")
     return f"{added} added, {change.blocks_removed or 0} removed"

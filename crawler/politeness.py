@@ -251,9 +251,10 @@ class HostQueue:
 
     def restore(self, state: HostState) -> None:
         """Continue from the state that an earlier run left for a host of this queue."""
-        if state.queue == self.key and state.last_exchange_at < self.last_end_at:
+        last_end_at = -inf if state.last_exchange_at is None else state.last_exchange_at
+        if state.queue == self.key and last_end_at < self.last_end_at:
             return
-        self.last_end_at = max(self.last_end_at, state.last_exchange_at)
+        self.last_end_at = max(self.last_end_at, last_end_at)
         self._inherited_delay_s = max(self._inherited_delay_s, state.delay_s)
         self.troubles = max(self.troubles, state.failures)
         if state.parked_until is not None and state.parked_until > self.parked_until:
@@ -276,7 +277,7 @@ class HostQueue:
         return HostState(
             host_id=host_id,
             queue=self.key,
-            last_exchange_at=self.last_end_at,
+            last_exchange_at=None if self.last_end_at == -inf else self.last_end_at,
             delay_s=self.delay_s,
             failures=self.troubles,
             parked_until=self.parked_until if is_parked else None,

@@ -231,6 +231,32 @@ def changed_share(resemblance: float) -> str:
     return f"about {int(100 - 100 * resemblance)} %" if resemblance <= 0.99 else "under 1 %"
 
 
+def blocks(added: int | None, removed: int | None) -> str | None:
+    """Format the blocks of a change; None: they were not compared."""
+    if added is None and removed is None:
+        return None
+    # Words changed in a block that stayed where it was.
+    return f"+{added or 0} −{removed or 0}" if added or removed else "within blocks"
+
+
+def spending(requests: int, allowed: float) -> str:
+    """Format the requests that were made, of those that the budget has allowed by then.
+
+    More can be made: a page that a browser renders costs several requests, and a budget that was
+    lowered allows fewer from now on.
+    """
+    if requests <= round(allowed):
+        return f"{requests:,} of {amount(allowed)}"
+    return f"{requests:,}, {requests - round(allowed):,} ahead of plan"
+
+
+def beside(ratio: float, lower: float, upper: float) -> str:
+    """Format a time as a share of another one, which may be the shorter, with its interval."""
+    if ratio <= 1:
+        return within(ratio, lower, upper)
+    return f"{times(ratio)} times ({times(lower)} to {times(upper)})"
+
+
 def within(share: float, lower: float, upper: float) -> str:
     """Format a share of 1 in per cent, with its interval."""
     return f"{percent(share)} ({100 * lower:.0f} to {100 * upper:.0f} %)"

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 #: A Python that does not import venv makes no environments.
 _ASKED = "import json, sys, venv; print(json.dumps(sys.version_info[:3]))"
 
-Command = Sequence[str | Path]
+Command = list[str | Path]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,24 +99,31 @@ def trials(python: Python, place: Path, *, tests: bool) -> Iterator[tuple[str, l
     environment = place / "environment"
     program = environment / "bin/python"
     # Debian's Python lacks ensurepip without a further package: pip is that of .venv.
-    new = [python.path, "-m", "venv", "--clear", "--without-pip", environment]
-    pip = [sys.executable, "-m", "pip", "--python", program, "install", "--no-compile"]
+    new: Command = [python.path, "-m", "venv", "--clear", "--without-pip", environment]
+    pip: Command = [sys.executable, "-m", "pip", "--python", program, "install", "--no-compile"]
     pip += ["--quiet", "--quiet", "--disable-pip-version-check"]
     # The locks are complete: what a package needs is there, with its hash.
-    locked = [*pip, "--no-deps", "--require-hashes", "--requirement"]
-    demo = [program, "-m", "scripts.demo"]
+    locked: Command = [*pip, "--no-deps", "--require-hashes", "--requirement"]
+    demo: Command = [program, "-m", "scripts.demo"]
     workers = (os.cpu_count() or 1) + 1
-    chosen = [program, "-m", "pytest", "-q", f"--numprocesses={workers}", "--dist=loadgroup"]
+    chosen: Command = [
+        program,
+        "-m",
+        "pytest",
+        "-q",
+        f"--numprocesses={workers}",
+        "--dist=loadgroup",
+    ]
     chosen += ["-m", "not long", f"--basetemp={place / 'tests'}", *quarter(test_files())]
     if not tests:
         running = place / "running.txt"
-        command = [sys.executable, "scripts/deploy/locked.py"]
+        command: Command = [sys.executable, "scripts/deploy/locked.py"]
         running.write_bytes(subprocess.run(command, cwd=ROOT, stdout=-1, check=True).stdout)
         yield "the demo", [new, [*locked, running], demo]
         return
-    ours = [*pip, "--no-deps", "--no-build-isolation", "--editable", "."]
+    ours: Command = [*pip, "--no-deps", "--no-build-isolation", "--editable", "."]
     yield "a quarter of the tests", [new, [*locked, "requirements.lock"], ours, chosen]
-    newest = [*pip, "--upgrade", "--group", "dev", "--editable", "."]
+    newest: Command = [*pip, "--upgrade", "--group", "dev", "--editable", "."]
     yield "the demo with the newest versions", [new, newest, demo]
     yield "a quarter of the tests with the newest versions", [chosen]
 

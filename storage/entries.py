@@ -148,11 +148,14 @@ class RobotsRecord:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """Politeness state of one host that survives a run."""
+    """Politeness state of one host that survives a run.
+
+    ``last_exchange_at`` is the end of the last request; None: there was none.
+    """
 
     host_id: int
     queue: str
-    last_exchange_at: float
+    last_exchange_at: float | None
     delay_s: float
     failures: int = 0
     parked_until: float | None = None

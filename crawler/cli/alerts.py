@@ -165,8 +165,22 @@ async def _send(db: Path, settings: Settings) -> None:
 
 
 async def _counts(db: Path) -> list[RuleCounts]:
+    """Return the counts; a try that is due has no time: it is made when a crawl or daemon runs."""
+    now = time.time()
     async with page.snapshot(db) as connection:
-        return await alerts.counts(connection)
+        return [
+            replace(each, next_at=None if each.next_at is None else _coming(each.next_at, now))
+            for each in await alerts.counts(connection)
+        ]
+
+
+def _coming(at: float, now: float) -> float | None:
+    return at if at > now else None
+
+
+def _next_try(counts: RuleCounts, now: float) -> str | None:
+    due = "in the next crawl or daemon" if counts.pending else None
+    return when(counts.next_at, now) or due
 
 
 def _rules(counts: list[RuleCounts], settings: Settings) -> list[_RuleStatus]:
@@ -214,7 +228,7 @@ def _print(found: list[_RuleStatus], now: float) -> None:
         "Refused",
         ("rule", "why", "next try"),
         [
-            (counts.rule, counts.said, when(counts.next_at, now))
+            (counts.rule, counts.said, _next_try(counts, now))
             for counts in (each.counts for each in found)
             if counts.said is not None
         ],

@@ -41,7 +41,7 @@ from freshet.crawler.robots.parser import parse as parse_robots
 from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.run.wiring import never_at, render_at, stored_histories
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.terminal import counted, joined, print_json, show_line, show_list, size
+from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.storage.database import reading
 from freshet.storage.entries import REBASED
@@ -291,8 +291,8 @@ def _rung(verdict: Verdict) -> list[Step]:
     if verdict.rung is None or verdict.rung == "text":
         return []
     parts = [_RUNGS[verdict.rung]]
-    if verdict.blocks_added is not None:
-        parts.append(f"+{verdict.blocks_added} −{verdict.blocks_removed}")
+    if told := blocks(verdict.blocks_added, verdict.blocks_removed):
+        parts.append(told)
     if verdict.resemblance is not None:
         parts.append(f"{verdict.resemblance:.2f} alike")
     return [Step("blocks", verdict.rung, ", ".join(parts))]

@@ -8,8 +8,9 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
-from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.run.orders import SUMMARISED, CrawlReport
 from freshet.crawler.terminal import (
+    blocks,
     counted,
     counted_duplicates,
     fail,
@@ -24,7 +25,7 @@ from freshet.storage.entries import REBASED
 from freshet.storage.queries.overview import INTERNAL_ERROR
 
 # -- summary -----------------------------------------------------------------
-_show_first = partial(show_list, limit=20)
+_show_first = partial(show_list, limit=SUMMARISED)
 _REASONS_SHOWN = 4
 
 
@@ -75,11 +76,11 @@ def _mostly(report: CrawlReport, kind: str) -> str | None:
 def _print_changes(report: CrawlReport) -> None:
     _show_first(
         f"Changed ({len(report.changed_pages):,})",
-        ("page", "blocks", "resemblance"),
+        ("page", "what", "resemblance"),
         [
             (
                 page.url,
-                f"+{page.blocks_added or 0} -{page.blocks_removed or 0}",
+                report.words.get(page.url) or blocks(page.blocks_added, page.blocks_removed),
                 None if page.resemblance is None else f"{page.resemblance:.2f}",
             )
             for page in report.changed_pages

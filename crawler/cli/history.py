@@ -19,6 +19,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, 
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     Cell,
+    blocks,
     fail,
     joined,
     moment,
@@ -110,7 +111,7 @@ def row(observation: PastObservation, now: float) -> Sequence[Cell]:
         o.rung,
         str(o.status) if o.status is not None else None,
         _resemblance(o),
-        _blocks(o),
+        blocks(o.blocks_added, o.blocks_removed) if o.kind == "changed" else None,
         size(o.size_bytes) if o.size_bytes is not None else None,
         joined((o.reason, o.detail), ": "),
     )
@@ -121,11 +122,6 @@ def _resemblance(observation: PastObservation) -> str | None:
         return None
     error = observation.resemblance_se
     return f"{observation.resemblance:.2f}" + (f" ± {error:.2f}" if error is not None else "")
-
-
-def _blocks(observation: PastObservation) -> str | None:
-    added, removed = observation.blocks_added, observation.blocks_removed
-    return None if added is None and removed is None else f"+{added or 0} −{removed or 0}"
 
 
 # -- text --------------------------------------------------------------------

@@ -15,7 +15,7 @@ from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.logs import LogFormat, configure_logging
 from freshet.crawler.tally import DaemonSnapshot
-from freshet.crawler.terminal import counted, err, percent, span
+from freshet.crawler.terminal import blocks, counted, err, percent, span, spending
 from freshet.storage.records import Acknowledged, Visit
 
 _REFRESH_PER_S = 4
@@ -127,8 +127,8 @@ class Screen:
         """Describe a daemon's spending and its results."""
         stale = None if snapshot.outlook is None else snapshot.outlook.stale
         return Text.assemble(
-            (f"{snapshot.spent:,}", "bold"),
-            f" of {int(snapshot.flowed):,} requests spent  ",
+            "requests: ",
+            (f"{spending(snapshot.spent, int(snapshot.flowed))}  ", "bold"),
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
             *self._results("changed", "new", "gone", "failed"),
             _clock(now - self._started_at),
@@ -187,7 +187,7 @@ def _change_line(visit: Visit) -> Text:
     observation = visit.observation
     counts = ""
     if observation.blocks_added is not None:
-        counts = f"  +{observation.blocks_added} −{observation.blocks_removed}"
+        counts = f"  {blocks(observation.blocks_added, observation.blocks_removed)}"
     line = Text.assemble(("changed ", "green"), visit.due.url, (counts, "dim"))
     line.no_wrap, line.overflow = True, "ellipsis"
     return line

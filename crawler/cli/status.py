@@ -15,6 +15,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_do
 from freshet.crawler.tally import AUDITED_S, RECORD_S
 from freshet.crawler.terminal import (
     amount,
+    beside,
     clock_time,
     counted,
     counted_duplicates,
@@ -28,8 +29,8 @@ from freshet.crawler.terminal import (
     show_shells,
     size,
     span,
+    spending,
     when,
-    within,
 )
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook, RobotsRecord, summed
@@ -150,12 +151,12 @@ def _print_shards(shards: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _beside(it: BesideRotation) -> str:
-    return within(it.ratio, it.lower, it.upper)
+    return beside(it.ratio, it.lower, it.upper)
 
 
 def _spent(found: Spent, since: str) -> str:
-    share = "" if found.share is None else f" ({percent(found.share)})"
-    return f"{found.requests:,} of {amount(found.flowed)} {since}{share}"
+    share = "" if found.share is None or found.share > 1 else f" ({percent(found.share)})"
+    return f"{spending(found.requests, found.flowed)} {since}{share}"
 
 
 def _fresh(it: DaemonStatus) -> str | None:

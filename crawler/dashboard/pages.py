@@ -160,7 +160,7 @@ def _templates() -> Environment:
         loader=PackageLoader("freshet.crawler.dashboard"), autoescape=True,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shown = ("amount", "counted", "percent", "span", "size", "changed_share")
+    shown = ("amount", "counted", "percent", "span", "size", "changed_share", "blocks", "spending")
     made.filters |= {name: getattr(terminal, name) for name in shown}
     made.filters |= {"query": urlencode, "iso": iso, "plain_title": partial(_TURNING.sub, "")}
     made.globals |= {"version": __version__, "relative": terminal.relative}

@@ -248,6 +248,7 @@ class _CrawlRun:
             after=newest,
             seconds=self._clock.now() - started_at,
             resumed=resumed,
+            parser=self._context.parser,
         )
         return replace(report, requisites=self._assembly.counted_requisites())
 

@@ -14,6 +14,7 @@ from freshet.crawler.run.forecast import LastVisit, PageForecast, Rate, forecast
 from freshet.crawler.terminal import (
     Cell,
     amount,
+    beside,
     counted,
     joined,
     moment,
@@ -21,7 +22,7 @@ from freshet.crawler.terminal import (
     size,
     span,
     times,
-    within,
+    when,
 )
 from freshet.crawler.urls import origin
 from freshet.storage.database import owner_of
@@ -272,9 +273,10 @@ def sentences(
             f"{amount(it.capped.wanted)} are wanted."
         )
     if (rotation := it.rotation) is not None:
+        of = " of" if rotation.ratio <= 1 else ""
         yield (
             "Copies of its host were stale for "
-            f"{within(rotation.ratio, rotation.lower, rotation.upper)} of the time for which "
+            f"{beside(rotation.ratio, rotation.lower, rotation.upper)}{of} the time for which "
             "visits in turn would have left them so."
         )
     if it.searched is not None:
@@ -565,7 +567,7 @@ def _politeness(host: HostState, now: float) -> dict[str, Cell]:
     return {
         "host queue": host.queue,
         "delay": f"{host.delay_s:g} s",
-        "last request": moment(host.last_exchange_at, now),
+        "last request": when(host.last_exchange_at, now),
         "failures in a row": host.failures or None,
         "paused until": f"{moment(host.parked_until, now)}: {host.parked_reason}"
         if host.parked_until is not None and host.parked_until > now

@@ -24,7 +24,7 @@ from freshet.crawler.search_marks import read_marks
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
-from freshet.storage.entries import CappedQueue, Host, Kind
+from freshet.storage.entries import CappedQueue, Host, Kind, Outlook
 from freshet.storage.queries import columns
 from freshet.storage.queries import page as page_queries
 from freshet.storage.records import Estimate
@@ -218,7 +218,7 @@ async def forecast_page(
         planned=valued.planned if captured else None,
         due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
         capped=next((it for it in capped if it.queue == key_of(host)), None),
-        rotation=None if brief else dict((await record(connection, now))[1]).get(host.origin),
+        rotation=None if brief else await _rotation(connection, host.origin, outlook, now),
         searched=None
         if brief
         else (await read_marks(connection, now)).said(
@@ -226,6 +226,17 @@ async def forecast_page(
         ),
         estimated_at=valued.at if is_valued else None,
     )
+
+
+async def _rotation(
+    connection: aiosqlite.Connection, origin: str, outlook: Outlook | None, now: float
+) -> BesideRotation | None:
+    """Return how stale the copies of a host were beside a rotation.
+
+    Nothing is said of the time after the last outlook: without a daemon nobody visits in turn.
+    """
+    until = now if outlook is None else min(now, outlook.at)
+    return dict((await record(connection, until))[1]).get(origin)
 
 
 def _due_at(noted: Estimate | None, later: LastVisit | None) -> float | None:

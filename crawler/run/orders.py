@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import aiosqlite
 
+from freshet.crawler.documents import change_summary
+from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import ANSWERED, Ending, Tally
 from freshet.crawler.terminal import fail
 from freshet.storage.queries import overview
@@ -74,6 +76,10 @@ def parsed(text: str) -> float:
 
 # -- report ------------------------------------------------------------------
 
+#: Changed pages whose words are printed.
+SUMMARISED: Final = 20
+_SUMMARY_WIDTH: Final = 60
+
 
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
@@ -83,6 +89,7 @@ class CrawlReport:
     changes only; ``appeared`` and ``vanished`` are empty in a first run, where every page is new.
     ``duplicates`` are the store's near-duplicates; ``forgone`` are requests that a daemon's budget
     allowed and no host could take; ``requisites`` are what archived pages need, by how it ended.
+    ``words`` summarise the first of the changed pages, by URL.
     ``internal_errors`` counts the pages that failed through a fault of Freshet, by exception.
     """
 
@@ -105,6 +112,7 @@ class CrawlReport:
     seconds: float
     reasons: dict[str, int]
     internal_errors: dict[str, int]
+    words: dict[str, str]
     changed_pages: list[PageChange]
     appeared: list[str]
     vanished: list[str]
@@ -119,7 +127,9 @@ class CrawlReport:
 
     def as_json(self) -> dict[str, object]:
         """Return the report as JSON values."""
-        return asdict(self) | {
+        found = asdict(self)
+        del found["words"]
+        return found | {
             "seconds": round(self.seconds, 3),
             "changed_pages": [
                 {name: getattr(page, name) for name in _CHANGE} for page in self.changed_pages
@@ -166,6 +176,7 @@ def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
         seconds=max(each.seconds for each in reports),
         reasons=_added([each.reasons for each in reports]),
         internal_errors=_added([each.internal_errors for each in reports]),
+        words=dict(item for each in reports for item in each.words.items()),
         moved_seeds=list(dict.fromkeys(it for each in reports for it in each.moved_seeds)),
         held_back=held_back,
         duplicates=replace(first.duplicates, **compared),
@@ -187,10 +198,15 @@ async def make_report(
     after: int,
     seconds: float,
     resumed: bool = False,
+    parser: Parser | None = None,
 ) -> CrawlReport:
-    """Gather the report of an invocation, whose visits are those ``after`` an observation."""
+    """Gather the report of an invocation, whose visits are those ``after`` an observation.
+
+    With a ``parser`` the first changes are summarised.
+    """
     kinds = Counter(await overview.kinds(reader, run_id, after))
     first = await runs.is_first(reader, run_id)
+    changed = await overview.changed(reader, run_id, after)
     return CrawlReport(
         run=run_id,
         seeds=len(await runs.load(reader)),
@@ -211,7 +227,13 @@ async def make_report(
         seconds=seconds,
         reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},
         internal_errors=dict(tally.internal_errors.most_common()),
-        changed_pages=await overview.changed(reader, run_id, after),
+        changed_pages=changed,
+        words={}
+        if parser is None
+        else {
+            it.url: await change_summary(reader, parser, it, _SUMMARY_WIDTH)
+            for it in changed[:SUMMARISED]
+        },
         appeared=[] if first else await overview.appeared(reader, run_id, after),
         vanished=[] if first else await overview.vanished(reader, run_id, after),
         deferred=await overview.deferred(reader),

@@ -35,7 +35,7 @@ from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HtmlPages, HttpServer
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
 from freshet.crawler.tally import AUDITED_S
-from freshet.crawler.terminal import counted, percent
+from freshet.crawler.terminal import counted, percent, spending
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, StoreError, store_errors
 from freshet.storage.entries import Outlook
@@ -217,7 +217,7 @@ class Service:
         granted = pacer.flowed(self._parts.pool.clock.now())
         words = [
             *(problem for problem in problems if not problem.startswith("it is ")),
-            f"{pacer.spent:,} of {int(granted):,} requests spent",
+            f"requests: {spending(pacer.spent, int(granted))}",
         ]
         if pages := len(self._parts.recorder.agenda.pages):
             words.append(counted(pages, "page"))

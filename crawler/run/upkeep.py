@@ -381,10 +381,12 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
     unreachable_since: dict[str, float] = {}
 
     def check(state: HostState) -> None:
-        since = unreachable_since.get(state.queue)
-        parked_until = state.parked_until or state.last_exchange_at
-        if since is None and parked_until - state.last_exchange_at >= _PAUSE_LOGGED_FROM_S:
-            unreachable_since[state.queue] = state.last_exchange_at
+        since, last_at = unreachable_since.get(state.queue), state.last_exchange_at
+        if last_at is None:
+            return
+        parked_until = state.parked_until or last_at
+        if since is None and parked_until - last_at >= _PAUSE_LOGGED_FROM_S:
+            unreachable_since[state.queue] = last_at
             log.warning(
                 "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "
                 "its part of the budget goes to other hosts",
@@ -394,7 +396,7 @@ def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
             )
         elif since is not None and not state.failures:
             del unreachable_since[state.queue]
-            away_s = state.last_exchange_at - since
+            away_s = last_at - since
             log.warning("%s answers again after %s", state.queue, span(away_s))
 
     def committed(batch: Sequence[Acknowledged]) -> None:

@@ -142,7 +142,7 @@ def _host_state(state: HostState | None) -> str:
     """Return the host's state after the visit: answering, or its degree of trouble."""
     if state is None:
         return "unknown"
-    if state.parked_until is not None and state.parked_until > state.last_exchange_at:
+    if state.parked_until is not None and state.parked_until > (state.last_exchange_at or 0.0):
         return "parked"
     return "failing" if state.failures else "well"
 

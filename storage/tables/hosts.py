@@ -24,7 +24,13 @@ _DATED = {
 _LAST = 20_000
 
 #: A host's state is that of its host queue: the last one saved for any of the queue's hosts.
-_STATE = columns_of(HostState, "s", host_id="iif(s.id, h.id, NULL)")
+#: An older store has "-Infinity" for a queue in which no request has ended.
+_STATE = columns_of(
+    HostState,
+    "s",
+    host_id="iif(s.id, h.id, NULL)",
+    last_exchange_at="nullif(s.last_exchange_at, -9e999)",
+)
 _FROM = """
     FROM host AS h LEFT JOIN robots AS r ON r.host_id = h.id
     LEFT JOIN host AS s ON s.id = (
@@ -69,7 +75,7 @@ async def origins(db: Reader) -> dict[int, str]:
 
 async def last_exchange_at(db: Reader) -> float | None:
     """Return when the last request to any host ended, or None."""
-    rows = await db.execute_fetchall("SELECT max(last_exchange_at) FROM host")
+    rows = await db.execute_fetchall("SELECT nullif(max(last_exchange_at), -9e999) FROM host")
     return next((row[0] for row in rows), None)
 
 
