@@ -245,9 +245,9 @@ def spending(requests: int, allowed: float) -> str:
     More can be made: a page that a browser renders costs several requests, and a budget that was
     lowered allows fewer from now on.
     """
-    if requests <= round(allowed):
+    if requests - allowed <= 0.5:
         return f"{requests:,} of {amount(allowed)}"
-    return f"{requests:,}, {requests - round(allowed):,} ahead of plan"
+    return f"{requests:,}, {requests - allowed:,.0f} ahead of plan"
 
 
 def beside(ratio: float, lower: float, upper: float) -> str:

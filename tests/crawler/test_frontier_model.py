@@ -167,7 +167,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.expect_restored(state)
             self.world.add(
                 host_id, self.hosts[host_id].queue, entry.record if entry else None,
-                state if state.last_exchange_at > 0 else None,
+                state if state.last_exchange_at else None,
             )  # fmt: skip
         for request in self.under_way:
             if isinstance(request, PageRequest):
@@ -188,7 +188,7 @@ class FrontierMachine(RuleBasedStateMachine):
         """Of several connections' pauses the store keeps that of the last to end."""
         if self.politeness.connections_per_host > 1:
             queue = self.queues[state.queue]
-            kept = max(state.last_exchange_at + state.delay_s, state.parked_until or -inf)
+            kept = max((state.last_exchange_at or -inf) + state.delay_s, state.parked_until or -inf)
             queue.not_before = min(queue.not_before, kept)
 
     def teardown(self) -> None:
