@@ -239,15 +239,16 @@ def blocks(added: int | None, removed: int | None) -> str | None:
     return f"+{added or 0} −{removed or 0}" if added or removed else "within blocks"
 
 
-def spending(requests: int, allowed: float) -> str:
-    """Format the requests that were made, of those that the budget has allowed by then.
+def spending(requests: int, allowed: float, of: str) -> str:
+    """Format the requests that were made ``of`` some time, and what the budget has allowed by then.
 
     More can be made: a page that a browser renders costs several requests, and a budget that was
     lowered allows fewer from now on.
     """
     if requests - allowed <= 0.5:
-        return f"{requests:,} of {amount(allowed)}"
-    return f"{requests:,}, {requests - allowed:,.0f} ahead of plan"
+        # As much as was counted: three digits would round it down.
+        return f"{requests:,} of {allowed:,.0f} {of}"
+    return f"{requests:,} {of}, {requests - allowed:,.0f} ahead of plan"
 
 
 def beside(ratio: float, lower: float, upper: float) -> str:

@@ -127,8 +127,7 @@ class Screen:
         """Describe a daemon's spending and its results."""
         stale = None if snapshot.outlook is None else snapshot.outlook.stale
         return Text.assemble(
-            "requests: ",
-            (f"{spending(snapshot.spent, int(snapshot.flowed))}  ", "bold"),
+            (f"{spending(snapshot.spent, int(snapshot.flowed), 'requests spent')}  ", "bold"),
             "" if stale is None else f"{percent(1 - stale)} fresh  ",
             *self._results("changed", "new", "gone", "failed"),
             _clock(now - self._started_at),

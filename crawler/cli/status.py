@@ -156,7 +156,7 @@ def _beside(it: BesideRotation) -> str:
 
 def _spent(found: Spent, since: str) -> str:
     share = "" if found.share is None or found.share > 1 else f" ({percent(found.share)})"
-    return f"{spending(found.requests, found.flowed)} {since}{share}"
+    return f"{spending(found.requests, found.flowed, since)}{share}"
 
 
 def _fresh(it: DaemonStatus) -> str | None:

@@ -217,7 +217,7 @@ class Service:
         granted = pacer.flowed(self._parts.pool.clock.now())
         words = [
             *(problem for problem in problems if not problem.startswith("it is ")),
-            f"requests: {spending(pacer.spent, int(granted))}",
+            spending(pacer.spent, int(granted), "requests spent"),
         ]
         if pages := len(self._parts.recorder.agenda.pages):
             words.append(counted(pages, "page"))
