@@ -118,7 +118,7 @@ def test_a_person_sees_all_of_it_on_one_screen(store: SmallStore) -> None:
         "Daemon: running (process 4711)",
         "2,400 requests a day by greedy_index, one every 36 s",
         "1,180 of 1,200 today (98.3 %), 2,356 of 2,400 in 24 h (98.2 %)",
-        "of a rotation  101.2 % (67 to 154 %) as stale; 10 changes, 360 d",
+        "of a rotation  1.01 times (0.67 to 1.54) as stale; 10 changes, 360 d",
         "100: 90 captured, 7 new waiting, 3 gone",
         "91.2 % expected, 75.0 % measured (59.6 to 85.9 %, 40 audits, 7 d)",
         "0.11 expected, 0.273 measured (",
