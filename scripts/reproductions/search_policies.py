@@ -215,7 +215,7 @@ class OnLine:
         """Return δτ, or δτ²/2; more where a page has not had its first looks."""
         age = self._copies.age(now)
         return np.where(
-            ~self._shrunk & (self._looks < 2), _FIRST + age, self._delta() * age**self._power
+            (not self._shrunk) & (self._looks < 2), _FIRST + age, self._delta() * age**self._power
         )
 
     def _delta(self) -> Floats:
