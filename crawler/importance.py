@@ -3,9 +3,10 @@
 The site list (``daemon.importance = "list"``) gives the importance of a site's pages. ``pagerank``,
 ``depth`` and ``opened`` divide that among the pages of the site, so that it is their mean; a page
 that was found since counts as the median of its section, and by links and depth as no less for its
-first month, for few lead to it yet. Near-duplicates share the importance of one page, and so do all
-copies of a pattern of URLs that was closed, for it gives only copies. The value of a table of sites
-(``[[sites]]``) holds unchanged.
+first month, for few lead to it yet. Of near-duplicates the representative keeps its importance; the
+others each get that, divided by the pages of the group, so that all together weigh less than two
+pages. The copies of a pattern of URLs that was closed divide the importance of one, for it gives
+only copies. The value of a table of sites (``[[sites]]``) holds unchanged.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class Importance:
         divided_by: ``depth``, ``pagerank`` or ``opened``, where that divides the importance of a
             site.
         share: the factor of that division, as a multiple of the mean of its site.
-        near_duplicates: the pages with which it shares the importance of one.
+        near_duplicates: the other pages of its group of near-duplicates, or of copies.
+        is_whole: whether it keeps its importance beside them.
         valued: what the daemon took at its last valuation, where a table or a browser sets it.
     """
 
@@ -67,6 +69,7 @@ class Importance:
     divided_by: str | None = None
     share: float = 1.0
     near_duplicates: int = 0
+    is_whole: bool = False
     valued: float | None = None
 
     def said(self) -> str:
@@ -78,7 +81,8 @@ class Importance:
             words = [f"{words[0]}: {self.site:g}", f"by {by} {self.share:.3g} times that"]
         if self.near_duplicates:
             pages = "page" if self.near_duplicates == 1 else "pages"
-            words.append(f"shared with {self.near_duplicates} {pages} with nearly the same text")
+            counted = f"{self.near_duplicates} {pages} with nearly the same text"
+            words.append(f"{'whole beside' if self.is_whole else 'shared with'} {counted}")
         if self.valued not in {None, self.value}:
             words.append(f"{self.valued:.3g} when the daemon last valued the page")
         return ", ".join(words)
@@ -135,10 +139,12 @@ def speaking(
 def shared(
     importance: NDArray[np.float64], page_id: NDArray[np.int64], representatives: Mapping[int, int]
 ) -> NDArray[np.float64]:
-    """Return (n,), the importances where near-duplicates count as one page.
+    """Return (n,), the importances where near-duplicates weigh little beside one page.
 
-    ``representatives`` by the ids of their duplicates. The pages of a group divide the
-    importance of their representative, so that each is still visited now and then.
+    ``representatives`` by the ids of their duplicates. A representative keeps its importance. Each
+    of its duplicates gets that, divided by the pages of the group, so that it is still visited now
+    and then: it may cease to be a duplicate. A representative that is a key, too, is a mere copy,
+    and gets no more than the others.
     """
     if not representatives:
         return importance
@@ -148,8 +154,9 @@ def shared(
         if page in rows and representative in rows:
             leader[rows[page]] = rows[representative]
     size = np.bincount(leader, minlength=len(page_id))
-    whole: NDArray[np.float64] = importance[leader] / size[leader]
-    return whole
+    part: NDArray[np.float64] = importance[leader] / size[leader]
+    follows = (leader != np.arange(len(page_id))) | np.isin(page_id, list(representatives))
+    return np.where(follows, part, importance)
 
 
 def _directory(url: str) -> str:

@@ -290,15 +290,16 @@ async def _importance(
         return Importance(noted.importance, "as the daemon valued it")
     if brief:
         return Importance(DEFAULT, "assumed until the daemon values it")
-    copies = await near_duplicates.sharing(connection, page_id)
+    copies, is_whole = await near_duplicates.sharing(connection, page_id)
+    parts = 1 if is_whole else 1 + copies
     listed = await runs.load(connection)
     row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])
     seed = listed[row] if row >= 0 and said.importance != "constant" else None
     site = DEFAULT if seed is None else seed.importance
-    value = site / (1 + copies) if noted is None else noted.importance
+    value = site / parts if noted is None else noted.importance
     origin = "default" if seed is None else "site list"
     if said.importance == "constant":
-        return Importance(value, "constant", near_duplicates=copies)
+        return Importance(value, "constant", near_duplicates=copies, is_whole=is_whole)
     is_divided = said.importance != "list" and site > 0
     return Importance(
         value=value,
@@ -306,6 +307,7 @@ async def _importance(
         source=None if seed is None else seed.text,
         site=site,
         divided_by=said.importance if is_divided else None,
-        share=value * (1 + copies) / site if is_divided else 1.0,
+        share=value * parts / site if is_divided else 1.0,
         near_duplicates=copies,
+        is_whole=is_whole,
     )

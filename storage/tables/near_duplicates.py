@@ -252,22 +252,25 @@ async def one_of_group(db: Reader) -> dict[int, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def sharing(db: Reader, page_id: int) -> int:
-    """Count the pages that share one page's importance with this one.
+async def sharing(db: Reader, page_id: int) -> tuple[int, bool]:
+    """Count the pages that share one page's importance with this one; tell if it keeps its own.
 
-    They are its near-duplicates or, in a closed pattern of URLs, all copies.
+    They are its near-duplicates or, in a closed pattern of URLs, all copies. The representative of
+    near-duplicates keeps its own.
     """
     sql = (
-        "SELECT max((SELECT count(*) FROM page AS me "
+        "SELECT copies, of_group, EXISTS (SELECT 1 FROM lsh_group WHERE representative_id = :page) "
+        "FROM (SELECT (SELECT count(*) FROM page AS me "
         "  JOIN trap AS t ON t.host_id = me.host_id AND t.shape = me.pattern "
         "  JOIN page AS p ON p.host_id = me.host_id AND p.pattern = me.pattern "
         "  WHERE me.id = :page AND me.copy_of <> me.id AND me.depth > 0 AND t.kind = :kind "
-        "  AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0) - 1, "
+        "  AND t.closed_at IS NOT NULL AND p.copy_of <> p.id AND p.depth > 0) - 1 AS copies, "
         "(SELECT count(*) FROM lsh_page AS me JOIN lsh_page AS m ON m.leader_id = me.leader_id "
-        "  WHERE me.page_id = :page AND m.leader_id <> m.page_id))"
+        "  WHERE me.page_id = :page AND m.leader_id <> m.page_id) AS of_group)"
     )
     values = {"page": page_id, "kind": url_patterns.KIND}
-    return int(next(iter(await db.execute_fetchall(sql, values)))[0])
+    copies, of_group, represents = next(iter(await db.execute_fetchall(sql, values)))
+    return max(copies, of_group), bool(represents) and copies < 0
 
 
 async def groups(db: Reader, limit: int) -> dict[str, list[Duplicate]]:

@@ -60,10 +60,33 @@ def test_no_pages_have_no_importance() -> None:
     assert found([], seed("https://a.example/", 2.0)) == []
 
 
-def test_near_duplicates_divide_the_importance_of_their_representative() -> None:
+def test_a_representative_keeps_its_importance_and_its_near_duplicates_get_parts_of_it() -> None:
     importance, page_id = np.array([4.0, 1.0, 9.0, 2.0]), np.array([10, 11, 12, 13])
     divided = shared(importance, page_id, {11: 10, 13: 10, 99: 12})
-    assert divided.tolist() == pytest.approx([4 / 3, 4 / 3, 9.0, 4 / 3])
+    assert divided.tolist() == pytest.approx([4.0, 4 / 3, 9.0, 4 / 3])
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3, 4, 9, 30, 1_000])
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_however_many_near_duplicates_a_page_has_it_weighs_as_without_them(
+    copies: int, place: str
+) -> None:
+    page_id, own = np.arange(copies + 2), np.linspace(0.5, 2.0, copies + 2)
+    first, others = (0, page_id[1:-1]) if place == "first" else (copies, page_id[:-2])
+    found = shared(own, page_id, dict.fromkeys(others.tolist(), first))
+    assert (found[first], found[-1]) == (own[first], own[-1])
+    # They are still visited now and then, and together weigh less than another page.
+    assert (found[others] > 0).all()
+    assert found[others].sum() < own[first]
+
+
+@pytest.mark.parametrize("copies", [1, 4, 30])
+def test_what_is_only_a_copy_itself_represents_the_others_with_no_more_than_they_have(
+    copies: int,
+) -> None:
+    page_id = np.arange(copies + 1)
+    found = shared(np.full(copies + 1, 3.0), page_id, dict.fromkeys(page_id.tolist(), 0))
+    assert found.tolist() == pytest.approx([3.0 / (copies + 1)] * (copies + 1))
 
 
 def test_without_duplicates_and_where_the_representative_is_gone_each_page_counts() -> None:

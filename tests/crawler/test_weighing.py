@@ -167,10 +167,13 @@ def test_a_sitemap_weighs_as_much_as_the_mean_of_its_site(store: SmallStore, by:
     assert weights(weighing(store, by), new=f"{HOST}/sitemap.xml")[5] == 3.0
 
 
-def test_copies_share_the_weight_of_one(store: SmallStore) -> None:
-    found = replace(weighing(store, "depth"), representatives={2: 1, 3: 1})
+@pytest.mark.parametrize("by", [*DIVIDING, "list", "constant"])
+def test_a_start_page_keeps_its_weight_beside_its_near_duplicates(
+    store: SmallStore, by: str
+) -> None:
+    found = replace(weighing(store, by), representatives={2: 1, 3: 1})
     home = weights(replace(found, representatives={}))[0]
-    assert weights(found)[:3] == pytest.approx([home / 3] * 3)
+    assert weights(found)[:3] == pytest.approx([home, home / 3, home / 3])
 
 
 def test_only_pages_whose_group_is_another_may_weigh_otherwise(store: SmallStore) -> None:

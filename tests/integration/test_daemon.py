@@ -369,7 +369,7 @@ async def test_a_reload_takes_over_where_importance_comes_from(stage: Stage) -> 
     assert about == Importance(4.0, "table", "/about", valued=4.0)
 
 
-async def test_its_pages_are_compared_every_day_and_copies_share_what_they_weigh(
+async def test_its_pages_are_compared_every_day_and_one_of_several_copies_keeps_its_weight(
     showcase_run: Stage,
 ) -> None:
     stage = showcase_run
@@ -383,7 +383,13 @@ async def test_its_pages_are_compared_every_day_and_copies_share_what_they_weigh
     )
     url, copies = groups[0]
     found = await told(stage, str(url))
-    assert found.near_duplicates == copies
+    assert (found.near_duplicates, found.is_whole, found.value) == (copies, True, 1.0)
+    duplicate = stage.rows(
+        "SELECT p.url FROM duplicate AS d JOIN page AS p ON p.id = d.page_id JOIN page AS r "
+        f"ON r.id = d.representative_id WHERE r.url = '{url}' LIMIT 1"
+    )
+    found = await told(stage, str(duplicate[0][0]))
+    assert (found.near_duplicates, found.is_whole) == (copies, False)
     assert found.value == pytest.approx(1 / (1 + int(str(copies))))
 
 

@@ -214,14 +214,19 @@ async def test_a_brief_forecast_reads_the_page_alone(
     assert found == replace(whole, importance=noted)
 
 
-async def test_copies_share_the_importance_of_one_page(store: SmallStore) -> None:
+async def test_copies_share_the_importance_of_one_page_which_keeps_it(store: SmallStore) -> None:
     pages = [page_with(store, f"/copy{n}", (6, "new")) for n in range(3)]
     for page in pages:
         version = store.insert("version", page_id=page, at=NOW - 6 * DAY_S, body_digest=b"d" * 16)
         store.insert("lsh_page", page_id=page, version_id=version, leader_id=pages[0])
     found = (await ahead(store, pages[1])).importance
-    assert found.near_duplicates == 2
+    assert (found.near_duplicates, found.is_whole) == (2, False)
     assert found.value == pytest.approx(1 / 3)
+    assert "shared with 2 pages with nearly the same text" in found.said()
+    store.insert("lsh_group", leader_id=pages[0], representative_id=pages[2])
+    found = (await ahead(store, pages[2])).importance
+    assert (found.near_duplicates, found.is_whole, found.value) == (2, True, 1.0)
+    assert "whole beside 2 pages with nearly the same text" in found.said()
 
 
 async def test_a_page_that_is_gone(store: SmallStore) -> None:
