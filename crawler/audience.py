@@ -1,7 +1,7 @@
 """The lists that people see: their order by what was opened before, and the record of that.
 
 A page of a list is worth its relevance times the index of its appeal (:mod:`scheduler.appeal`).
-Where nothing was ever opened, a list stays as it is.
+Where nothing was ever opened, a list stays as it is, except for the pages that are promoted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ _MOST_PROMOTED: Final = 0.2
 _HOUR_S: Final = 3_600
 _DAY_S: Final = 86_400
 _DIGITS: Final = re.compile(r"\d+")
-_DAYS: Final = 30
 #: Places that count for the views that a list gives.
 _PLACES: Final = np.arange(1, 11)
 
@@ -125,8 +124,6 @@ class Audience:
         if not settings.record:
             return None
         found = await cls.learnt(db, now // _HOUR_S * _HOUR_S)
-        if found.appeal is None:
-            return found
         return replace(found, degree=await _degree(db, settings.promotion, found.attention, now))
 
     @classmethod
@@ -151,6 +148,11 @@ class Audience:
     def nobody(cls) -> Audience:
         """Return the audience that has not opened anything."""
         return cls(Attention(), None, 0.0, rows={}, seen=frozenset(), sections=_Sections(()))
+
+    @property
+    def arranges(self) -> bool:
+        """Whether a list may be shown in another order than that of relevance."""
+        return self.appeal is not None or self.degree > 0
 
     def appeals(self, page_ids: Sequence[int], urls: Sequence[str]) -> tuple[Floats, Floats]:
         """Return (n,) each: expected appeal and its index; 1 where nothing was ever opened."""
@@ -177,11 +179,11 @@ class Audience:
         Pages of the first tier that nobody has seen yet are promoted; the same ``seed`` gives
         the same ones, so that a longer list begins as a shorter one.
         """
-        if self.appeal is None:
-            return list(found[:count])
-        _, index = self.appeals([it.page_id for it in found], [it.url for it in found])
-        worth = {each.page_id: each.worth * i for each, i in zip(found, index, strict=True)}
-        ranked = sorted(found, key=lambda each: (each.tier, -worth[each.page_id], each.page_id))
+        ranked = list(found)
+        if self.appeal is not None:
+            _, index = self.appeals([it.page_id for it in found], [it.url for it in found])
+            worth = {each.page_id: each.worth * i for each, i in zip(found, index, strict=True)}
+            ranked.sort(key=lambda each: (each.tier, -worth[each.page_id], each.page_id))
         if not self.degree:
             return ranked[:count]
         pool = [it.page_id for it in ranked if it.tier == 0 and it.page_id not in self.seen]
@@ -217,15 +219,21 @@ def views_at(attention: Attention, place: int) -> float:
 
 
 async def _degree(db: Reader, promotion: str, attention: Attention, now: float) -> float:
-    """Return r, as the settings say; "auto" needs what came and what was seen lately."""
+    """Return r, as the settings say; "auto" needs what came and what was seen lately.
+
+    In a store's first week that is not known, and all of its pages are still to be seen.
+    """
     if promotion == "off":
         return 0.0
     if promotion != "auto":
         return float(promotion)
-    births, lists = await tables.recent(db, now - _DAYS * _DAY_S)
+    lately = await tables.recent(db, now)
+    if lately is None:
+        return _MOST_PROMOTED
+    births, lists = lately
     attended = attention.of(_PLACES)
-    views = lists / _DAYS * float(attended.sum())
-    critical = critical_degree(births / _DAYS, views, attended, k=_PROMOTED_FROM)
+    views = lists * float(attended.sum())
+    critical = critical_degree(births, views, attended, k=_PROMOTED_FROM)
     return min(_ABOVE_CRITICAL * critical, _MOST_PROMOTED)
 
 

@@ -239,7 +239,7 @@ async def search(
         counted, down = await library.each(lambda _: asking(_counted, query=query))
         whole = queries.statistics(counted.values())
     count = offset + limit
-    arranges = audience is not None and audience.appeal is not None
+    arranges = audience is not None and audience.arranges
     read = asking(
         _candidates, query=query, count=max(count, _ARRANGED) if arranges else count,
         by_importance=by_importance, whole=whole,

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 #: Rows that are kept, and those that are left when there are more.
 _MOST: Final = 20_000
 _LEFT: Final = 16_000
+_DAY_S: Final = 86_400
+#: New pages and lists of a month count; what a store finds in its first week is not new.
+_MONTH_S: Final = 30 * _DAY_S
+_FIRST_S: Final = 7 * _DAY_S
 
 MadeFor: TypeAlias = Literal["terminal", "http", "digest", "file"]
 #: The probability that a place, counted from 1, is seen.
@@ -174,18 +178,22 @@ async def counts(db: Reader) -> ListCounts | None:
     return None if lists is None else ListCounts(lists, *others)
 
 
-async def recent(db: Reader, since: float) -> tuple[int, int]:
-    """Return how many pages were found since a time, and how many lists were shown.
+async def recent(db: Reader, now: float) -> tuple[float, float] | None:
+    """Return how many pages a day were found in the last month, and how many lists were shown.
 
-    Pages of a store's first week do not count: they are not new to the web.
+    Pages of a store's first week do not count: they are not new to the web. So in that week it is
+    None.
     """
+    ((first,),) = await db.execute_fetchall("SELECT ifnull(min(found_at), 0) FROM page")
+    since, new_since = max(now - _MONTH_S, first), max(now - _MONTH_S, first + _FIRST_S)
+    if now <= new_since:
+        return None
     sql = (
         "SELECT (SELECT count(*) FROM page WHERE role = 'page' AND version_id IS NOT NULL "
-        "AND found_at >= max(:since, (SELECT min(found_at) FROM page) + 604800)), "
-        "(SELECT count(DISTINCT list_id) FROM showing WHERE at >= :since)"
+        "AND found_at >= ?), (SELECT count(DISTINCT list_id) FROM showing WHERE at >= ?)"
     )
-    ((pages, shown),) = await db.execute_fetchall(sql, {"since": since})
-    return pages, shown
+    ((pages, shown),) = await db.execute_fetchall(sql, (new_since, since))
+    return pages * _DAY_S / (now - new_since), shown * _DAY_S / (now - since)
 
 
 async def promoted_places(db: Reader, before: float = inf) -> PromotedPlaces:

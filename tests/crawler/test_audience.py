@@ -74,8 +74,8 @@ def store(tmp_path: Path) -> SmallStore:
 
 def test_a_list_stays_as_it_is_where_nothing_was_ever_opened(store: SmallStore) -> None:
     show(store, [3, 1, 2])
-    who = audience(store, "0.5")
-    assert (who.appeal, who.degree) == (None, 0.0)
+    who = audience(store)
+    assert (who.appeal, who.degree, who.arranges) == (None, 0.0, False)
     assert order(who, listed(3, 1, 2, 4)) == [3, 1, 2, 4]
     assert who.appeals([1], ["http://one.example/1"])[1].tolist() == [1]
     assert asyncio.run(_unrecorded(store)) is None
@@ -139,6 +139,67 @@ def test_promotion_puts_unseen_pages_first_by_chance_and_a_longer_list_begins_al
     assert new <= {4, *range(5, PAGES + 1)}
     for seed, short in enumerate(found[:20]):
         assert who.arranged(pages, 25, seed)[:10] == short
+
+
+@pytest.mark.parametrize("lists", [0, 1, 4])
+@pytest.mark.parametrize("promotion", ["0.1", "0.3", "1.0", "auto"])
+def test_where_nothing_was_opened_unseen_pages_are_promoted_and_the_others_stay_in_order(
+    store: SmallStore, promotion: str, lists: int
+) -> None:
+    for _ in range(lists):
+        show(store, range(1, 11))
+    who = audience(store, promotion)
+    assert (who.appeal, who.arranges) == (None, True)
+    pages = listed(*range(PAGES, 0, -1)) + listed(99, tier=1)
+    unseen = {it.page_id for it in pages if it.tier == 0} - who.seen
+    found = [who.arranged(pages, 10, seed) for seed in range(200)]
+    promoted = [[it for it in each if it.promoted] for each in found]
+    assert not any(each[0].promoted for each in found)
+    assert sum(map(len, promoted)) == pytest.approx(200 * 9 * who.degree, rel=0.25)
+    assert {it.page_id for each in promoted for it in each} <= unseen
+    for each in found:
+        others = [it.page_id for it in each if not it.promoted]
+        assert others == sorted(others, reverse=True)
+    assert (99 in order(who, pages)[:PAGES]) is False
+
+
+@pytest.mark.parametrize("opened_s_ago", [10, 1_800, 3_599])
+def test_an_opening_since_the_last_full_hour_is_not_waited_for(
+    store: SmallStore, opened_s_ago: float
+) -> None:
+    show(store, [1, 2], opened=[2])
+    at = NOW + 3_599 - opened_s_ago
+    store.execute("UPDATE showing SET at = ?, opened_at = ?", at, at)
+
+    async def read() -> Audience | None:
+        async with reading(store.path) as db:
+            return await Audience.of(db, settings("0.2"), NOW + 3_599)
+
+    found = asyncio.run(read())
+    assert found is not None
+    assert (found.appeal, found.degree) == (None, 0.2)
+
+
+@pytest.mark.parametrize("days", [0.01, 1, 3, 6.9])
+def test_automatic_promotion_is_the_most_in_the_first_week_of_a_store(
+    store: SmallStore, days: float
+) -> None:
+    store.execute("UPDATE page SET found_at = ?", NOW - days * DAY_S)
+    assert audience(store, "auto").degree == 0.2
+
+
+@pytest.mark.parametrize("days", [8, 10, 20, 36])
+def test_rates_of_a_young_store_are_those_of_the_days_that_it_has(
+    store: SmallStore, days: float
+) -> None:
+    store.execute("UPDATE page SET found_at = ? WHERE id <= 30", NOW - days * DAY_S)
+    store.execute("UPDATE page SET found_at = ? WHERE id > 30", NOW - 0.5 * DAY_S)
+    for _ in range(1_000):
+        show(store, [1, 2, 3])
+    who = audience(store, "auto")
+    new, lists = 10 / (days - 7), 1_000 / min(days, 30)
+    share = sum(who.attention.of(np.arange(2, 11)))
+    assert who.degree == pytest.approx(min(1.1 * new / (lists * share), 0.2))
 
 
 def test_automatic_promotion_is_a_little_above_the_critical_degree(store: SmallStore) -> None:
