@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from math import expm1, inf
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -64,6 +65,8 @@ _LEAST: Final = 4
 _MOST: Final = 4_096
 #: The ready queue has one page in this number, so that its order is that of now.
 _SHARE: Final = 200
+#: Of the hosts of which no page was taken since they opened, so many are looked at.
+_UNSERVED: Final = 100
 #: Pages read from the store at once.
 _READ: Final = 500
 #: Pages are valued again after half of the time for which a request must last, from the first to
@@ -254,11 +257,18 @@ class RecrawlAgenda:
                     self.hubs.inherit(before, row)
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
-        """Take the worthiest page of the hosts that are ready."""
-        due = self.queue.best(ready, favoured=self.quota.favoured)
+        """Take the worthiest page of the hosts that are ready.
+
+        Those come first whose robots.txt was read for a session and of which no page was taken.
+        """
+        favoured = self.quota.favoured
+        unserved = [self.host_ids[code] for code in islice(self.sessions.unserved, _UNSERVED)]
+        due = self.queue.best([each for each in unserved if each in ready], favoured=favoured)
+        due = due or self.queue.best(ready, favoured=favoured)
         if due is None:
             self._widen(now)
             return None
+        self.sessions.serve(self.host_codes[due.host_id])
         self._is_altered = True
         self._is_drained |= due.host_id not in self.queue
         self.quota.took(discovers=due.reason == "discovery", captured=due.digests is not None)
@@ -497,11 +507,14 @@ class RecrawlAgenda:
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
         counts, away = list(self.queue.counts()), self.away(now)
         self.sessions.grow(len(self.host_ids))
+        for host_id in self.host_codes.keys() & away:
+            self.sessions.serve(self.host_codes[host_id])
         free = np.full(len(self.host_ids), _OF_A_HOST)
         for host_id, count in counts:
             free[self.host_codes[host_id]] -= count
         self._room = max(0, self._wanted - self.offered(away))
         called, self._called = self._called, set()
+        self.sessions.call(np.array([self.host_codes[each] for each in called], np.intp))
         work = partial(
             self._appraise,
             self.evidence.new(),
@@ -510,7 +523,6 @@ class RecrawlAgenda:
             favoured=self.quota.favoured,
             sampling=self._audits_due >= 1,
             saved=self.saved(now),
-            called=np.array([self.host_codes[each] for each in called], np.intp),
         )
         if len(self.pages) < self._many:
             return await self._fill(work(), now)
@@ -530,7 +542,6 @@ class RecrawlAgenda:
         favoured: bool | None,
         sampling: bool,
         saved: float,
-        called: Rows,
     ) -> Valuation:
         """Learn from visits, value all pages and choose the worthiest that may be requested.
 
@@ -567,7 +578,7 @@ class RecrawlAgenda:
         left = np.where(pages.may_be_asked(now), worth, 0.0)
         self._price(now)
         left[pages["empty"] & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
-        opened = self._sessions_begun(now, left, new, turn, saved=saved, called=called)
+        opened = self._sessions_begun(now, left, new, turn, saved=saved)
         left[self.sessions.closed[pages["host"]]] = 0.0
         if favoured is not None:
             left[discovers != favoured] *= _AFTER
@@ -594,31 +605,32 @@ class RecrawlAgenda:
             self.sessions.reprice(rate[held], self.pages["importance"][held], self.budget, now)
 
     def _sessions_begun(
-        self, now: float, worth: Floats, new: Floats, turn: float, *, saved: float, called: Rows
+        self, now: float, worth: Floats, new: Floats, turn: float, *, saved: float
     ) -> Rows:
-        """Open the hosts whose time has come, and the ``called`` ones; return their codes.
+        """Open the hosts whose time has come; return their codes.
 
         ``worth`` and ``new`` (n,) are those of visits now, in all and for what they reveal.
         """
         pages, sessions, host = self.pages, self.sessions, self.pages["host"]
-        if isinstance(self.ranker, PolicyRanker):
-            # What a visit is worth by another policy has no price.
-            sessions.closed = np.zeros(len(self.host_ids), np.bool_)
+        has_price = not isinstance(self.ranker, PolicyRanker)
+        if not has_price and sessions.pays_for_all(self.budget):
+            sessions.open_all()
             return np.zeros(0, np.intp)
         if not sessions.close(now).any():
             return np.zeros(0, np.intp)
         hosts, held = len(sessions.closed), pages["captured"] & (pages["gone"] == 0)
-        tomorrow = now + 1.0
-        later = pages.weighted(
-            self.ranker.worth(tomorrow) + new, tomorrow, turn, self.quota.terms.missing
-        )
-        later[worth <= 0] = 0.0
+        later, tomorrow = worth, now + 1.0
+        if has_price:
+            later = pages.weighted(
+                self.ranker.worth(tomorrow) + new, tomorrow, turn, self.quota.terms.missing
+            )
+            later[worth <= 0] = 0.0
         at_once = np.bincount(host[worth >= _CANNOT_WAIT], minlength=hosts) > 0
         counts = np.bincount(host[held], minlength=hosts)
         asked = pages["captured"] | np.isfinite(pages["absent"])
-        is_new = np.bincount(host[asked], minlength=hosts) == 0
+        # What a visit is worth by another policy has no price: then nothing waits for more.
+        is_new = (np.bincount(host[asked], minlength=hosts) == 0) | (not has_price)
         at_once |= is_new & (np.bincount(host[worth > 0], minlength=hosts) > 0)
-        at_once[called] = True
         return sessions.open(
             worth, later, host,
             at_once=at_once, pages=counts, saved=saved, now=now, budget=self.budget,

@@ -11,7 +11,12 @@ day comes to that at once, and the host never closes. No more hosts are opened t
 serve, the one with most to gain first, and none whose pages would wait for worthier ones of others;
 and none is left closed while requests go unused: when as many as the longest session takes are
 saved, the best one opens. A host of which there is no copy yet, and one with a visit that cannot
-wait, open at once.
+wait, open as soon as robots.txt and a page are paid for.
+
+*Invariant.* A host is opened only if what is saved, and what comes in within half a session, pays
+for its robots.txt and one page, and for those that hosts opened before have not got yet.
+Consequence: where such a page comes before all others (:attr:`Sessions.unserved`), no robots.txt is
+asked for in vain: where a request comes in each week, it would be too old for the next one.
 
 The price is that at which visits at the ages τ_i, h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the
 budget, Σ 1/τ_i = 0.9 R.
@@ -38,6 +43,10 @@ _ENOUGH: Final = 4.0
 #: worth as much.
 _PART: Final = 0.25
 _FOR_PAGES: Final = 0.9
+#: The requests of the shortest session: robots.txt, and a page.
+_SHORTEST: Final = 2.0
+#: The part of a session in which that must be paid for.
+_BY: Final = 0.5
 #: The price is computed again after so many days.
 _PRICE_DAYS: Final = 0.25
 _HALVINGS: Final = 40
@@ -91,12 +100,16 @@ class Sessions:
         price: λ.
         saves: how many requests are saved at most.
         closed: (H,), the hosts that may not be visited.
+        unserved: the open hosts of which no page was taken since they opened, the first one first.
     """
 
     def __init__(self) -> None:
         self.price = 0.0
         self.saves = 0.0
         self.closed: Bools = np.zeros(0, np.bool_)
+        self.unserved: dict[int, None] = {}
+        #: (H,), the hosts that are to be opened as soon as that is paid for.
+        self._called: Bools = np.zeros(0, np.bool_)
         self._until: Floats = np.zeros(0)
         self._priced_at = -inf
 
@@ -105,11 +118,32 @@ class Sessions:
         more = hosts - len(self._until)
         self._until = np.append(self._until, np.zeros(more))
         self.closed = np.append(self.closed, np.ones(more, np.bool_))
+        self._called = np.append(self._called, np.zeros(more, np.bool_))
 
     def close(self, now: float) -> Bools:
         """Close the hosts whose time is over; return the closed ones, (H,)."""
         self.closed = self._until <= now
+        self._called &= self.closed
+        for code in [code for code in self.unserved if self.closed[code]]:
+            del self.unserved[code]
         return self.closed
+
+    def call(self, hosts: Rows) -> None:
+        """Let these hosts, if they are closed, open at once."""
+        self._called[hosts] = True
+
+    def serve(self, host: int) -> None:
+        """Note that a page of a host is taken, or that none can be for now."""
+        self.unserved.pop(host, None)
+
+    def pays_for_all(self, budget: float) -> bool:
+        """Return whether a session of every host is paid for within half a session."""
+        return _BY * budget * SESSION_DAYS >= _SHORTEST * len(self.closed)
+
+    def open_all(self) -> None:
+        """Close no host: as many sessions are paid for as there are hosts."""
+        self.closed = np.zeros(len(self.closed), np.bool_)
+        self.unserved.clear()
 
     def shift(self, by: float) -> None:
         """Follow a jump of the time."""
@@ -132,40 +166,54 @@ class Sessions:
         """Open the hosts that should be; return their codes.
 
         ``worth`` and ``later`` (n,) are those of visits now and a day from now, 0 where a page may
-        not be asked, ``host`` (n,) their hosts. Those ``at_once`` (H,) are opened anyway; ``pages``
-        (H,) counts each host's; ``saved`` are requests.
+        not be asked, ``host`` (n,) their hosts. Those ``at_once`` (H,), and those that were called,
+        are opened as soon as that is paid for; ``pages`` (H,) counts each host's; ``saved`` are
+        requests.
         """
         hosts, closed = len(self.closed), self.closed
+        paid = saved + _BY * budget * SESSION_DAYS - _SHORTEST * len(self.unserved)
         above = later > self.price
         gain = np.bincount(host[above], (later - self.price)[above], minlength=hosts)
         visits = np.bincount(host[above], minlength=hosts)
         a_session = budget * SESSION_DAYS
-        chosen = closed & at_once
+        chosen = np.zeros(hosts, np.bool_)
+        first = closed & (at_once | self._called)
+        best = np.zeros(hosts)
+        np.maximum.at(best, host, worth)
+        for code in sorted(np.flatnonzero(first).tolist(), key=lambda code: -best[code]):
+            if paid < _SHORTEST:
+                break
+            chosen[code] = True
+            paid -= _SHORTEST
         enough = 2 * np.sqrt(np.maximum(pages, 1)) + 1
         waiting = np.bincount(host[worth > self.price], minlength=hosts)
         room = saved + a_session - float(waiting[~closed | chosen].sum())
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
-        is_due &= saved + a_session > np.minimum(visits, enough)
+        is_due &= saved + a_session > np.minimum(visits + 1, enough)
         # Worthier pages of other hosts may leave nothing of what is saved for a host's own.
         soon = self._of_served(later, host, saved + a_session)
         is_served = soon >= _PART * np.minimum(np.maximum(pages, 1), enough) * self.price
-        wants = np.flatnonzero(closed & ~chosen & is_due & is_served)
+        wants = np.flatnonzero(closed & ~first & is_due & is_served)
         for code in wants[np.argsort(-soon[wants])].tolist():
-            if room <= 0:
+            if room <= 0 or paid < _SHORTEST:
                 break
             chosen[code] = True
             room -= float(visits[code])
+            paid -= _SHORTEST
         left = closed & ~chosen
         if left.any():
             some = np.bincount(host, later, minlength=hosts)
-            best = int(np.argmax(np.where(left, soon + 1e-9 * some, -1.0)))
+            code = int(np.argmax(np.where(left, soon + 1e-9 * some, -1.0)))
             self.saves = float(enough.max()) if enough.max() > a_session else 0.0
-            is_idle = is_served[best] and not visits[~left].any()
-            is_idle &= saved + a_session >= enough[best]
+            is_idle = is_served[code] and not visits[~left].any()
+            is_idle &= saved + a_session >= enough[code]
             is_unused = not chosen.any() and saved >= max(1.0, self.saves)
-            chosen[best] |= some[best] > 0 and (is_idle or is_unused)
+            is_paid = paid >= _SHORTEST
+            chosen[code] |= is_paid and some[code] > 0 and (is_idle or is_unused)
         found = np.flatnonzero(chosen)
         self._until[found] = now + SESSION_DAYS
+        self._called &= closed & ~chosen
+        self.unserved.update(dict.fromkeys(found.tolist()))
         self.closed = closed & ~chosen
         return found
 

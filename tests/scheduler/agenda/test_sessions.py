@@ -60,7 +60,10 @@ def test_no_more_hosts_open_than_the_budget_serves_and_none_stays_closed_while_i
 
     assert opened(2.0) == []  # not enough for a session of any
     assert opened(9.0) == [1]  # the one with most to gain; ten visits wait there
-    assert opened(0.0, at_once=2) == [2]
+    sessions.serve(1)
+    assert opened(0.0, at_once=2) == []  # robots.txt would be asked for alone
+    assert opened(1.6, at_once=2) == [2]
+    sessions.serve(2)
     assert opened(8.0) == [0]  # as many are saved as may be: nothing is left unused
 
 
