@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from freshet.crawler.terminal import counted, moment, times
-from freshet.scheduler.search_quality import Marks, as_importance, estimated_quality
+from freshet.scheduler.search_quality import Marks, as_importance
 from freshet.storage.entries import KINDS
 from freshet.storage.queries import search as queries
 from freshet.storage.queries.search import HostPast, MeasuredChanges, MeasuredPages
@@ -46,8 +46,7 @@ class SearchMarks:
         relative: the same by page, as shares of the mean of its host.
         factor: these, where marks decide.
         measured: quality changes measured, by page: their number and sum.
-        quality: the share of search quality that the store has, as it believes; None where
-            nothing is known.
+        is_measured: whether any indexed page is of use to searchers.
         choices: what was judged of hosts, by host.
     """
 
@@ -55,7 +54,7 @@ class SearchMarks:
     relative: Mapping[int, float] = field(default_factory=dict)
     factor: Mapping[int, float] = field(default_factory=dict)
     measured: Mapping[int, tuple[int, float]] = field(default_factory=dict)
-    quality: float | None = None
+    is_measured: bool = False
     choices: Mapping[int, HostChoice] = field(default_factory=dict)
 
     def said(self, page_id: int, host_id: int, now: float, *, decides: bool) -> str | None:
@@ -63,7 +62,7 @@ class SearchMarks:
 
         None where search quality is not measured, or the page is not indexed.
         """
-        if self.quality is None or page_id not in self.mark:
+        if not self.is_measured or page_id not in self.mark:
             return None
         number, total = self.measured.get(page_id, (0, 0.0))
         told = "No visit that found it changed has been measured for searchers yet"
@@ -82,17 +81,17 @@ class SearchMarks:
         )
 
 
-async def read_marks(db: Reader, now: float = 0.0) -> SearchMarks:
-    """Return the marks of a store, and its quality ``now``; none without an index."""
+async def read_marks(db: Reader) -> SearchMarks:
+    """Return the marks of a store; none without an index."""
     if await search.counts(db) is None:
         return SearchMarks()
     pages, changes = await queries.measured(db)
     choices = await queries.choices(db)
-    return await asyncio.to_thread(_marked, pages, changes, choices, now)
+    return await asyncio.to_thread(_marked, pages, changes, choices)
 
 
 def _marked(
-    pages: MeasuredPages, changes: MeasuredChanges, choices: Mapping[int, HostChoice], now: float
+    pages: MeasuredPages, changes: MeasuredChanges, choices: Mapping[int, HostChoice]
 ) -> SearchMarks:
     """Return the marks of pages, learnt for each host by itself."""
     row = np.searchsorted(pages.page_id, changes.page_id)
@@ -119,10 +118,8 @@ def _marked(
             usefulness=pages.usefulness[own], age=np.nan_to_num(pages.days[own]), rate=rate[own]
         )
         relative[own] = as_importance(mark[own])
-    best, count = float(pages.usefulness.sum()), np.bincount(row, minlength=len(pages))
+    count = np.bincount(row, minlength=len(pages))
     total = np.bincount(row, changes.change, len(pages))
-    since = np.maximum(now - np.nan_to_num(pages.at, nan=now), 0) / _DAY_S
-    expected = np.nan_to_num(pages.hazard) + rate * since
     return SearchMarks(
         mark=_by_page(pages.page_id, mark),
         relative=_by_page(pages.page_id, relative),
@@ -130,7 +127,7 @@ def _marked(
         measured={
             int(pages.page_id[k]): (int(count[k]), float(total[k])) for k in np.flatnonzero(count)
         },
-        quality=estimated_quality(mark, expected, best) if best > 0 else None,
+        is_measured=bool(pages.usefulness.any()),
         choices=choices,
     )
 

@@ -246,12 +246,36 @@ class ScoreTable:
         """
         return max(score_rows_move(self._held, page, before, after), 0.0)
 
+    def quality(self, query: Ints, page: Ints, before: Floats, live: Floats) -> float:
+        """Return Q (4.5) of copies of which some score otherwise than the live pages.
+
+        k times, a ``page`` scores ``before`` by its copy and ``live`` by itself for a ``query``; of
+        all others the copies in the rows are right. Losses of single pages do not add up, so whole
+        lists are ordered by the copies and paid by the live pages.
+        """
+        gained = best = 0.0
+        for each in range(len(self.frequency)):
+            held, some = slice(0, self.length[each]), np.flatnonzero(query == each)
+            others = ~np.isin(self.pages[each, held], page[some])
+            pages = np.append(self.pages[each, held][others], page[some])
+            rest = self.scores[each, held][others]
+            copies, paid = np.append(rest, before[some]), np.append(rest, live[some])
+            gained += self.frequency[each] * _paid(pages, copies, paid)
+            best += self.frequency[each] * _paid(pages, paid, paid)
+        return gained / best if best > 0 else 1.0
+
     def usefulness(self) -> tuple[Ints, Floats]:
         """Return the pages in any row, ascending, and u_p = Σ_q f_q I(R(p)) S(p, q) of each."""
         held = np.arange(self._top) < self.length[:, None]
         seen = self.frequency[:, None] * self.views[:-1] * self.scores
         pages, which = np.unique(self.pages[held], return_inverse=True)
         return pages, np.bincount(which, seen[held], len(pages)).astype(np.float64, copy=False)
+
+
+def _paid(page: Ints, listed: Floats, paid: Floats) -> float:
+    """Return Σ I(R) S of pages (n,) that are listed by some scores and paid by others."""
+    order = np.lexsort((page, -listed))[: np.count_nonzero(listed > 0)]
+    return float(views(np.arange(1, len(order) + 1)) @ paid[order])
 
 
 # -- what a missed change costs ----------------------------------------------
@@ -319,15 +343,3 @@ def as_importance(marks: Floats) -> Floats:
     """
     mean = float(marks.mean()) if len(marks) else 0.0
     return np.asarray(marks / mean if mean > 0 else np.ones(len(marks)), np.float64)
-
-
-def estimated_quality(marks: Floats, hazard: Floats, best: float) -> float:
-    """Return the share of search quality that a store has, as it believes, 0 to 1.
-
-    That is 1 − Σ_p m̂_p Ein(x_p) / (4.4), with ``best`` of the score table for (4.4). A rough
-    number: the losses of single pages do not add up.
-
-    >>> estimated_quality(np.array([0.1]), np.array([0.0]), 1.0)
-    1.0
-    """
-    return max(0.0, 1 - float(marks @ ein(hazard)) / best) if best > 0 else 1.0

@@ -50,6 +50,8 @@ STAY: Final[Mapping[str, str]] = {
     "search_query": "settings; copied into a new store",
     "search_asked": "counts of searches in a store",
     "search_use": "measured anew",
+    "search_before": "measured anew",
+    "search_quality": "measured anew",
 }
 #: References that no foreign key declares.
 UNDECLARED: Final[Mapping[tuple[str, str], str]] = {

@@ -424,7 +424,7 @@ async def _read(db: Path, now: float) -> Status:
             needs_javascript=dict(await overview.needing_javascript(connection)),
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
-            search_quality=await _quality(connection, now),
+            search_quality=await _quality(connection),
             openings=(lists := await openings.counts(connection)),
             attention=await _attention(connection, lists),
             alerts=await alerts_tables.counts(connection),
@@ -509,7 +509,7 @@ def _print_holdings(status: Status) -> None:
             "search index": _search_index(status.search),
             "search quality": None
             if status.search_quality is None
-            else f"{percent(status.search_quality)} of that of fresh copies, as the store believes",
+            else f"{percent(status.search_quality)} of that of fresh copies, as the last visits tell",
             "lists": None
             if it is None
             else f"{it.lists:,} recorded, {counted(it.opened, 'page')} of {it.shown:,} opened",
@@ -540,14 +540,13 @@ def _near_duplicates(found: IndexState) -> str | None:
     return counted_duplicates(found) + to_come
 
 
-async def _quality(connection: Reader, now: float) -> float | None:
+async def _quality(connection: Reader) -> float | None:
     """Return the share of search quality that the store has, None where it is not measured."""
     if await search.counts(connection) is None or not await search.queries(connection):
         return None
 
-    from freshet.crawler.search_marks import read_marks  # noqa: PLC0415 - imports numpy
-
-    return (await read_marks(connection, now)).quality
+    noted = await search.noted_quality(connection)
+    return None if noted is None else noted[1]
 
 
 async def _attention(

@@ -260,7 +260,7 @@ class _CrawlRun:
         rules = matching(self._settings.alerts)
         await correct(self._database, self._context.run_id, since, now, rules)
         await index_pending(self._database, self._context.parser)
-        await note_quality(self._database, self._settings.search, self._context.index)
+        await note_quality(self._database, self._settings.search, self._context.index, now)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

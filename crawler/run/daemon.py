@@ -547,7 +547,7 @@ class _Daemon:
         rules = matching(self._settings.alerts)
         corrections = await correct(context.database, context.run_id, since, now, rules)
         await index_pending(context.database, context.parser)
-        await note_quality(context.database, self._settings.search, context.index)
+        await note_quality(context.database, self._settings.search, context.index, now)
         self.outbox.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
@@ -132,6 +132,8 @@ def _made_of(pages: Mapping[int, str], anchors: Iterable[tuple[int, str]]) -> Wo
 _LEAST_VISITS: Final = 10_000
 #: Rows that are made in one transaction: commits wait for them.
 _TOGETHER: Final = 10
+#: Draws of the pages that are stale.
+_DRAWS: Final = 16
 
 
 class QualityMeter:
@@ -175,10 +177,39 @@ class QualityMeter:
             self._make(db, query)
         return len(missing) > _TOGETHER
 
-    def note(self, db: Connection) -> None:
-        """Write what the pages of all rows contribute to a search."""
+    def note(self, db: Connection, now: float, quality: float) -> None:
+        """Write what the pages of all rows contribute to a search, and the quality ``now``."""
         pages, usefulness = self._table.usefulness()
         search.note_use(db, list(zip(pages.tolist(), usefulness.tolist(), strict=True)))
+        search.note_quality(db, now, quality)
+
+    def quality(
+        self, before: Sequence[tuple[int, str, str | None, float, float]], now: float
+    ) -> float:
+        """Return the search quality of the copies ``now``, as the last visits tell; all rows exist.
+
+        The live pages are not known. So the copies are compared with those that the last visits
+        replaced: of a page that its last visit, after a gap g, found changed, a copy of age a
+        differs as much with probability min(a/g, 1). The quality is exact for each of some draws.
+        """
+        told = [(0, 0, 0.0, 0.0, 0.0)][:0]
+        for page_id, old, new, gap_s, at in before:
+            one, other = (np.maximum(self._scoring.scores(text), 0.0) for text in (old, new))
+            chance = min((now - at) / gap_s, 1.0) if gap_s > 0 else 1.0
+            told += [
+                (query, page_id, float(one[query]), float(other[query]), chance)
+                for query in np.flatnonzero(one != other).tolist()
+            ]
+        if not told:
+            return 1.0
+        query, page, first, live, chances = map(np.array, zip(*told, strict=True))
+        _, which = np.unique(page, return_inverse=True)
+        rng = np.random.default_rng(_SEED)
+        draws = [rng.random(which.max() + 1)[which] < chances for _ in range(_DRAWS)]
+        found = [
+            self._table.quality(query, page, np.where(drawn, first, live), live) for drawn in draws
+        ]
+        return float(np.mean(found))
 
     def _make(self, db: Connection, query: int) -> None:
         terms = [f'"{term}"' for term in self.workload.queries[query]]
@@ -211,8 +242,10 @@ async def open_index(database: Database, settings: SearchSettings) -> SearchInde
     return SearchIndex(exists, QualityMeter(await take_over_queries(database, settings)))
 
 
-async def note_quality(database: Database, settings: SearchSettings, index: SearchIndex) -> None:
-    """Write what pages contribute to searches, by all queries; make these if it is time."""
+async def note_quality(
+    database: Database, settings: SearchSettings, index: SearchIndex, now: float
+) -> None:
+    """Write what pages contribute to searches, and the quality; make the queries if it is time."""
     meter = index.meter
     if meter is None:
         return
@@ -223,4 +256,6 @@ async def note_quality(database: Database, settings: SearchSettings, index: Sear
         meter.forget()
     while await database.write(meter.make_rows):
         pass
-    await database.write(meter.note)
+    told = await search.before(database.reader)
+    quality = await asyncio.to_thread(meter.quality, told, now)
+    await database.write(partial(meter.note, now=now, quality=quality))

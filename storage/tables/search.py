@@ -29,7 +29,12 @@ _LEVEL: Final = 3
 
 _CREATE: Final = (files(__package__) / "search.sql").read_text("utf-8").split(";\n")
 _INDEX: Final = ("search_words", "search_page", "search_index")
-_QUALITY: Final = ("search_query", "search_asked", "quality_change", "search_use", "search_choice")
+_QUALITY: Final = (
+    "search_query", "search_asked", "quality_change", "search_use", "search_choice",
+    "search_before", "search_quality",
+)  # fmt: skip
+#: Pages whose copies of before are read at most.
+_MOST_BEFORE: Final = 20_000
 
 #: Searches that are counted, and characters of one.
 _REMEMBERED: Final = 20_000
@@ -160,6 +165,9 @@ def follow(
         if old is not None:
             changes[page_id] = change
             _remove(db, page_id, old)
+        if meter is not None and old is not None:
+            sql = "INSERT OR REPLACE INTO search_before VALUES (?, ?)"
+            db.execute(sql, (page_id, packed))
         if new is not None:
             _add(db, page_id, wanted, new)
     return changes if meter is not None else {}
@@ -169,7 +177,7 @@ def forget(db: Connection, page_ids: Iterable[int]) -> None:
     """Delete what is held of forgotten pages: their words, and what was measured of them."""
     ids = list(page_ids)
     follow(db, ids, {})
-    for name in ("quality_change", "search_use"):
+    for name in ("quality_change", "search_use", "search_before"):
         sql = f"DELETE FROM {name} WHERE page_id IN (SELECT value FROM json_each(?))"
         db.execute(sql, (as_json(ids),))
 
@@ -281,6 +289,10 @@ def set_queries(
 
     ``made`` are those that were made of so many ``pages``, with their shares of these.
     """
+    for sql in _CREATE:
+        # An index that an earlier version made lacks some.
+        if "IF NOT EXISTS" in sql:
+            db.execute(sql)
     db.execute("DELETE FROM search_query")
     rows = [(terms, f, made.get(terms), pages) for terms, f in queries.items()]
     sql = "INSERT INTO search_query (terms, frequency, made, pages) VALUES (?, ?, ?, ?)"
@@ -291,6 +303,40 @@ def note_use(db: Connection, usefulness: Sequence[tuple[int, float]]) -> None:
     """Replace what pages contribute to a search."""
     db.execute("DELETE FROM search_use")
     db.executemany("INSERT INTO search_use VALUES (?, ?)", usefulness)
+
+
+def note_quality(db: Connection, at: float, quality: float) -> None:
+    """Replace the search quality of the copies."""
+    db.execute("INSERT OR REPLACE INTO search_quality VALUES (1, ?, ?)", (at, quality))
+
+
+async def noted_quality(db: Reader) -> tuple[float, float] | None:
+    """Return when search quality was noted last, and the quality; None: it never was."""
+    sql = "SELECT count(*) FROM sqlite_master WHERE name = 'search_quality'"
+    if not (await _rows(db, sql))[0][0]:
+        return None
+    return next(iter(await _rows(db, "SELECT at, quality FROM search_quality")), None)
+
+
+async def before(db: Reader) -> list[tuple[int, str, str | None, float, float]]:
+    """Return the pages that their last visit found changed or gone.
+
+    Each has its lines before that visit and now, the seconds between that visit and the one before
+    it, and when it was.
+    """
+    rows = await _rows(
+        db,
+        "SELECT b.page_id, b.words, s.words, q.gap_s, max(o.at) FROM search_before AS b "
+        "JOIN quality_change AS q ON q.page_id = b.page_id "
+        "JOIN observation AS o ON o.id = q.observation_id JOIN page AS p ON p.id = b.page_id "
+        "LEFT JOIN search_page AS s ON s.page_id = b.page_id GROUP BY b.page_id "
+        "HAVING ifnull(p.checked_at, 0) <= max(o.at) "
+        f"ORDER BY max(o.at) DESC, b.page_id LIMIT {_MOST_BEFORE}",
+    )
+    return [
+        (page_id, unpacked(old), None if new is None else unpacked(new), gap_s, at)
+        for page_id, old, new, gap_s, at in rows
+    ]
 
 
 def note_choice(db: Connection, choice: HostChoice) -> None:

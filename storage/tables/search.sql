@@ -42,6 +42,17 @@ CREATE TABLE IF NOT EXISTS search_use (
     page_id    INTEGER PRIMARY KEY REFERENCES page (id),
     usefulness REAL NOT NULL
 ) STRICT;
+-- The lines of a page's copy before the last visit that found it changed or gone, packed.
+CREATE TABLE IF NOT EXISTS search_before (
+    page_id INTEGER PRIMARY KEY REFERENCES page (id),
+    words   BLOB NOT NULL
+) STRICT;
+-- One row: the search quality of the copies, as the visits until then tell.
+CREATE TABLE IF NOT EXISTS search_quality (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    at      REAL NOT NULL,
+    quality REAL NOT NULL
+) STRICT;
 -- Of each host whose past was judged: what two orders of its visits would have lost.
 CREATE TABLE IF NOT EXISTS search_choice (
     host_id INTEGER PRIMARY KEY REFERENCES host (id),

@@ -47,17 +47,20 @@ async def searched(store: CrawlStore, days: int = 240) -> None:
                 for page in due.values()
             ],
         )  # fmt: skip
-    await note_quality(store.database, load(None, {})[0].search, SearchIndex(True, meter))
+    said = load(None, {})[0].search
+    now = START + days * DAY_S
+    await note_quality(store.database, said, SearchIndex(True, meter), now)
 
 
 @pytest.mark.long
 async def test_marks_decide_where_the_past_of_a_host_shows_a_gain(store: CrawlStore) -> None:
     await searched(store)
     now, reader = START + 241 * DAY_S, store.database.reader
-    before = await read_marks(reader, now)
+    before = await read_marks(reader)
     assert before.factor == {}
-    assert before.quality is not None
-    assert 0.3 < before.quality < 1
+    noted = await search.noted_quality(reader)
+    assert noted is not None
+    assert 0.7 < noted[1] < 1
     host_id = await store.value("SELECT id FROM host")
     told = before.said(await store.page_id("/0"), host_id, now, decides=True)
     assert told is not None
@@ -65,7 +68,7 @@ async def test_marks_decide_where_the_past_of_a_host_shows_a_gain(store: CrawlSt
     choice = await judge_next(store.database, now)
     assert choice is not None
     assert choice.is_gain, choice
-    marks = await read_marks(reader, now)
+    marks = await read_marks(reader)
     sought, other = await store.page_id("/0"), await store.page_id("/9")
     assert marks.factor[sought] > 2 * marks.factor[other]
     assert sum(marks.factor.values()) == pytest.approx(PAGES)
@@ -78,7 +81,7 @@ async def test_marks_decide_where_the_past_of_a_host_shows_a_gain(store: CrawlSt
             "SELECT observation_id, 'unchanged', 'frame', 'why', 0 FROM quality_change "
             "WHERE page_id = ?", (sought,),
         )  # fmt: skip
-    assert sought not in (await read_marks(reader, now)).measured
+    assert sought not in (await read_marks(reader)).measured
     assert await judge_next(store.database, now + DAY_S) is None, "a week has not passed"
     assert await judge_next(store.database, now + 8 * DAY_S) is not None
 

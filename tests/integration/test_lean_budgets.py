@@ -1,6 +1,7 @@
 """Daemons with few requests a day, end to end: what they spend on what is no page."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -27,18 +28,25 @@ HTML = ((b"Content-Type", b"text/html"),)
 class Small:
     """Hosts of forty pages; /old/N of them redirects for good, other hosts do not exist.
 
-    An exchange takes no time; each page changes every 50 days.
+    An exchange takes no time; each page changes every 50 days. All of an origin that ``leads`` to
+    another one redirects there for good, robots.txt, too.
     """
 
     clock: VirtualClock
     hosts: tuple[str, ...]
     links: tuple[str, ...] = ()
+    leads: Mapping[str, str] = field(default_factory=dict)
     asked: list[tuple[float, str]] = field(default_factory=list)
 
     async def fetch(self, request: Request) -> FetchResult:
         now, parts = self.clock.now(), urlsplit(request.url)
         self.asked.append((now, request.url))
         path = parts.path
+        if other := self.leads.get(f"{parts.scheme}://{parts.hostname}"):
+            return FetchResult(
+                request.url, "redirected", now, 0.0, 301, location=other + path,
+                headers=((b"Location", (other + path).encode()),),
+            )  # fmt: skip
         if parts.hostname not in self.hosts:
             return FetchResult(request.url, "failed", now, 0.0, None, "no_such_host", "no address")
         if path.startswith("/old/"):
@@ -61,7 +69,13 @@ class Small:
 
 
 async def kept(
-    db: Path, site: Small, *, days: float, budget: float, delay_s: float = 1.0
+    db: Path,
+    site: Small,
+    *,
+    days: float,
+    budget: float,
+    delay_s: float = 1.0,
+    policy: str = "site_clock",
 ) -> Counter[str]:
     """Crawl the hosts, keep them for some days; count the daemon's requests by what they met."""
     seeds = seeds_from_arguments([f"http://{host}/" for host in site.hosts]).seeds
@@ -70,7 +84,7 @@ async def kept(
     )
     await crawl(settings, CrawlOrder(db, seeds), watch=unwatched, fetcher=site, clock=site.clock)
     site.asked.clear()
-    order = DaemonOrder(db, seeds, budget, "site_clock", days * DAY_S)
+    order = DaemonOrder(db, seeds, budget, policy, days * DAY_S)
     await keep(settings, order, watch=unwatched, fetcher=site, clock=site.clock, rng=Random(1))
     return Counter(_kind(site, url) for _, url in site.asked)
 
@@ -109,3 +123,39 @@ async def test_two_slow_hosts_share_a_budget_and_leave_none_of_it(tmp_path: Path
     pages = Counter(url for _, url in site.asked if not url.endswith("robots.txt"))
     visits = [pages[f"http://{host}/{n}"] for host in site.hosts for n in range(1, PAGES)]
     assert min(visits) >= 1
+
+
+def alone(asked: Sequence[tuple[float, str]]) -> list[str]:
+    """Return the hosts whose robots.txt was requested and no page before the next time."""
+    waiting, found = set[str](), []
+    for _, url in asked:
+        host = url.split("/")[2]
+        if not url.endswith("/robots.txt"):
+            waiting.discard(host)
+        elif host in waiting:
+            found.append(host)
+        else:
+            waiting.add(host)
+    return found
+
+
+LEAN = [
+    # Hosts, and days in which one request comes in.
+    (1, 2.0), (1, 3.0), (1, 7.0), (1, 15.0), (1, 30.0), (1, 60.0),
+    (2, 1.5), (2, 5.0), (3, 2.0), (5, 0.5), (5, 3.0), (20, 0.5), (20, 2.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["site_clock", "uniform"])
+@pytest.mark.parametrize(("hosts", "days"), LEAN)
+async def test_however_few_requests_there_are_no_robots_txt_is_requested_without_a_page(
+    tmp_path: Path, hosts: int, days: float, policy: str
+) -> None:
+    site = Small(VirtualClock(1_800_000_000.0), tuple(f"h{n}.example" for n in range(hosts)))
+    kinds = await kept(
+        tmp_path / "crawl.db", site, days=16 * days, budget=1 / days, policy=policy
+    )
+    print("MEASURED", policy, hosts, days, dict(kinds), len(alone(site.asked)))
+    assert alone(site.asked) == []
+    assert kinds["page"] >= kinds["robots.txt"] - 1
+    assert kinds["page"] >= 3

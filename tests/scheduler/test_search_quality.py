@@ -17,7 +17,6 @@ from freshet.scheduler.search_quality import (
     Scoring,
     Workload,
     as_importance,
-    estimated_quality,
     made_queries,
     views,
 )
@@ -215,9 +214,27 @@ def test_marks_without_measurements_leave_all_pages_alike() -> None:
     assert as_importance(Marks().values(usefulness=u[:0], age=u[:0], rate=u[:0])).size == 0
 
 
-def test_the_estimated_quality_falls_with_what_is_missed_and_not_below_0() -> None:
-    one = np.ones(1)
-    assert estimated_quality(one, 0 * one, 2.0) == 1
-    assert estimated_quality(0.1 * one, one, 2.0) == pytest.approx(1 - 0.1 * 0.796600 / 2)
-    assert estimated_quality(one, 50 * one, 2.0) == 0
-    assert estimated_quality(one, one, 0.0) == 1
+@pytest.mark.parametrize("stale", [0, 1, 2, 5, 12])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_quality_of_stale_copies_is_that_of_whole_lists_not_the_sum_of_single_losses(
+    seed: int, stale: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    f, pages = rng.dirichlet(np.ones(3)), np.arange(12)
+    live = np.where(rng.random((3, 12)) < 0.7, rng.random((3, 12)), 0.0)
+    copies = live.copy()
+    copies[:, rng.permutation(12)[:stale]] = rng.random((3, stale))
+    table = ScoreTable(f)
+    for query in range(3):
+        held = live[query] > 0
+        table.refill(query, pages[held], live[query][held])
+    query, page = np.nonzero(copies != live)
+    found = table.quality(query, page, copies[query, page], live[query, page])
+    assert found == pytest.approx(search_quality(copies, live, f))
+    assert 0 < found <= 1
+    assert stale or found == 1.0
+
+
+def test_without_a_match_the_quality_is_1() -> None:
+    none = np.zeros(0)
+    assert ScoreTable(np.ones(2)).quality(none.astype(int), none.astype(int), none, none) == 1.0

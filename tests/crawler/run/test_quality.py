@@ -23,7 +23,7 @@ from freshet.scheduler.search_quality import Workload
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import search
 from freshet.storage.tables.alerts import AlertFilter
-from tests.scheduler.listed_quality import usefulness
+from tests.scheduler.listed_quality import search_quality, usefulness
 from tests.storage.crawl_store import START, CrawlStore, capture, visit
 
 TEXTS = ["a b b", "a c", "a a d e", "c d", "b d a c e e e"]
@@ -101,10 +101,10 @@ async def test_a_rolled_back_transaction_leaves_no_trace(store: CrawlStore) -> N
         await store.apply(seen(due[1], "a a a a", START + 101))
     assert isinstance(store.tables.meter, QualityMeter)
     said = load(None, {})[0].search
-    await note_quality(store.database, said, SearchIndex(True, store.tables.meter))
+    await note_quality(store.database, said, SearchIndex(True, store.tables.meter), START)
     noted = dict(await store.rows("SELECT page_id, usefulness FROM search_use"))
     other = QualityMeter(WORKLOAD)
-    await note_quality(store.database, said, SearchIndex(True, other))
+    await note_quality(store.database, said, SearchIndex(True, other), START)
     assert dict(await store.rows("SELECT page_id, usefulness FROM search_use")) == noted
 
 
@@ -166,3 +166,47 @@ async def test_searches_are_counted_within_bounds(
     for terms in ("often", "often", "a", "b", "x" * 999, "new"):
         await store.database.write(partial(search.count_search, terms=terms))
     assert await search.asked(store.database.reader, 9) == [("new", 1), ("often", 1)]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("d d d", None, None), ("a", None, None), ("b b a a a", None, None), ("", None, None),
+        ("a b c", "a", None), ("c c c", "b b b", "a a a"), (None, "a a a a b", "c"),
+        (None, None, "a b c d"), ("a a", "b b", None), ("d", "d", "d"), ("", "", "a"),
+        ("a b", "b a", "c a b"),
+    ],
+)  # fmt: skip
+async def test_the_noted_quality_is_that_of_whole_lists(
+    store: CrawlStore, texts: tuple[str | None, str | None, str | None]
+) -> None:
+    """As old as they were when the last visits replaced them, the copies were the ones of before."""
+    due = await filled(store)
+    live = [text if new is None else new for text, new in zip(TEXTS, texts, strict=False)]
+    live += TEXTS[len(live) :]
+    for place, new in enumerate(texts):
+        if new is not None:
+            await store.apply(seen(due[place], new, START + 100))
+    assert isinstance(store.tables.meter, QualityMeter)
+    index = SearchIndex(True, store.tables.meter)
+    said = load(None, {})[0].search
+    store.tables.meter.forget()  # as a daemon that has just started
+    # Since then as much time has passed as before.
+    await note_quality(store.database, said, index, START + 100_000)
+    ((_, quality),) = [await search.noted_quality(store.database.reader) or (0, 0)]
+    wanted = search_quality(scores_of(TEXTS, live), scores_of(live, live), WORKLOAD.frequency)
+    assert quality == pytest.approx(wanted)
+    # At the moment of the visits nothing was stale.
+    await note_quality(store.database, said, index, START + 100)
+    ((_, quality),) = [await search.noted_quality(store.database.reader) or (0, 0)]
+    assert quality == 1.0
+
+
+async def test_a_page_that_a_later_visit_found_as_it_was_is_not_taken_for_stale(
+    store: CrawlStore,
+) -> None:
+    due = await filled(store)
+    await store.apply(seen(due[0], "c c c", START + 100))
+    assert len(await search.before(store.database.reader)) == 1
+    await store.apply(visit(due[0], "unchanged", START + 200))
+    assert await search.before(store.database.reader) == []

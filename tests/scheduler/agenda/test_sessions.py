@@ -4,6 +4,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from freshet.scheduler.agenda.pages import PageTable
@@ -143,3 +145,98 @@ def test_what_the_benchmark_switches_off_is_there() -> None:
     # As before, a host opens for the number of its visits that are served.
     with patch.object(*WITHOUT["sessions by worth"][0]), pytest.raises(AssertionError):
         test_a_host_opens_for_one_visit_that_is_worth_many()
+
+
+#: Days between two valuations.
+_STEP = 1 / 8
+
+
+class Lean:
+    """Hosts with ten pages each, and a budget: a frontier that asks for robots.txt before pages."""
+
+    def __init__(self, hosts: int, budget: float, *, robots_days: float, is_new: bool) -> None:
+        self.budget, self.robots_days, self.hosts = budget, robots_days, hosts
+        self.sessions, self.host = Sessions(), np.repeat(np.arange(hosts), 10)
+        self.sessions.grow(hosts)
+        self.rate = np.full(len(self.host), RATE)
+        self.visited = np.full(len(self.host), np.nan if is_new else 0.0)
+        self.robots_at = np.full(hosts, -np.inf)
+        self.saved = 0.0
+        self.spent: list[tuple[float, str, int]] = []
+
+    def live(self, days: float) -> None:
+        for now in np.arange(0.0, days, _STEP).tolist():
+            self.saved = min(self.saved + self.budget * _STEP, max(1.0, self.sessions.saves))
+            if self.sessions.should_reprice(now):
+                self.sessions.reprice(self.rate, np.ones(len(self.host)), self.budget, now)
+            self.value(now)
+            while self.saved >= 1 and self.spend(now):
+                self.saved -= 1
+
+    def value(self, now: float) -> None:
+        is_new = np.isnan(self.visited)
+        worth, later = (
+            np.where(is_new, 1e3 + at, index(at - np.nan_to_num(self.visited)))
+            for at in (now, now + 1)
+        )
+        at_once = np.bincount(self.host[~is_new], minlength=self.hosts) == 0
+        if self.sessions.close(now).any():
+            self.sessions.open(
+                worth, later, self.host, at_once=at_once, pages=np.full(self.hosts, 10),
+                saved=self.saved, now=now, budget=self.budget,
+            )  # fmt: skip
+        self.worth = worth
+
+    def spend(self, now: float) -> bool:
+        stale = np.flatnonzero(~self.sessions.closed & (self.robots_at + self.robots_days <= now))
+        if len(stale):
+            self.robots_at[stale[0]] = now
+            self.spent.append((now, "robots.txt", int(stale[0])))
+            return True
+        ready = np.flatnonzero(~self.sessions.closed)
+        ready = np.array([h for h in self.sessions.unserved if h in ready] or ready, np.intp)
+        rows = np.flatnonzero(np.isin(self.host, ready) & (self.worth > 0))
+        if not len(rows):
+            return False
+        row = int(rows[np.argmax(self.worth[rows])])
+        self.visited[row], self.worth[row] = now, 0.0
+        self.sessions.serve(int(self.host[row]))
+        self.spent.append((now, "page", int(self.host[row])))
+        return True
+
+    def alone(self) -> list[tuple[float, int]]:
+        """Return when robots.txt was requested again of a host before any page of it was."""
+        found, waiting = [], set[int]()
+        for at, what, host in self.spent:
+            if what == "page":
+                waiting.discard(host)
+            elif host in waiting:
+                found.append((at, host))
+            else:
+                waiting.add(host)
+        return found
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["known", "new"])
+@pytest.mark.parametrize("days", [1.0, 2.0, 3.0, 7.0, 15.0, 30.0, 60.0])
+@pytest.mark.parametrize("hosts", [1, 2, 5, 20])
+def test_robots_txt_is_not_requested_of_a_host_again_before_a_page_of_it_was(
+    hosts: int, days: float, *, is_new: bool
+) -> None:
+    lean = Lean(hosts, 1 / days, robots_days=1.0, is_new=is_new)
+    lean.live(min(16 * days, 400.0))
+    assert lean.alone() == []
+    assert sum(what == "page" for _, what, _ in lean.spent) >= 3
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    hosts=st.integers(1, 20), budget=st.floats(1 / 60, 8.0), is_new=st.booleans(),
+    robots_days=st.sampled_from([1.0, 2.0, 7.0]),
+)  # fmt: skip
+def test_where_robots_txt_is_read_and_a_page_is_due_every_session_requests_a_page(
+    hosts: int, budget: float, robots_days: float, *, is_new: bool
+) -> None:
+    lean = Lean(hosts, budget, robots_days=robots_days, is_new=is_new)
+    lean.live(min(12 / budget, 200.0))
+    assert lean.alone() == []
