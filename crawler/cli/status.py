@@ -509,7 +509,7 @@ def _print_holdings(status: Status) -> None:
             "search index": _search_index(status.search),
             "search quality": None
             if status.search_quality is None
-            else f"{percent(status.search_quality)} of that of fresh copies, as the last visits tell",
+            else f"{percent(status.search_quality)} of that of fresh copies, by the last visits",
             "lists": None
             if it is None
             else f"{it.lists:,} recorded, {counted(it.opened, 'page')} of {it.shown:,} opened",

@@ -176,15 +176,9 @@ class Sessions:
         gain = np.bincount(host[above], (later - self.price)[above], minlength=hosts)
         visits = np.bincount(host[above], minlength=hosts)
         a_session = budget * SESSION_DAYS
-        chosen = np.zeros(hosts, np.bool_)
         first = closed & (at_once | self._called)
-        best = np.zeros(hosts)
-        np.maximum.at(best, host, worth)
-        for code in sorted(np.flatnonzero(first).tolist(), key=lambda code: -best[code]):
-            if paid < _SHORTEST:
-                break
-            chosen[code] = True
-            paid -= _SHORTEST
+        chosen = self._first(first, worth, host, int(min(paid / _SHORTEST, hosts)))
+        paid -= _SHORTEST * float(chosen.sum())
         enough = 2 * np.sqrt(np.maximum(pages, 1)) + 1
         waiting = np.bincount(host[worth > self.price], minlength=hosts)
         room = saved + a_session - float(waiting[~closed | chosen].sum())
@@ -210,12 +204,24 @@ class Sessions:
             is_unused = not chosen.any() and saved >= max(1.0, self.saves)
             is_paid = paid >= _SHORTEST
             chosen[code] |= is_paid and some[code] > 0 and (is_idle or is_unused)
+        return self._begin(chosen, now)
+
+    def _begin(self, chosen: Bools, now: float) -> Rows:
+        """Open these hosts (H,); return their codes."""
         found = np.flatnonzero(chosen)
         self._until[found] = now + SESSION_DAYS
-        self._called &= closed & ~chosen
+        self._called &= self.closed & ~chosen
         self.unserved.update(dict.fromkeys(found.tolist()))
-        self.closed = closed & ~chosen
+        self.closed = self.closed & ~chosen
         return found
+
+    def _first(self, wanted: Bools, worth: Floats, host: Rows, most: int) -> Bools:
+        """Return (H,), the ``wanted`` hosts with the worthiest visits, at most so many."""
+        best, chosen = np.zeros(len(wanted)), np.zeros(len(wanted), np.bool_)
+        np.maximum.at(best, host, worth)
+        codes = np.flatnonzero(wanted)
+        chosen[codes[np.argsort(-best[codes], kind="stable")][: max(most, 0)]] = True
+        return chosen
 
     def _of_served(self, later: Floats, host: Rows, requests: float) -> Floats:
         """Return (H,), what visits to each host are worth of those that so many requests serve."""

@@ -180,7 +180,7 @@ async def test_searches_are_counted_within_bounds(
 async def test_the_noted_quality_is_that_of_whole_lists(
     store: CrawlStore, texts: tuple[str | None, str | None, str | None]
 ) -> None:
-    """As old as they were when the last visits replaced them, the copies were the ones of before."""
+    """Copies as old as those were that the last visits replaced are taken for these."""
     due = await filled(store)
     live = [text if new is None else new for text, new in zip(TEXTS, texts, strict=False)]
     live += TEXTS[len(live) :]
