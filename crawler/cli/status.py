@@ -203,8 +203,8 @@ class Status:
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
     them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``search`` are
-    the pages that the index holds, and those that it should; ``search_quality`` is its share as the
-    store believes, None where it is not measured; ``openings`` is what lists showed and people
+    the pages that the index holds, and those that it should; ``search_quality`` is its share by the
+    last visits, None where it is not measured; ``openings`` is what lists showed and people
     opened, None if no list is recorded, and ``attention`` how the attention to places falls, as
     learnt from promoted pages (the exponent, and the 95 % interval); ``daemon`` is its status if
     that run is a daemon's.
