@@ -236,6 +236,11 @@ class Frontier:
         queue.requests.append(request)
         self._schedule(queue)
 
+    def put_back(self, due: DueUrl) -> None:
+        """Let a URL that was taken wait for its host's next turn."""
+        self.agenda.put_back(due)
+        self.wake(due.host_id)
+
     def again(self, request: RobotsRequest | ProbeRequest | ApiRequest) -> None:
         """Queue a request anew that has not been made."""
         queue = self._queues[request.queue]

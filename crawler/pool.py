@@ -325,8 +325,7 @@ class FetchPool:
         self.pacer.put_back()
         match request:
             case PageRequest(due=due) | Refusal(due=due):
-                self.agenda.put_back(due)
-                self.frontier.wake(due.host_id)
+                self.frontier.put_back(due)
             case RobotsReading(host_id):
                 self.frontier.wake(host_id)
             case _:

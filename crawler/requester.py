@@ -99,7 +99,10 @@ class Requester:
     async def _requisite(self, due: Requisite, queue: str) -> Note:
         """Request what an archived page needs; the archive takes it."""
         wanted = Request(due.url, "requisite", due.validators)
-        await due.owner.took(due, await self.pipeline.fetch(queue, wanted))
+        result = await self.pipeline.fetch(queue, wanted)
+        if (counted := self.pipeline.put_back(due, result)) is not None:
+            return counted
+        await due.owner.took(due, result)
         host = self.frontier.host_state(due.host_id)
         return Note(self.clock.now(), fetches=1, host=host)
 

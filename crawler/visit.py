@@ -27,7 +27,7 @@ from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
-from freshet.crawler.fetch.responses import is_field_value
+from freshet.crawler.fetch.responses import is_field_value, is_refused_condition
 from freshet.crawler.frontier import Frontier, PageRequest
 from freshet.crawler.politeness import Retries, answer_of
 from freshet.crawler.reduce.markup import Blocks
@@ -52,6 +52,7 @@ from freshet.storage.records import (
     Digests,
     DueUrl,
     FetchResult,
+    Note,
     Observation,
     PageHistory,
     Validators,
@@ -409,14 +410,26 @@ class Pipeline:
     lasting: bool = False
     need: Callable[[Sequence[str]], None] | None = None
 
-    async def visit(self, request: PageRequest) -> Visit:
-        """Visit a due URL."""
+    async def visit(self, request: PageRequest) -> Visit | Note:
+        """Visit a due URL, or only count a request that is to be made anew without validators.
+
+        In that case the URL waits for its host's next turn.
+        """
         due = request.due
         validators = due.validators if due.digests is not None else None
         wanted = Request(due.fetch_url, validators=validators)
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
-        return await self.take(due, await self.fetch(request.queue, wanted))
+        result = await self.fetch(request.queue, wanted)
+        return self.put_back(due, result) or await self.take(due, result)
+
+    def put_back(self, due: DueUrl, result: FetchResult) -> Note | None:
+        """Put a URL back that is to be requested without validators; return its entry, or None."""
+        if not is_refused_condition(result):
+            return None
+        frontier = self.recorder.frontier
+        frontier.put_back(replace(due, validators=Validators()))
+        return Note(result.ended_at, fetches=1, host=frontier.host_state(due.host_id))
 
     async def fetch(self, queue: str, request: Request) -> FetchResult:
         """Make a request that the frontier has started, and report its end to the frontier.

@@ -43,6 +43,7 @@ from freshet.crawler.fetch.responses import (
     first_header,
     judge,
     retry_after_s,
+    whole_bytes,
 )
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
@@ -77,7 +78,7 @@ class Reading:
 
     ``max_body_bytes`` is the largest limit of any stored body, ``page_bytes`` that of a page, which
     every foreign one is; the rest is not read. Without ``requests``, only requests that decide
-    about a response are read: those of a foreign 304.
+    about a response are read: those of a failure, and of a foreign 304.
     """
 
     def __init__(
@@ -115,7 +116,8 @@ class Reading:
         """Read one exchange; ValueError: its file has changed, OSError: it cannot be read."""
         # In the order in which crawlers write them, for the files that are streams.
         request = None
-        if self._requests or (entry.status == _NOT_MODIFIED and not entry.outcome):
+        decides = entry.outcome == "failed" or (entry.status == _NOT_MODIFIED and not entry.outcome)
+        if self._requests or decides:
             request = self._optional(entry, entry.request_offset, entry.request_nth)
         limit = self._limits[entry.facts_offset is not None]
         answer = None
@@ -320,8 +322,13 @@ def _by_status(exchange: ArchivedExchange) -> StatusVerdict:
     requested = exchange.request_headers
     # Who wrote no requests down may have asked on a condition.
     is_conditional = not requested or any(first_header(requested, c) for c in _CONDITIONS)
-    location = first_header(exchange.headers, b"location")
-    return judge(exchange.status, exchange.url, location, is_conditional=is_conditional)
+    return judge(
+        exchange.status,
+        exchange.url,
+        first_header(exchange.headers, b"location"),
+        is_conditional=is_conditional,
+        is_whole=whole_bytes(exchange.headers) is not None,
+    )
 
 
 def _body(

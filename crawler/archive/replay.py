@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
+from freshet.crawler.fetch.responses import is_refused_condition
 from freshet.crawler.frontier import Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.urls import canonical, origin
@@ -148,6 +149,9 @@ class Player:
 
     async def _page(self, played: Played, url: str) -> None:
         result = played.result
+        if played.is_ours and is_refused_condition(result):
+            # It was no visit: the same request without validators follows.
+            return
         if result.outcome == "redirected":
             # Whether it leads in a circle shows in what other pages lead to.
             await self.settled()

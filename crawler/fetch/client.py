@@ -30,10 +30,12 @@ from freshet.crawler.fetch.responses import (
     first_header,
     is_field_value,
     is_page_type,
+    is_refused_condition,
     judge,
     looks_binary,
     media_type,
     retry_after_s,
+    whole_bytes,
 )
 from freshet.crawler.fetch.transport import (
     Access,
@@ -311,6 +313,11 @@ class Request:
     form: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def is_conditional(self) -> bool:
+        """Return whether the response may be that nothing has changed."""
+        return self.validators not in (None, Validators())
+
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
@@ -500,35 +507,53 @@ class NetworkFetcher:
             **options,
         ) as response:
             assert isinstance(response, Response)  # noqa: S101 - narrows the type
-            headers = response.raw_headers
-            transfer.result = replace(
-                transfer.result,
-                status=response.status,
-                status_line=response.status_line,
-                headers=headers,
-                peer=response.peer,
-            )
-            size = sum(len(name) + len(value) for name, value in headers)
-            if size > self._limits.max_header_bytes:
-                raise Unfetched("headers_too_large", f"{size} bytes of headers")
-            verdict = judge(
-                response.status,
-                request.url,
-                first_header(headers, b"location"),
-                is_conditional=request.validators not in (None, Validators()),
-            )
-            if verdict.outcome == "fetched":
-                intake = await self._read_body(request, response, transfer.result)
-                wire_body, body = intake.result()
-                truncated = "length" if intake.is_cut else None
-            else:
-                # Do not wait for the body of an error or a redirect.
-                come, body = response.come, b""
-                wire_body, truncated = come or b"", _UNREAD if come is None else None
-            transfer.result = replace(
-                transfer.result, wire_body=wire_body, body=body, truncated=truncated
-            )
+            verdict = None
+            try:
+                verdict = await self._take(request, response, transfer)
+            finally:
+                is_failure = verdict is None or verdict.outcome == "failed"
+                if is_failure and request.is_conditional:
+                    # It may be repeated without them, and not to what has just failed.
+                    response.hang_up()
             return verdict
+
+    async def _take(
+        self, request: Request, response: Response, transfer: _Transfer
+    ) -> StatusVerdict:
+        """Read a response whose headers have come."""
+        headers = response.raw_headers
+        transfer.result = replace(
+            transfer.result,
+            status=response.status,
+            status_line=response.status_line,
+            headers=headers,
+            peer=response.peer,
+        )
+        size = sum(len(name) + len(value) for name, value in headers)
+        if size > self._limits.max_header_bytes:
+            raise Unfetched("headers_too_large", f"{size} bytes of headers")
+        verdict = judge(
+            response.status,
+            request.url,
+            first_header(headers, b"location"),
+            is_conditional=request.is_conditional,
+            is_whole=whole_bytes(headers) is not None,
+        )
+        if verdict.outcome == "fetched":
+            intake = await self._read_body(request, response, transfer.result)
+            wire_body, body = intake.result()
+            truncated = "length" if intake.is_cut else None
+            is_part = response.status == 206 and whole_bytes(headers) != len(wire_body)
+            if is_part and truncated is None:
+                raise Unfetched("http_206", "the server sent a part of what it has")
+        else:
+            # Do not wait for the body of an error or a redirect.
+            come, body = response.come, b""
+            wire_body, truncated = come or b"", _UNREAD if come is None else None
+        transfer.result = replace(
+            transfer.result, wire_body=wire_body, body=body, truncated=truncated
+        )
+        return verdict
 
     async def _read_body(self, request: Request, response: Response, head: FetchResult) -> Intake:
         intake = intake_of(
@@ -590,6 +615,9 @@ class OursOrTheirs:
         if reason not in _HOLD_S:
             if result.status is not None or result.outcome != "failed":
                 self._answered(clock())
+            return result
+        # Most servers that hang up on a connection that was kept do so because of the request.
+        if reason == "stale" and is_refused_condition(result):
             return result
         if reason in _SURELY_OURS or self._is_ours(request.url, reason, began_at, clock()):
             raise NotMade(result.detail or reason, _HOLD_S[reason])

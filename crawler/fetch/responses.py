@@ -18,6 +18,7 @@ from isal import isal_zlib
 from freshet.crawler.bounds import GZIP_MEMBERS, VALIDATOR_CHARS, meet
 from freshet.crawler.urls import is_http, resolve, without_credentials
 from freshet.storage.entries import Outcome
+from freshet.storage.records import FetchResult
 
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]
@@ -36,6 +37,13 @@ _FIELD_VALUE = re.compile(rf"[!-~](?:[ -~]{{0,{VALIDATOR_CHARS - 2}}}[!-~])?")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
+#: Answers that some servers give to a request that has validators, but not to the same request
+#: without them; and the words for responses that end early or cannot be read.
+_REFUSED_CONDITIONS = frozenset({400, 412, 416, 500, 501})
+_UNREADABLE = frozenset({"stale", "protocol", "headers_too_large", "encoding", "cut_short"})
+_CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
+_CONTENT_RANGE = re.compile(rb"bytes[ \t]+0-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 #: Control characters that text never holds (MIME Sniffing standard, section 3).
 _BINARY = bytes({*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)})
@@ -53,11 +61,13 @@ class StatusVerdict:
     location: str | None = None
 
 
-def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool) -> StatusVerdict:
+def judge(
+    status: int, url: str, location: bytes | None, *, is_conditional: bool, is_whole: bool = False
+) -> StatusVerdict:
     """Judge the status, and the Location where it counts.
 
-    206 is a failure: nobody requested a part, and a part must not pass for the whole. So is
-    304 in answer to an unconditional request.
+    206 is a failure unless the part that came ``is_whole``: nobody requested a part, and it must
+    not pass for the whole. So is 304 in answer to an unconditional request.
     """
     if status in _REDIRECTS:
         return _redirect(status, url, location)
@@ -66,7 +76,7 @@ def judge(status: int, url: str, location: bytes | None, *, is_conditional: bool
     reason = f"http_{status}"
     if status in _WITHOUT_CONTENT:
         return StatusVerdict("skipped", reason, "the server has no content here")
-    if 200 <= status < 300 and status != 206:
+    if 200 <= status < 300 and (status != 206 or is_whole):
         return StatusVerdict("fetched")
     outcome: Outcome = "gone" if status in _GONE else "failed"
     who = "the proxy" if status == 407 else "the server"
@@ -77,7 +87,10 @@ def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if location is None:
         return StatusVerdict("failed", "bad_redirect", f"{status} without a Location")
     reference = _text(location)
-    target = resolve(reference, url) if reference.strip() else None
+    # The octets of the path are the server's own, whatever they encode. Those of a host name that
+    # are not UTF-8 cannot be kept.
+    kept = _NOT_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], location).decode("ascii")
+    target = (resolve(kept, url) or resolve(reference, url)) if reference.strip() else None
     if target is None or not is_http(target):
         detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
         return StatusVerdict("failed", "bad_redirect", detail)
@@ -91,6 +104,26 @@ def _text(value: bytes) -> str:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def whole_bytes(headers: RawHeaders) -> int | None:
+    """Return the length of a whole that came as its only part, by Content-Range; else None."""
+    found = {value.strip() for name, value in headers if name.lower() == b"content-range"}
+    said = _CONTENT_RANGE.fullmatch(found.pop()) if len(found) == 1 else None
+    return int(said[2]) if said is not None and int(said[1]) + 1 == int(said[2]) else None
+
+
+def is_refused_condition(result: FetchResult) -> bool:
+    """Return whether the same request without validators may have an answer.
+
+    It was conditional, and has got an error or nothing that can be read. A server that says when to
+    come back is not asked again before.
+    """
+    sent = {name.lower() for name, _ in result.request_headers}
+    if not sent & _CONDITIONS or result.header("Retry-After") is not None:
+        return False
+    is_error = result.status in _REFUSED_CONDITIONS or result.reason in _UNREADABLE
+    return result.outcome == "failed" and is_error
 
 
 def is_field_value(value: str | None) -> TypeGuard[str]:

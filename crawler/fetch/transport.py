@@ -210,6 +210,7 @@ class Response(aiohttp.ClientResponse):
     #: Connections that wait for another request, the longest idle first.
     _idle: ClassVar[OrderedDict[ResponseHandler, None]]
     _lost: asyncio.Future[None] | None = None
+    _handler: ResponseHandler | None = None
 
     async def start(self, connection: Connection) -> Response:
         """Wait for the headers, which must come within the time-out after the request."""
@@ -217,6 +218,7 @@ class Response(aiohttp.ClientResponse):
         is_fresh = protocol not in self._used
         self._used.add(protocol)
         self._lost = protocol.closed
+        self._handler = protocol
         if is_fresh and protocol.closed is not None:
             # Its exception counts as retrieved: kept-alive connections may break unnoticed.
             protocol.closed.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
@@ -233,6 +235,11 @@ class Response(aiohttp.ClientResponse):
             reason = "protocol" if is_fresh else "stale"
             raise Unfetched(reason, "the server hung up without a response") from error
         return self
+
+    def hang_up(self) -> None:
+        """Close the connection, which may be idle already: a short body ends with its headers."""
+        if self._handler is not None:
+            self._handler.close()
 
     @property
     def status_line(self) -> bytes:

@@ -350,8 +350,10 @@ def standing(status: int | None, failure: str | None) -> RobotsStanding:
 
 def record_of(result: FetchResult, now: float, max_bytes: int = LIMIT_BYTES) -> RobotsRecord:
     """Return the record of a fetched robots.txt."""
-    # A body that broke off comes with the status 200, which proves nothing.
-    broken = result.outcome != "fetched" and (result.status or 0) < 300
+    # A body that broke off comes with the status 200, which proves nothing. A success without
+    # content is a file without rules.
+    is_read = result.outcome in ("fetched", "skipped")
+    broken = not is_read and (result.status or 0) < 300
     state = standing(result.status, result.reason if broken else None)
     body = cut_at_line_end(result.body, max_bytes) if state == "parsed" else b""
     why = (result.detail or result.reason) if state == "unreachable" else None

@@ -54,8 +54,7 @@ def _result(request: Request, answer: SiteResponse, at: float) -> FetchResult:
     headers = tuple((name.encode(), value.encode()) for name, value in answer.headers)
     location = answer.header("Location")
     to = None if location is None else location.encode()
-    is_conditional = request.validators not in (None, Validators())
-    verdict = judge(answer.status, request.url, to, is_conditional=is_conditional)
+    verdict = judge(answer.status, request.url, to, is_conditional=request.is_conditional)
     verdict, body = _limited(request, answer, verdict)
     return FetchResult(
         url=request.url,
