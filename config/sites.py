@@ -128,6 +128,12 @@ def with_stored(settings: Settings, stored: Iterable[tuple[str, str, str, float]
     return settings.model_copy(update={"sites": (*own, *tables)})
 
 
+def names_port(match: str) -> bool:
+    """Return whether a table is for one port."""
+    found = _MATCH.fullmatch(match)
+    return found is not None and found["port"] is not None
+
+
 def place_of(match: str) -> str:
     """Return a URL that a table of whole hosts matches: the beginning of what it stands for."""
     found = _MATCH.fullmatch(match)

@@ -2,13 +2,13 @@
 
 Each request asks for its own URL, so nothing follows a redirect to another origin. What may be
 secret is sent by TLS alone, but to this machine, and where the table's match begins with
-``http://``.
+``http://``; and to the port that the match names, or else to that of the scheme alone.
 """
 
 import logging
 import ssl
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from http.cookiejar import LoadError, MozillaCookieJar
 from importlib.util import find_spec
@@ -19,19 +19,35 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from freshet.config.settings import SiteSettings
-from freshet.config.sites import Sites, place_of
+from freshet.config.sites import Sites, names_port, place_of
 from freshet.crawler.fetch.addresses import is_this_machine
 from freshet.crawler.fetch.transport import Access, is_socks
 from freshet.crawler.service.logs import hide, read_secret
 from freshet.crawler.tally import CrawlError
-from freshet.crawler.urls import origin
+from freshet.crawler.urls import Origin, origin
 
 log = logging.getLogger(__name__)
 
-#: Keys whose values are sent to the site and may be secret.
-_SECRET: Final = ("headers", "cookies", "user", "password", "bearer")
 _TLS: Final = ("ca_file", "client_certificate", "client_key")
-_KEYS: Final = (*_SECRET, *_TLS, "user_agent_suffix", "proxy")
+#: The others may be secret: they are sent to the site, or prove who we are.
+_PUBLIC: Final = frozenset({"ca_file", "user_agent_suffix", "proxy"})
+_KEYS: Final = (
+    "headers",
+    "cookies",
+    "user",
+    "password",
+    "bearer",
+    *_TLS,
+    "user_agent_suffix",
+    "proxy",
+)
+_PAIRS: Final = {
+    "password": "user",
+    "client_key": "client_certificate",
+    "client_certificate": "client_key",
+}
+#: By key the table that sets it, and its value.
+_Ruling = dict[str, tuple[SiteSettings, Any]]
 _SCHEMES: Final = ("http://", "https://", "socks4://", "socks5://", "socks5h://")
 
 
@@ -47,19 +63,7 @@ def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str]
     sites, read = Sites(saying), {id(table): _read(table) for table in saying}
     contexts: dict[tuple[Path | None, ...], ssl.SSLContext] = {}
 
-    @lru_cache(maxsize=4_096)
-    def at(place: str) -> Access | None:
-        ruling: dict[str, tuple[SiteSettings, Any]] = {}
-        for it in reversed(sites.matching(place)):
-            for key in {"user", "bearer"} & read[id(it)].keys():
-                # Of the two ways to say who we are the nearer one counts.
-                ruling.pop("bearer" if key == "user" else "user", None)
-            ruling |= {key: (it, value) for key, value in read[id(it)].items()}
-        if place.startswith("http://") and not is_this_machine(origin(place).host):
-            for key in _SECRET:
-                if key in ruling and not ruling[key][0].match.startswith("http://"):
-                    match = ruling.pop(key)[0].match
-                    log.warning("%s: %s of [[sites]] %s is not sent without TLS", place, key, match)
+    def access(ruling: _Ruling, public: Access | None = None) -> Access | None:
         said = {key: value for key, (_, value) in ruling.items()}
         files = tuple(said.get(key) for key in _TLS)
         if any(files[:2]) and files not in contexts:
@@ -68,11 +72,47 @@ def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str]
         fields, proxy = _fields(said, user_agent), said.get("proxy")
         if not fields and not proxy and "cookies" not in said and files not in contexts:
             return None
-        return Access(fields, said.get("cookies"), contexts.get(files), proxy)
+        return Access(fields, said.get("cookies"), contexts.get(files), proxy, public)
+
+    @lru_cache(maxsize=4_096)
+    def at(place: str) -> Access | None:
+        tables = sites.matching(place)
+        ruling = _ruling([(it, read[id(it)]) for it in reversed(tables)], origin(place))
+        return access(ruling, access({key: ruling[key] for key in ruling.keys() & _PUBLIC}))
 
     for table in saying:
         at(place_of(table.match))
     return (lambda url: at(str(origin(url)))) if saying else lambda _url: None
+
+
+def _ruling(tables: Iterable[tuple[SiteSettings, Mapping[str, Any]]], place: Origin) -> _Ruling:
+    """Return by key the table that counts at an origin and its value; the last table is nearest."""
+    ruling: _Ruling = {}
+    withheld: dict[str, str] = {}
+    for table, read in tables:
+        why = _withheld(table.match, place)
+        values = {key: value for key, value in read.items() if why is None or key in _PUBLIC}
+        said = f"of [[sites]] {table.match} is not sent {why}"
+        withheld |= dict.fromkeys(read.keys() - values.keys(), said)
+        for key in {"user", "bearer"} & values.keys():
+            # Of the two ways to say who we are the nearer one counts.
+            ruling.pop("bearer" if key == "user" else "user", None)
+        ruling |= {key: (table, value) for key, value in values.items()}
+    for key in withheld.keys() - ruling.keys():
+        log.warning("%s: %s %s", place, key, withheld[key])
+        # Half of a pair is of no use.
+        ruling.pop(_PAIRS.get(key, key), None)
+    return ruling
+
+
+def _withheld(match: str, place: Origin) -> str | None:
+    """Return the words for why the secrets of a table are not sent to an origin, or None."""
+    is_plain = place.scheme == "http"
+    if is_plain and not match.startswith("http://") and not is_this_machine(place.host):
+        return "without TLS"
+    if names_port(match) or place.port == (80 if is_plain else 443):
+        return None
+    return "to another port than the scheme's own; name the port in match"
 
 
 def _read(said: SiteSettings) -> dict[str, Any]:

@@ -58,6 +58,9 @@ _TAKEN: Final = (
 _DROPPED: Final = frozenset(
     "content-encoding content-length refresh set-cookie transfer-encoding".split()
 )
+#: The header that lets other origins read an answer, and a value that no origin has.
+_PERMISSION: Final = "access-control-allow-origin"
+_FOR_NOBODY: Final = "none"
 #: The document with its shadow trees, without what scripts say and what is for browsers that run
 #: none; null if it is too long. It is copied to where nothing of the page runs.
 _SERIALISED: Final = """(most => {
@@ -194,9 +197,7 @@ class _Load:
                 # A navigation that ends with this word leaves the page as it is.
                 await route.abort("aborted")
             else:
-                decoded = ((k.decode("latin-1"), v.decode("latin-1")) for k, v in found.headers)
-                headers = {name: value for name, value in decoded if name.lower() not in _DROPPED}
-                await route.fulfill(status=found.status, headers=headers, body=found.body)
+                await route.fulfill(status=found.status, headers=_told(found), body=found.body)
         self._pending -= 1
         self._changed_at = self._clock()
 
@@ -318,6 +319,18 @@ class _Chromium:
             if self._pid:
                 os.kill(self._pid, signal.SIGKILL)
         await self._held.aclose()
+
+
+def _told(answer: FetchResult) -> dict[str, str]:
+    """Return the headers that a page gets, which let it read no more than the server's own do."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in answer.headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        if name not in _DROPPED:
+            # Of two permissions that differ none counts; the browser sees that if it has both.
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    # Where there is none, playwright adds one for the origin that asks.
+    return {_PERMISSION: _FOR_NOBODY} | headers
 
 
 def _driver() -> ModuleType:

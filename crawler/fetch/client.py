@@ -303,7 +303,8 @@ Accept = Literal["page", "sitemap", "robots", "answer", "probe", "requisite"]
 class Request:
     """One GET, or a POST of ``form`` (as a browser encodes it); some more ``headers``.
 
-    ``max_body_bytes`` (decoded) replaces the limit of its kind.
+    ``max_body_bytes`` (decoded) replaces the limit of its kind. An ``is_anonymous`` request has
+    nothing of a site's table that tells who asks.
     """
 
     url: str
@@ -312,6 +313,7 @@ class Request:
     max_body_bytes: int | None = None
     form: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    is_anonymous: bool = False
 
     @property
     def is_conditional(self) -> bool:
@@ -491,6 +493,8 @@ class NetworkFetcher:
 
     async def _converse(self, request: Request, transfer: _Transfer) -> StatusVerdict:
         url, access = _wire_url(request.url), self.access_at(request.url)
+        if access is not None and request.is_anonymous:
+            access = access.public
         wanted = request_headers(request)
         if access is not None:
             own = access.fields_for(request.url)

@@ -6,6 +6,7 @@ requests, and what a host answers to one of them holds for all that is asked of 
 """
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,8 +28,11 @@ _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _HOSTS: Final = 1_024
 _REMEMBERED_S: Final = 3_600.0
 _MOST_REDIRECTS: Final = 5
-#: Kinds that a page can use, but not read, if another origin answers.
-_UNREAD: Final = frozenset({"script", "stylesheet", "image", "font", "media"})
+#: Types of what a page may use, but not read, if another origin answers, by the kind of request.
+_UNREAD: Final[Mapping[str, re.Pattern[str]]] = {
+    "script": re.compile(r"(text|application)/(x-)?(java|ecma|live|j)script[0-9.]*"),
+    "stylesheet": re.compile(r"text/css"),
+}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -107,29 +111,42 @@ class _Requests:
         self, url: str, kind: str, method: str, headers: Mapping[str, str]
     ) -> FetchResult | None:
         """Make a request of the page, and follow where it leads."""
-        target = resolve(url, self.url) if is_http(url) else None
-        if method != "GET" or kind not in self.by.browsers.rules.kinds:
+        if method != "GET" or kind not in self.by.browsers.rules.kinds or not is_http(url):
             return None
-        result, passed = None, self._passed(url, headers)
+        target, passed = resolve(url, self.url), self._passed(url, headers)
+        result = None
+        is_home = True
         for _ in range(_MOST_REDIRECTS + 1):
             if target is None or not await self._may(target):
                 return None
-            result = await self._fetch(Request(target, "requisite", headers=passed))
+            # Who has left the page's origin does not come back as its user.
+            is_home = is_home and self._is_home(target)
+            wanted = Request(target, "requisite", headers=passed, is_anonymous=not is_home)
+            result = await self._fetch(wanted)
             if (target := result.location) is None:
                 break
             passed = ()
         if result is None or target is not None or result.status is None:
             return None
-        is_shared = result.header("Access-Control-Allow-Origin") is not None
-        if origin(result.url) != origin(url) and kind not in _UNREAD and not is_shared:
-            # The page would read as its own what another origin shares with nobody.
-            return None
-        return result
+        # The browser takes what comes for the answer of the URL that the page has asked for, and
+        # knows of no redirect.
+        hides = self._is_home(url) and not self._is_home(result.url)
+        return None if hides and not self._is_shared(result, kind) else result
+
+    def _is_home(self, url: str) -> bool:
+        return origin(url) == origin(self.url)
+
+    def _is_shared(self, result: FetchResult, kind: str) -> bool:
+        """Return whether the page may have what another origin answers to a request of a kind."""
+        permission = ", ".join(result.header_values("Access-Control-Allow-Origin")).strip()
+        label = media_type(result.header("Content-Type") or "") or ""
+        is_usable = kind in _UNREAD and _UNREAD[kind].fullmatch(label) is not None
+        return is_usable or permission in ("*", str(origin(self.url)))
 
     def _passed(self, url: str, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         """Return the headers that a page may choose: more of them for its own origin."""
-        is_home = url.startswith(f"{origin(self.url)}/")
-        chosen = ("accept", "origin", *(("authorization", "x-") if is_home else ()))
+        own = ("authorization", "x-") if self._is_home(url) else ()
+        chosen = ("accept", "origin", *own)
         return tuple((name.title(), headers[name]) for name in headers if name.startswith(chosen))
 
     async def _may(self, url: str) -> bool:
@@ -152,10 +169,13 @@ class _Requests:
         by, now = self.by, self.by.now()
         until, file = by.robots.use(str(place)) or (0.0, RobotsTxt())
         if now >= until:
-            result = await self._fetch(Request(robots_url(place), "robots"))
-            for _ in range(_MOST_REDIRECTS):
-                if result.location is not None:
-                    result = await self._fetch(Request(result.location, "robots"))
+            asked: str | None = robots_url(place)
+            is_home = True
+            for _ in range(_MOST_REDIRECTS + 1):
+                if asked is not None:
+                    is_home = is_home and self._is_home(asked)
+                    result = await self._fetch(Request(asked, "robots", is_anonymous=not is_home))
+                    asked = result.location
             file = in_force(record_of(result, now), by.agent_token)
             if not file.closed:
                 by.robots[str(place)] = now + _REMEMBERED_S, file

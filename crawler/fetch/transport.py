@@ -126,12 +126,16 @@ def is_socks(proxy: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Ways to a site that differ: fields of requests, secret ones; TLS; the URL of a proxy."""
+    """Ways to a site that differ: fields of requests, secret ones; TLS; the URL of a proxy.
+
+    ``public`` is what of it does not tell the site who asks; None: nothing.
+    """
 
     fields: Mapping[str, str]
     cookies: CookieJar | None = None
     tls: ssl.SSLContext | None = None
     proxy: str | None = None
+    public: Access | None = None
 
     def fields_for(self, url: str) -> dict[str, str]:
         """Return the fields of a request for a URL, with the cookies that are for it."""

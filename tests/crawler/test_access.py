@@ -5,6 +5,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from freshet.config.settings import SiteSettings
 from freshet.crawler.access import access_at
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, NoSuchHost
 from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.fetch.transport import Access
 from freshet.crawler.tally import CrawlError
 from tests.crawler.fetch.hostile_server import CERTIFICATE, hostile, page, sends
 from tests.crawler.proxies import http_proxy, serving, socks_proxy
@@ -57,11 +59,14 @@ async def test_a_request_has_what_its_site_wants_and_another_has_not(
 ) -> None:
     (tmp_path / "cookies.txt").write_text(COOKIES)
     monkeypatch.setenv("API_KEY", "key-of-16-letters")
-    said = table(
-        "http://a.example", headers={"X-Api-Key": "env:API_KEY"}, user="me", password="pass-word",
-        user_agent_suffix="(for the archive)", cookies=tmp_path / "cookies.txt",
-    )  # fmt: skip
-    async with hostile(sends(page())) as server, fetching(said) as fetcher:
+    said = {
+        "headers": {"X-Api-Key": "env:API_KEY"}, "user": "me", "password": "pass-word",
+        "user_agent_suffix": "(for the archive)", "cookies": tmp_path / "cookies.txt",
+    }  # fmt: skip
+    async with (
+        hostile(sends(page())) as server,
+        fetching(table(f"http://a.example:{server.port}", **said)) as fetcher,
+    ):
         urls = [f"http://{name}:{server.port}/members/" for name in ("a.example", "b.example")]
         results = [await fetcher.fetch(Request(url)) for url in urls]
     own, other = map(fields, server.requests)
@@ -116,15 +121,108 @@ async def test_a_private_authority_is_trusted_for_its_site_alone() -> None:
 
 
 async def test_a_client_certificate_is_shown_to_its_site() -> None:
-    said = table("127.0.0.1", ca_file=CERTIFICATE, client_certificate=CERTIFICATE)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(CERTIFICATE))
     context.load_cert_chain(CERTIFICATE)
     context.verify_mode = ssl.CERT_REQUIRED
     async with hostile(sends(page()), tls=context) as server:
-        async with fetching(said) as fetcher:
+        shown = {"ca_file": CERTIFICATE, "client_certificate": CERTIFICATE}
+        async with fetching(table(server.netloc, **shown)) as fetcher:
             assert (await fetcher.fetch(Request(server.url()))).outcome == "fetched"
         async with fetching(table("127.0.0.1", ca_file=CERTIFICATE)) as fetcher:
             assert (await fetcher.fetch(Request(server.url()))).outcome == "failed"
+        # To the default port only, and not to a page of another origin.
+        async with fetching(table("127.0.0.1", **shown)) as fetcher:
+            assert (await fetcher.fetch(Request(server.url()))).outcome == "failed"
+        async with fetching(table(server.netloc, **shown)) as fetcher:
+            wanted = Request(server.url(), is_anonymous=True)
+            assert (await fetcher.fetch(wanted)).outcome == "failed"
+
+
+PLAIN, SAFE = "http://a.example", "https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("match", "others", "own"),
+    [
+        ("a.example", [f"{SAFE}:8443", f"{SAFE}:80", f"{SAFE}:444", PLAIN, f"{PLAIN}:443",
+                       f"{SAFE}.:8443", f"{SAFE}.evil.example", "https://b.example:8443",
+                       "https://me:x@a.example:8443", "https://a.example@b.example",
+                       "https://a.example:443@b.example"], SAFE),
+        ("www.a.example", [f"{SAFE}:8443", "https://www.a.example:444"], SAFE),
+        ("A.example", ["https://A.EXAMPLE:8443"], "https://A.EXAMPLE"),
+        ("*.a.example", [f"{SAFE}:8443", "https://x.a.example:81", "https://x.y.a.example:444"],
+         "https://x.a.example"),
+        ("https://a.example", [f"{SAFE}:8443"], SAFE),
+        ("https://*.a.example", ["https://x.a.example:8443"], "https://x.a.example"),
+        ("http://a.example", [f"{PLAIN}:8080", f"{PLAIN}:443", f"{PLAIN}:81", SAFE], PLAIN),
+        ("http://*.a.example", ["http://x.a.example:8080"], "http://x.a.example"),
+        ("a.example:8443", [SAFE, f"{SAFE}:8444", f"{PLAIN}:8443"], f"{SAFE}:8443"),
+        ("a.example:443", [f"{SAFE}:8443", f"{PLAIN}:443"], SAFE),
+        ("http://a.example:8080", [PLAIN, f"{SAFE}:8080"], f"{PLAIN}:8080"),
+        ("*.a.example:8443", ["https://x.a.example", "https://x.a.example:1"],
+         "https://x.a.example:8443"),
+        ("[2001:db8::1]", ["https://[2001:db8::1]:8443", "http://[2001:db8::1]"],
+         "https://[2001:db8::1]"),
+        ("[2001:db8::1]:8443", ["https://[2001:db8::1]"], "https://[2001:db8::1]:8443"),
+        ("192.0.2.1", ["https://192.0.2.1:8443", "https://3221225985:444"], "https://192.0.2.1"),
+        ("localhost", ["http://localhost:8080", "https://localhost:8443"], "http://localhost"),
+        ("127.0.0.1", ["http://127.0.0.1:8080", "http://127.1:81"], "https://127.0.0.1"),
+        ("localhost:8080", ["http://localhost"], "http://localhost:8080"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["headers", "user", "bearer", "cookies", "client_certificate"])
+def test_secrets_are_sent_to_the_port_that_is_named_or_else_to_that_of_the_scheme(
+    match: str, others: list[str], own: str, kind: str, tmp_path: Path
+) -> None:
+    (tmp_path / "cookies.txt").write_text(COOKIES)
+    value = {
+        "headers": {"X-Key": "a-key-of-tests"}, "user": "me", "bearer": "a-bearer-token",
+        "cookies": tmp_path / "cookies.txt", "client_certificate": CERTIFICATE,
+    }[kind]  # fmt: skip
+    at = access_at([table(match, **{kind: value}, user_agent_suffix="(us)")], AGENT)
+
+    def is_sent(url: str) -> bool:
+        found = at(f"{url}/page?x=1")
+        if found is None:
+            return False
+        # What is no secret is sent as ever.
+        assert found.fields["User-Agent"].endswith("(us)")
+        assert found.public == Access({"User-Agent": f"{AGENT} (us)"})
+        return found != replace(found.public, public=found.public)
+
+    assert [url for url in others if is_sent(url)] == []
+    assert is_sent(own)
+
+
+def test_a_table_for_another_port_does_not_hide_the_one_that_names_it() -> None:
+    tables = [table("a.example", user="me", password="near"), table("a.example:81", bearer="far")]
+    at = access_at([*tables, table("*.example:82", user="you", password="far")], AGENT)
+    found = [at(f"{SAFE}{port}/") for port in ("", ":81", ":82", ":83")]
+    sent = [None if it is None else it.fields["Authorization"] for it in found]
+    assert sent == ["Basic bWU6bmVhcg==", "Bearer far", "Basic eW91OmZhcg==", None]
+
+
+def test_half_of_a_pair_is_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    tables = [
+        table("a.example:81", user="me", client_certificate=CERTIFICATE),
+        table("*.a.example", password="pass-word", client_key=CERTIFICATE),
+    ]
+    at = access_at(tables, AGENT)
+    with caplog.at_level(logging.WARNING):
+        assert at(f"{SAFE}:81/") is None
+    assert "password of [[sites]] *.a.example is not sent to another port" in caplog.text
+
+
+@pytest.mark.parametrize("port", ["named", "default"])
+async def test_a_redirect_and_a_link_to_another_port_get_no_secrets(port: str) -> None:
+    """As in Scrapy's advisory GHSA-4qqq-9vqf-3h3f."""
+    async with hostile(sends(page())) as own, hostile(sends(page())) as other:
+        match = f"localhost:{own.port}" if port == "named" else "localhost"
+        async with fetching(table(match, bearer="a-bearer-token")) as fetcher:
+            for server in (own, other):
+                await fetcher.fetch(Request(f"http://localhost:{server.port}/"))
+    sent = ["Authorization" in fields(each.requests[0]) for each in (own, other)]
+    assert sent == [port == "named", False]
 
 
 @pytest.mark.parametrize("tls", [False, True])
