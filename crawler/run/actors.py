@@ -28,8 +28,12 @@ from typing import Any, Final, TypeVar
 
 import ray
 from prometheus_client import generate_latest
-from ray._private.services import psutil  # type: ignore[attr-defined]  # comes with Ray
-from ray.exceptions import RayError, RayTaskError
+from ray._private.services import (
+    canonicalize_bootstrap_address_or_die,
+    psutil,  # type: ignore[attr-defined]  # comes with Ray
+)
+from ray._raylet import AuthenticationTokenLoader, Config, GcsClient
+from ray.exceptions import AuthenticationError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from freshet import __version__
@@ -343,6 +347,8 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
         except OSError as error:
             why = error.strerror or error
             raise CrawlError(f"--ray {address}: nobody listens there: {why}") from error
+    if address is not None:
+        _require_token(address)
     with _folder_of(store) as folder:
         local = {
             "num_cpus": 1, "include_dashboard": False, "object_store_memory": _STORE_BYTES,
@@ -358,14 +364,52 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
         yield
 
 
+def _require_token(address: str) -> None:
+    """Refuse a cluster that lets everybody in who reaches it; join with the token from now on.
+
+    Raises:
+        CrawlError: the cluster wants no token, there is none here, or nobody answers.
+    """
+    loader = AuthenticationTokenLoader.instance()
+    try:
+        place = address if ":" in address else canonicalize_bootstrap_address_or_die(address)
+        # Without a token: who runs an open cluster could read it.
+        _authenticate("disabled")
+        GcsClient(address=place)
+    except AuthenticationError:
+        if not loader.has_token(ignore_auth_mode=True):
+            raise CrawlError(
+                f"--ray {address}: its token is not here: copy ~/.ray/auth_token from its first "
+                "machine, readable by you alone"
+            ) from None
+    except (RayError, ConnectionError) as error:
+        raise CrawlError(f"--ray {address}: {str(error).strip().splitlines()[0]}") from error
+    else:
+        raise CrawlError(
+            f"--ray {address}: the cluster wants no token, so whoever reaches it can run programs "
+            "as you: make one with `ray get-auth-token --generate`, copy ~/.ray/auth_token to all "
+            "machines, and start Ray on them with RAY_AUTH_MODE=token"
+        )
+    finally:
+        _authenticate("token")
+
+
+def _authenticate(mode: str) -> None:
+    os.environ["RAY_AUTH_MODE"] = mode
+    Config.initialize("")
+
+
 @contextmanager
 def _folder_of(store: Path) -> Iterator[str]:
-    """Make a temporary folder for Ray, whose name tells the store, and end Ray after the block."""
+    """Make a temporary folder for Ray, whose name tells the store, and end Ray after the block.
+
+    It lies in one that is ours alone: Ray lets everybody write to its own.
+    """
     name = f"freshet-{blake2b(os.path.realpath(store).encode(), digest_size=4).hexdigest()}-"
     # What a killed program has left.
     _clear(name)
     try:
-        yield mkdtemp(prefix=name)
+        yield f"{mkdtemp(prefix=name)}/ray"
     finally:
         ray.shutdown()
         _clear(name)

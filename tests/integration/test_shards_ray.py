@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from freshet.storage.tables import runs
 from scripts.benchmarks.linked_sites import LinkedSites, serving
 from scripts.benchmarks.process_tree import MARK, Tree, kill
 from scripts.benchmarks.store_inspection import reading
+from tests.integration.hubs import free_port
 
 SITES = LinkedSites(hosts=6, pages=6)
 on_ray = [
@@ -73,6 +75,12 @@ class Command:
                     found += db.execute(sql).fetchall()
         return found
 
+    def folders(self) -> set[Path]:
+        """Return the folders of the files that its processes have open under ``freshet-…``."""
+        files = [Path(link) for it in self.tree.alive() for link in _links(it.pid)]
+        found = {path for file in files for path in file.parents if "freshet-" in str(path)}
+        return {path for path in found if path.is_dir() and "/freshet-" in str(path)}
+
     def listening(self) -> set[str]:
         """Return the addresses on which its processes listen."""
         sockets = {link for it in self.tree.alive() for link in _links(it.pid)}
@@ -90,6 +98,19 @@ def _links(pid: int) -> list[str]:
         return [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
     except OSError:
         return []
+
+
+def wait_for(port: int) -> None:
+    """Wait until somebody listens."""
+    end = monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+        except OSError:
+            assert monotonic() < end
+            sleep(0.05)
+        else:
+            return
 
 
 async def _begun_in_one(shards: Shards) -> None:
@@ -122,6 +143,12 @@ class TestOnRay:
             command = Command(tmp_path, port, "daemon", "--budget", "36000/hour")
             try:
                 command.until(command.pages)
+                # Ray lets everybody write to its own folder: nobody gets there.
+                open_to_all = [path for path in command.folders() if path.stat().st_mode & 0o002]
+                assert open_to_all
+                for path in open_to_all:
+                    ours = next(p for p in path.parents if p.name.startswith("freshet-"))
+                    assert ours.stat().st_mode & 0o777 == 0o700
                 assert command.listening() <= {"0100007F", "0000000000000000FFFF00000100007F"}
                 command.kill("shard")
                 command.until(lambda: sorted(command.pages()) == sorted(SITES.urls(port)), 90)
@@ -135,6 +162,55 @@ class TestOnRay:
             finally:
                 left = command.tree.kill()
         assert not left
+
+    @pytest.mark.parametrize("has_token", [True, False])
+    @pytest.mark.parametrize("mode", ["token", "disabled"])
+    def test_a_cluster_without_a_token_is_not_joined(
+        self, tmp_path: Path, mode: str, has_token: bool
+    ) -> None:
+        token = tmp_path / "token"
+        token.write_text("0123456789abcdef" * 3)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+        environment |= {"HOME": str(tmp_path)}
+        with_token = environment | {"RAY_AUTH_TOKEN_PATH": str(token)}
+        port = free_port()
+        program = Path(import_module("ray").__file__ or "").with_name("core")
+        head = subprocess.Popen(
+            [program / "src/ray/gcs/gcs_server", f"--gcs_server_port={port}",
+             f"--log_dir={tmp_path}", f"--session-dir={tmp_path}", "--session-name=session_x", "--config_list=e30=",
+             "--node-ip-address=127.0.0.1", "--metrics-agent-port=0", "--ray-commit=x",
+             f"--node-id={'62' * 28}"],
+            env=with_token | {"RAY_AUTH_MODE": mode}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            wait_for(port)
+            join = "import sys; from freshet.crawler.run import actors as it; "
+            join += "it._require_token(sys.argv[1])"
+            found = subprocess.run(
+                [sys.executable, "-c", join, f"127.0.0.1:{port}"], text=True, check=False,
+                env=with_token if has_token else environment, capture_output=True,
+            )  # fmt: skip
+        finally:
+            head.kill()
+            head.wait()
+        is_joined = mode == "token" and has_token
+        assert (found.returncode == 0) == is_joined, found.stderr
+        word = "the cluster wants no token" if mode == "disabled" else "its token is not here"
+        assert is_joined or word in found.stderr
+
+    def test_the_folder_of_ray_lies_in_one_of_ours_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        actors = import_module("freshet.crawler.run.actors")
+        fake = MagicMock()
+        monkeypatch.setattr(actors, "ray", fake)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        with actors.connected(None, tmp_path / "store"):
+            folder = Path(fake.init.call_args.kwargs["_temp_dir"])
+            (ours,) = tmp_path.glob("freshet-*")
+            assert folder.parent == ours
+            assert ours.stat().st_mode & 0o777 == 0o700
 
     def test_processes_and_folders_that_outlive_a_kill_go_at_the_end_or_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
