@@ -177,7 +177,8 @@ class TestOnRay:
         program = Path(import_module("ray").__file__ or "").with_name("core")
         head = subprocess.Popen(
             [program / "src/ray/gcs/gcs_server", f"--gcs_server_port={port}",
-             f"--log_dir={tmp_path}", f"--session-dir={tmp_path}", "--session-name=session_x", "--config_list=e30=",
+             f"--log_dir={tmp_path}", f"--session-dir={tmp_path}", "--session-name=session_x",
+             "--config_list=e30=",
              "--node-ip-address=127.0.0.1", "--metrics-agent-port=0", "--ray-commit=x",
              f"--node-id={'62' * 28}"],
             env=with_token | {"RAY_AUTH_MODE": mode}, stdout=subprocess.DEVNULL,
