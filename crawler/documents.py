@@ -312,11 +312,7 @@ def _opened(file: Path, timeout_s: float = _BUSY_TIMEOUT_S) -> sqlite3.Connectio
         try:
             with suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-            cache = sqlite3.connect(file, timeout=timeout_s, isolation_level=None)
-            cache.execute("PRAGMA journal_mode = WAL")
-            # Losing some documents to a power cut costs nothing.
-            cache.execute("PRAGMA synchronous = OFF")
-            cache.execute(_SCHEMA)
+            return _prepared(sqlite3.connect(file, timeout=timeout_s, isolation_level=None))
         except sqlite3.OperationalError as error:
             log.debug("%s: documents are not cached: %s", file, error)
             return None
@@ -326,9 +322,19 @@ def _opened(file: Path, timeout_s: float = _BUSY_TIMEOUT_S) -> sqlite3.Connectio
         except OSError as error:
             log.debug("%s: documents are not cached: %s", file, error.strerror)
             return None
-        else:
-            return cache
     return None
+
+
+def _prepared(cache: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        cache.execute("PRAGMA journal_mode = WAL")
+        # Losing some documents to a power cut costs nothing.
+        cache.execute("PRAGMA synchronous = OFF")
+        cache.execute(_SCHEMA)
+    except BaseException:
+        cache.close()
+        raise
+    return cache
 
 
 # -- pages -------------------------------------------------------------------

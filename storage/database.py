@@ -438,8 +438,13 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri, uri=True, isolation_level=None, check_same_thread=mode != "ro"
     )
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+        # It reads the file, which may be no database.
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

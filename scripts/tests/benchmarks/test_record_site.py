@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from scripts.benchmarks.record_site import main
@@ -23,8 +24,12 @@ def recorded(
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "-qam", "a"], check=True)
     main([f"{folder}", f"{folder / 'site.sqlite'}", "--host", "a.example"])
-    connection = sqlite3.connect(folder / "site.sqlite")
-    return lambda words: connection.execute(words).fetchall()
+
+    def select(words: str) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(folder / "site.sqlite")) as connection:
+            return connection.execute(words).fetchall()
+
+    return select
 
 
 def test_a_commit_is_a_version_and_its_labels_say_what_it_changed(tmp_path: Path) -> None:
