@@ -10,7 +10,7 @@ import re
 import sqlite3
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -304,6 +304,48 @@ async def test_who_gives_up_waiting_for_a_turn_holds_up_nobody(database: Databas
     may_end.set()
     await first
     assert await database.write(lambda _: "done") == "done"
+
+
+async def opened(path: Path) -> None:
+    await (await open_store(path)).close()
+
+
+async def read(path: Path) -> None:
+    async with reading(path):
+        pass
+
+
+@pytest.mark.parametrize("use", [opened, read])
+@pytest.mark.parametrize(
+    "rest",
+    [b"", b"\0" * 84, b"\xff" * 84, b"text " * 900, bytes(4_080)],
+    ids=["cut off", "zeros", "ones", "text", "a page"],
+)
+async def test_a_damaged_file_is_left_closed(
+    use: Callable[[Path], Awaitable[None]],
+    rest: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python 3.13 warns of a connection that is not closed."""
+    connections, closed = list[sqlite3.Connection](), list[sqlite3.Connection]()
+
+    class Watched(sqlite3.Connection):
+        def close(self) -> None:
+            closed.append(self)
+            super().close()
+
+    def connect(*of: Any, **how: Any) -> sqlite3.Connection:
+        connections.append(sqlite3_connect(*of, **how, factory=Watched))
+        return connections[-1]
+
+    sqlite3_connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    (tmp_path / "crawl.db").write_bytes(b"SQLite format 3\0" + rest)
+    with pytest.raises(StoreError):
+        await use(tmp_path / "crawl.db")
+    assert connections
+    assert closed == connections
 
 
 @dataclass(frozen=True)
