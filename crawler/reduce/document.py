@@ -22,7 +22,7 @@ from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, re
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth, written
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = "3+pdf" if reads_pdf() else "3"
+DOCUMENT_VERSION: Final = "4+pdf" if reads_pdf() else "4"
 
 
 @dataclass(frozen=True, slots=True)
