@@ -168,13 +168,15 @@ class SelectorHints:
                 raise ValueError(f"{selector!r} is not a valid CSS selector") from error
 
     def mark(self, tree: LexborHTMLParser) -> bool:
-        """Mark each element that a selector matches; return whether one matches ``include``."""
-        found = False
-        for verdict, selectors in ((INCLUDED, self.include), (IGNORED, self.ignore)):
-            for node in tree.css(", ".join(selectors)) if selectors else ():
+        """Mark each element that a selector matches; return whether one stays included."""
+        included, ignored = (
+            tree.css(", ".join(selectors)) if selectors else []
+            for selectors in (self.include, self.ignore)
+        )
+        for nodes, verdict in ((included, INCLUDED), (ignored, IGNORED)):
+            for node in nodes:
                 node.attrs[MARK] = verdict
-                found = found or verdict == INCLUDED
-        return found
+        return any(node.attrs[MARK] == INCLUDED for node in included)
 
 
 NO_HINTS: Final = SelectorHints()
