@@ -138,7 +138,9 @@ class _Tree:
         hides = name in INVISIBLE_TAGS and not (name == "button" and node.tag in HEADINGS)
         hides = not is_root and (hides or attributes.get(MARK) == IGNORED)
         if is_root:
-            node = self.opened[0]
+            # Words of two that are included are not one.
+            node = Element("div", {}, self.opened[0])
+            self.opened[0].children.append(node)
             if name not in VOID_TAGS:
                 self._around, self._outside = len(self.opened), self.dropped
                 self.dropped = 0

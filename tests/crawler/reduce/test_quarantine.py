@@ -242,6 +242,57 @@ async def test_a_page_that_wants_too_much_memory_is_given_up_and_the_next_is_par
     assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
 
 
+#: Pieces of manuals; with enough of them a document takes more than half of the memory for one.
+MANUALS = {
+    "paragraphs": b"<p>A paragraph of <b>some</b> words, and <a href=x>a link</a>.</p>",
+    "code": b"<pre><span class=k>def</span> <span class=n>f</span>(<i>x</i>): ...</pre>",
+    "definitions": b"<dl><dt id=a>name</dt><dd><p>What it <em>means</em>.</p></dd></dl>",
+    "items": b"<ul><li>one <code>word</code></li><li>another</li></ul>",
+    "tables": b"<table><tr><td>a</td><td>b</td></tr><tr><td>1</td><td>2</td></tr></table>",
+    "headings": b"<h2><a href=#s>1.</a> Section</h2><p>Text.</p>",
+    "quotes": b"<blockquote><p>What <q>she</q> said.</p></blockquote>",
+    "links": b"<p><a href=a1>one</a> <a href=b2>two</a> <a href=c3>three</a></p>",
+    "words": b"<p><i>a</i> <i>b</i> <i>c</i> <i>d</i> <i>e</i> <i>f</i></p>",
+    "entries": b"<div><span>name</span> <span>12</span>, <span>13</span></div>",
+}
+
+
+@pytest.mark.parametrize("kind", MANUALS)
+async def test_a_document_is_read_whatever_was_read_before_it(kind: str) -> None:
+    body = b"<title>T</title><main>" + MANUALS[kind] * (1_100_000 // len(MANUALS[kind]))
+    parser = Parser(time_limit_s=60.0)
+    alone = await parser.document(body, URL, None)
+    assert isinstance(alone, Document)
+    first = process_of(parser)
+    # What others left in the process, though little of it is resident.
+    held = partial(eval, "[setattr(__import__('json'), 'held', bytearray(150 << 20)), {}][1]")
+    assert await parser._first.call(dict, held, 5.0) == {}
+    used = process_of(parser)
+    assert await parser.document(body, URL, None) == alone
+    assert len({first, used, process_of(parser)}) == 3
+    await parser.close()
+
+
+async def test_what_a_fresh_process_has_no_memory_for_either_is_a_lack(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await parser.document(HUNGRY, URL, None)
+    assert isinstance(found, Unparsable)
+    assert found.is_lack
+    deep = await parser.document(b"<div>" * 100_000, URL, None)
+    assert deep == Unparsable("RecursionError: elements nested 100,000 deep")
+
+
+async def test_a_process_without_memory_for_a_call_is_no_failure_of_the_crawler() -> None:
+    parser = Parser()
+    # It is read before a function of it is called.
+    call = partial(len, bytes(200 << 20))
+    found = await parser._first.call(ParsedPage, call, 60.0)
+    assert found == Unparsable("the parser's process ran out of memory", is_lack=True)
+    assert isinstance(await parser.parse(LARGE, URL, None), ParsedPage)
+    await parser.close()
+
+
 async def test_a_stopped_process_does_not_use_up_the_time_of_a_page() -> None:
     parser = Parser(time_limit_s=0.9)
     undisturbed = await parser.parse(LARGE, URL, None)
