@@ -1,7 +1,8 @@
 """Documents of stored versions, the cache of their extraction, and differences of versions.
 
 The cache is a file beside the store (``FILE.documents``): a document for each page, by the digest
-of all that it is made of and the version of the extraction. It may be deleted at any time.
+of all that it is made of and the version of the extraction. It may be deleted at any time. What
+could not be parsed for lack of memory or time is not in it: the next reader tries again.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from freshet.crawler.clock import calendar, iso
 from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_line
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
@@ -54,6 +56,8 @@ _LEVEL: Final = 1
 #: Documents that are put into the cache together.
 _KEPT_AT_ONCE: Final = 16
 _ID_BYTES: Final = 8
+#: Documents for which a reader remembers that it lacked memory or time.
+_LACKING: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +176,7 @@ class Documents:
         self._cache: sqlite3.Connection | None = None
         self._is_open, self._keeping = False, asyncio.Lock()
         self._unpacker = zstandard.ZstdDecompressor()
+        self._lacking = LruCache[bytes, Unparsable](_LACKING)
 
     async def read(self, db: Reader, version_ids: Sequence[int]) -> dict[int, StoredDocument]:
         """Return the documents of these versions, by version; retracted ones are left out.
@@ -183,11 +188,13 @@ class Documents:
         if not self._is_open:
             # Now it is known that there is a store.
             self._cache, self._is_open = _opened(cache_of(self.path)), True
+        kept = tuple(await site_settings.load(db))
         found, made = dict[int, StoredDocument](), _Made()
         try:
             for each in sources.values():
                 try:
-                    found[each.version_id] = await self._read(db, each, made)
+                    hints = self.parser.hints(each.url, kept)
+                    found[each.version_id] = await self._read(db, each, hints, made)
                 except ParserLost as error:
                     why = f"the text of {each.url} could not be made now ({error}); try again"
                     raise StoreError(f"{self.path}: {why}") from error
@@ -208,9 +215,12 @@ class Documents:
         version = await document_version(db, it, wanted)
         return (await self.read(db, [version.version_id]))[version.version_id]
 
-    async def _read(self, db: Reader, source: DocumentSource, made: "_Made") -> StoredDocument:
-        key = self._key(source)
-        if (found := self._cached(source.page_id, key)) is None:
+    async def _read(
+        self, db: Reader, source: DocumentSource, hints: SelectorHints, made: "_Made"
+    ) -> StoredDocument:
+        key = self._key(source, hints)
+        found = self._lacking.get(key) or self._cached(source.page_id, key)
+        if found is None:
             try:
                 body = await page.body(db, source.version_id)
             except StoreError:
@@ -222,17 +232,20 @@ class Documents:
             if is_pdf(media_type(source.content_type)) and not reads_pdf():
                 why = "the text of PDF wants the extra `pdf` of freshet"
                 return _stored(source, Document(), why)
-            found = await self.parser.document(body, source.url, source.content_type)
-            made[source.version_id] = key, found
+            found = await self.parser.document(body, source.url, source.content_type, hints)
+            if isinstance(found, Unparsable) and found.is_lack:
+                self._lacking[key] = found
+            else:
+                made[source.version_id] = key, found
         if isinstance(found, Unparsable):
             why = f"version {source.number} cannot be parsed: {found.reason}"
             return _stored(source, Document(), why)
         return _stored(source, found)
 
-    def _key(self, source: DocumentSource) -> bytes:
-        """Name all that a document is made of; more time may parse what could not be parsed."""
+    def _key(self, source: DocumentSource, hints: SelectorHints) -> bytes:
+        """Name all that a document is made of."""
         of = source.url, source.content_type, source.digest.hex()
-        parts = DOCUMENT_VERSION, self.parser.time_limit_s, *of
+        parts = DOCUMENT_VERSION, hints.include, hints.ignore, *of
         return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
     def _cached(self, page_id: int, key: bytes) -> Document | Unparsable | None:
@@ -259,9 +272,10 @@ class Documents:
                 cache.execute("BEGIN IMMEDIATE")
                 async with reading(self.path) as db:
                     now = await page.document_sources(db, list(made))
+                    kept = tuple(await site_settings.load(db))
                 for version_id, source in now.items():
                     key, found = made[version_id]
-                    if key == self._key(source):
+                    if key == self._key(source, self.parser.hints(source.url, kept)):
                         words = json.dumps(_values(found), ensure_ascii=False)
                         packed = zstandard.compress(words.encode("utf-8", "replace"), _LEVEL)
                         rows.append((source.page_id, key, packed))

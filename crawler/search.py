@@ -35,6 +35,7 @@ from freshet.storage.queries import page
 from freshet.storage.queries import search as queries
 from freshet.storage.queries.search import MatchingPage
 from freshet.storage.tables import search as tables
+from freshet.storage.tables import site_settings
 from freshet.storage.tables.openings import MadeFor, Showing
 from freshet.storage.tables.search import PendingPage
 from freshet.storage.words import index_lines, normalised, places
@@ -528,7 +529,8 @@ async def _parsed(
         body = await page.body(db, wanted.version_id)
         if body is None:
             return None
-        parsed = await parser.parse(body, wanted.fetch_url, wanted.content_type)
+        hints = parser.hints(wanted.fetch_url, tuple(await site_settings.load(db)))
+        parsed = await parser.parse(body, wanted.fetch_url, wanted.content_type, hints)
     except (ParserLost, StoreError) as error:
         log.warning("%s: only the title is searched or shown: %s", wanted.fetch_url, error)
         return None

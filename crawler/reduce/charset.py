@@ -27,11 +27,20 @@ _BYTE_ORDER_MARKS: Final = (
 _UTF16_PROLOGUES: Final = ((b"<\0?\0x\0", "utf-16le"), (b"\0<\0?\0x", "utf-16be"))
 
 _CONTENT_TYPE_CHARSET: Final = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
-_COMMENT: Final = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
-_META: Final = re.compile(rb"<meta[\s/]([^>]*)", re.IGNORECASE)
+_COMMENT: Final = rb"<!(?=--).*?(?:-->|\Z)"
+_TAG_REST: Final = rb"""
+    (?:[\s/]++ | [^\s/>][^\s/>=]*+ (?:\s*+=\s*+ (?:"[^"]*+"?+ | '[^']*+'?+ | [^\s>]*+))?+)*+"""
+#: Markup (HTML, section 13.2.3.2, "prescan a byte stream"), with the attributes of ``meta``.
+_MARKUP: Final = re.compile(
+    rb"%b | <(?:meta(?=[\s/])(%b) | /?[a-z][^\s>]*+%b | [!/?][^>]*+)"
+    % (_COMMENT, _TAG_REST, _TAG_REST),
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
 _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _CHARSET_IN_CONTENT: Final = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
-_XML_ENCODING: Final = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^\s"'>]+)""")
+_XML_ENCODING: Final = re.compile(
+    rb"""(?:\s|%b)*+<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^\s"'>]+)""" % _COMMENT, re.DOTALL
+)
 
 #: Python's codecs of these names lack characters that the standard's encodings have.
 _CODECS: Final = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
@@ -81,8 +90,8 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
     for prologue, name in _UTF16_PROLOGUES:
         if body.startswith(prologue):
             yield name
-    start = _COMMENT.sub(b"", body[:_PRESCAN_BYTES])
-    declaration = _XML_ENCODING.match(start.lstrip())
+    start = body[:_PRESCAN_BYTES]
+    declaration = _XML_ENCODING.match(start)
     for label in (*_meta_labels(start), *(declaration.groups() if declaration else ())):
         name = _encoding_name(label.decode("latin-1"))
         # The declaration was readable as ASCII (HTML, section 13.2.3.2).
@@ -99,10 +108,10 @@ def _encoding_name(label: str) -> str | None:
 
 
 def _meta_labels(start: bytes) -> Iterator[bytes]:
-    for meta in _META.finditer(start):
+    for meta in filter(None, _MARKUP.findall(start)):
         attributes = {
             name.lower(): double or single or bare
-            for name, double, single, bare in _ATTRIBUTE.findall(meta[1])
+            for name, double, single, bare in _ATTRIBUTE.findall(meta)
         }
         if b"charset" in attributes:
             yield attributes[b"charset"]

@@ -18,11 +18,12 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, read_pdf, reads_pdf
 from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth, written
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = "3+pdf" if reads_pdf() else "3"
+DOCUMENT_VERSION: Final = "4+pdf" if reads_pdf() else "4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,18 @@ _BLANKS: Final = re.compile(r"\n{3,}")
 
 
 def document(
-    body: bytes, url: str, content_type: str | None, *, deepest: int | None = None
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    *,
+    hints: SelectorHints = NO_HINTS,
+    deepest: int | None = None,
 ) -> Document:
-    """Return the document of a page from ``url``; raises as :func:`.page.parse`."""
+    """Return the document of a page from ``url``; raises as :func:`.page.parse`.
+
+    ``hints`` select its content in HTML: on a page that has elements to include, it is all that
+    they hold.
+    """
     if is_pdf(media_type(content_type)):
         paragraphs, said = read_pdf(body)
         made = _plain("\n\n".join(paragraphs), is_code=False)
@@ -82,11 +92,11 @@ def document(
     if is_plain(content_type):
         return _plain(decode(body, content_type)[0], is_code=is_json(content_type))
     refuse_depth(body, deepest)
-    about, pieces = taken_apart(body, content_type)
+    about, pieces, is_selected = taken_apart(body, content_type, hints)
     base = (http_url(about.base, url) if about.base else None) or url
     writer = MarkdownWriter(base)
     written, headings = [], []
-    for piece in chosen(pieces, about.heading):
+    for piece in pieces if is_selected else chosen(pieces, about.heading):
         text, html = writer.piece(piece)
         if text:
             written.append((text, html))
@@ -107,12 +117,18 @@ def document(
     )
 
 
-def taken_apart(body: bytes, content_type: str | None) -> tuple["_About", list[Piece]]:
-    """Return what a page says of itself, and the pieces that may be its main content."""
+def taken_apart(
+    body: bytes, content_type: str | None, hints: SelectorHints = NO_HINTS
+) -> tuple["_About", list[Piece], bool]:
+    """Return what a page says of itself, and the pieces that may be its main content.
+
+    The last value is true if they are what ``hints`` include.
+    """
     tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
     about = _About(tree)
+    is_selected = hints.mark(tree)
     tree.strip_tags(["script", "style", "svg", "template"])
-    return about, list(pieces_of(body_of(written(tree))))
+    return about, list(pieces_of(body_of(written(tree), selected=is_selected))), is_selected
 
 
 def _plain(text: str, *, is_code: bool) -> Document:

@@ -16,7 +16,15 @@ from html import escape
 from typing import Final, TypeAlias
 
 from freshet.crawler.reduce.boilerplate import INVISIBLE_TAGS
-from freshet.crawler.reduce.markup import VOID_TAGS, attributes_of, cut, plain
+from freshet.crawler.reduce.markup import (
+    IGNORED,
+    INCLUDED,
+    MARK,
+    VOID_TAGS,
+    attributes_of,
+    cut,
+    plain,
+)
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.urls import resolve
 
@@ -76,40 +84,83 @@ Node: TypeAlias = Element | str
 Written: TypeAlias = tuple[str, str]
 
 
-def body_of(html: str) -> Element:
-    """Return the body of a document that Lexbor wrote, without what a reader never sees."""
-    body = Element("body", {}, None)
-    opened, names, dropped = [body], ["body"], 0
+def body_of(html: str, *, selected: bool = False) -> Element:
+    """Return the body of a document that Lexbor wrote, without what a reader never sees.
+
+    Elements that are marked as ignored are left out. ``selected``: only those that are marked as
+    included stay, also where they stand in ignored ones, as in the text that is compared.
+    """
+    tree = _Tree(selected)
     columns = iter(cut(html)[1:])
     for tag, text in zip(columns, columns, strict=True):
         name = tag.partition(" ")[0]
-        node = opened[-1]
         if tag.startswith("/"):
-            if len(names) > 1 and names[-1] == tag[1:]:
-                _close(opened.pop(), opened[-1])
-                names.pop()
-                dropped -= dropped > 0
+            tree.end(tag[1:])
         elif name == "body":
-            body = Element("body", attributes_of(name, tag), None)
-            opened, names = [body], ["body"]
+            tree.start_body(attributes_of(name, tag))
         elif name[:1] not in {"!", "?"}:
-            hides = name in INVISIBLE_TAGS and not (name == "button" and node.tag in HEADINGS)
-            if not (dropped or hides or len(opened) > _LEVELS):
-                child = Element(name, attributes_of(name, tag), node)
-                node.children.append(child)
-                node.tags.add(name)
-                node = child
-            if name not in VOID_TAGS:
-                opened.append(node)
-                names.append(name)
-                dropped += dropped > 0 or hides
-        if text and not dropped:
+            tree.start(name, attributes_of(name, tag))
+        if text and not tree.dropped:
             shown = plain(text)
-            opened[-1].children.append(shown)
-            opened[-1].chars += len(shown.strip())
-    while len(opened) > 1:
-        _close(opened.pop(), opened[-1])
-    return body
+            tree.opened[-1].children.append(shown)
+            tree.opened[-1].chars += len(shown.strip())
+    while len(tree.opened) > 1:
+        _close(tree.opened.pop(), tree.opened[-1])
+    return tree.opened[0]
+
+
+class _Tree:
+    """The open elements of a body that is built; ``dropped`` counts the last ones, if left out.
+
+    Of the included element that is open, ``_around`` counts those around it (-1 of the body), and
+    ``_outside`` how many of them are left out.
+    """
+
+    def __init__(self, selected: bool) -> None:
+        self._selected = selected
+        self.opened, self._names = [Element("body", {}, None)], ["body"]
+        self.dropped = int(selected)
+        self._around = self._outside = 0
+
+    def _is_included(self, attributes: Mapping[str, str]) -> bool:
+        return self._selected and not self._around and attributes.get(MARK) == INCLUDED
+
+    def start_body(self, attributes: Mapping[str, str]) -> None:
+        # In the head there is no content but what is included.
+        body = self.opened[0] if self._selected else Element("body", {}, None)
+        body.attributes = attributes
+        self.opened, self._names = [body], ["body"]
+        self._around = -1 if self._around or self._is_included(attributes) else 0
+        self.dropped = int(self._selected and not self._around)
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        node, is_root = self.opened[-1], self._is_included(attributes)
+        hides = name in INVISIBLE_TAGS and not (name == "button" and node.tag in HEADINGS)
+        hides = not is_root and (hides or attributes.get(MARK) == IGNORED)
+        if is_root:
+            # Words of two that are included are not one.
+            node = Element("div", {}, self.opened[0])
+            self.opened[0].children.append(node)
+            if name not in VOID_TAGS:
+                self._around, self._outside = len(self.opened), self.dropped
+                self.dropped = 0
+        if is_root or not (self.dropped or hides or len(self.opened) > _LEVELS):
+            child = Element(name, attributes, node)
+            node.children.append(child)
+            node.tags.add(name)
+            node = child
+        if name not in VOID_TAGS:
+            self.opened.append(node)
+            self._names.append(name)
+            self.dropped += self.dropped > 0 or hides
+
+    def end(self, name: str) -> None:
+        if len(self._names) > 1 and self._names[-1] == name:
+            _close(self.opened.pop(), self.opened[-1])
+            self._names.pop()
+            self.dropped -= self.dropped > 0
+            if self._around == len(self.opened):
+                self._around, self.dropped = 0, self._outside
 
 
 def _close(node: Element, parent: Element) -> None:

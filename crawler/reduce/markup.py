@@ -4,9 +4,9 @@ Serialising a tree costs less than a tenth of walking over its nodes, and gives 
 whatever the page was. The compiled core cuts it and walks over it
 (``freshet/compiled/markup.c``); what a tag means is said here.
 
-Lexbor writes "<" and ">" as references in texts and attribute values, so each one belongs to a
-tag. Exceptions are comments and raw text (HTML, section 13.3), which are taken out, and names
-that contain a "<".
+Lexbor writes "<" and ">" as references in texts and attribute values. A "<" in a text begins a
+tag or a comment, a tag ends at the next ">", and a "<" before that is part of a name. Exceptions
+are comments and raw text (HTML, section 13.3), which are taken out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from freshet.crawler.urls import reference_head
 
 #: Version of the main text of given bytes. Raise it with every change that alters the text or the
 #: blocks of some page: texts of two versions are never compared.
-TEXT_VERSION: Final = "4"
+TEXT_VERSION: Final = "5"
 
 
 #: The kind of a block according to its markup.
@@ -168,13 +168,15 @@ class SelectorHints:
                 raise ValueError(f"{selector!r} is not a valid CSS selector") from error
 
     def mark(self, tree: LexborHTMLParser) -> bool:
-        """Mark each element that a selector matches; return whether one matches ``include``."""
-        found = False
-        for verdict, selectors in ((INCLUDED, self.include), (IGNORED, self.ignore)):
-            for node in tree.css(", ".join(selectors)) if selectors else ():
+        """Mark each element that a selector matches; return whether one stays included."""
+        included, ignored = (
+            tree.css(", ".join(selectors)) if selectors else []
+            for selectors in (self.include, self.ignore)
+        )
+        for nodes, verdict in ((included, INCLUDED), (ignored, IGNORED)):
+            for node in nodes:
                 node.attrs[MARK] = verdict
-                found = found or verdict == INCLUDED
-        return found
+        return any(node.attrs[MARK] == INCLUDED for node in included)
 
 
 NO_HINTS: Final = SelectorHints()

@@ -207,13 +207,27 @@ def parse(
     )
 
 
+#: Lexbor writes their text as it is, also in drawings and formulas, where it may be anything.
+_RAW: Final = ":is(script, style, xmp, iframe, noembed, noframes, plaintext)"
+_FOREIGN_RAW: Final = f"svg {_RAW}, math {_RAW}"
+
+
 def written(tree: LexborHTMLParser) -> str:
     """Return the document of a tree.
+
+    Raw text in drawings and formulas is taken out of the tree where it may be mistaken for tags.
 
     Raises:
         MemoryError: Lexbor has written nothing, not even the tags that every document has.
     """
-    if html := tree.html:
+    html = tree.html
+    if html and ("<svg" in html or "<math" in html):
+        raw = [it for it in tree.css(_FOREIGN_RAW) if "<" in it.text()]
+        # The inner ones first: an element that is taken out takes them with it.
+        for node in reversed(raw):
+            node.decompose()
+        html = tree.html if raw else html
+    if html:
         return html
     raise MemoryError("no memory for the document of a tree")
 

@@ -4,8 +4,10 @@ Invariant: the work in the event loop's process is bounded by counts that no arr
 of bytes evades (:func:`crawler.reduce.nesting.is_calm`). Consequence: any other body costs one
 process, which the kernel kills at its limit of processor time (the same on a busy machine and on an
 idle one) or memory: the page is unparsable, and no small page has waited. What takes longer than a
-tenth of the limit waits behind other slow pages and begins again, as do the later pages of that
-host. Consequence: any other page waits for one slow page at most. A page that is only large, by
+tenth of the limit waits behind other slow pages and begins again in a fresh process, as do the
+later pages of that host; so does a page for which a process that has read others lacks memory.
+Consequence: any other page waits for one slow page at most, and whether a page can be read does not
+depend on those before it. A page that is only large, by
 those counts, waits for none: while the process is busy, a second one with less memory takes it. Any
 other end of a process is the crawler's failure, not the page's: :class:`ParserLost`.
 """
@@ -32,18 +34,21 @@ from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, Select
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.page import ParsedPage, Side, parse, selector_of
-from freshet.crawler.reduce.parser_worker import FRAME
+from freshet.crawler.reduce.parser_worker import FRAME, OUT_OF_MEMORY
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.urls import origin
 from freshet.storage.records import Links
 
 Result = TypeVar("Result")
 
-#: Address space of the first process and of the second, so that all processes stay below 400 MB.
-#: 10 MiB of running text take 135 MB of it, 5 MiB of links 190 MB, 3 MiB of short table cells
-#: 220 MB; a megabyte of documentation takes 72 MB, of which 48 are the process without a page.
-_FIRST_LIMIT_BYTES: Final = 216 << 20
-_SECOND_LIMIT_BYTES: Final = 80 << 20
+#: Address space that pages may take in the first process and in the second, beyond that of the
+#: process with its modules, so that all processes stay below 400 MB. 10 MiB of running text take
+#: 90 MB of it, 5 MiB of links 140 MB, 3 MiB of short table cells 170 MB; a megabyte of
+#: documentation takes 24 MB, and its document 40 MB.
+_FIRST_LIMIT_BYTES: Final = 180 << 20
+_SECOND_LIMIT_BYTES: Final = 44 << 20
+#: What a process has loaded before its memory is limited; what a call needs beside it is added.
+_MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitemaps")
 #: Bounds on a body for the second process: its length, and its work beside that of a calm one.
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
@@ -69,9 +74,13 @@ _COLUMNS: Final[Mapping[str, Callable[..., object]]] = {"links": Links, "blocks"
 
 @dataclass(frozen=True, slots=True)
 class Unparsable:
-    """A body that could not be parsed, with the reason in a sentence."""
+    """A body that could not be parsed, with the reason in a sentence.
+
+    ``is_lack``: of memory or time in the parser's process; with more of it, it may be a page.
+    """
 
     reason: str
+    is_lack: bool = False
 
 
 class ParserLost(Exception):
@@ -167,10 +176,14 @@ class Parser:
         return await self._apart(url, len(body), Feed, partial(read_feed, body, url))
 
     async def document(
-        self, body: bytes, url: str, content_type: str | None
+        self, body: bytes, url: str, content_type: str | None, hints: SelectorHints | None = None
     ) -> Document | Unparsable:
-        """Read as :func:`freshet.crawler.reduce.document.document`, out of this process."""
-        read = partial(document, body, url, content_type, deepest=_DEEPEST)
+        """Read as :func:`freshet.crawler.reduce.document.document`, out of this process.
+
+        ``hints`` take the place of the site's.
+        """
+        hints = hints or self.hints(url)
+        read = partial(document, body, url, content_type, hints=hints, deepest=_DEEPEST)
         return await self._apart(url, len(body), Document, read)
 
     async def selector(
@@ -191,7 +204,7 @@ class Parser:
         return None
 
     async def _apart(
-        self, url: str, size: int, kind: Callable[..., Result], function: Callable[[], Result]
+        self, url: str, size: int, kind: Callable[..., Result], function: "partial[Result]"
     ) -> Result | Unparsable:
         """Call the function in the first process; behind other slow pages if it takes long."""
         host, time = origin(url).host, asyncio.get_running_loop().time
@@ -210,9 +223,9 @@ class Parser:
             # Only one of them waits with the pages of other hosts.
             async with self._slow_turn:
                 began_at = time()
-                result = await self._first.call(kind, function, self.time_limit_s)
+                result = await self._first.call(kind, function, self.time_limit_s, fresh=True)
         except _OutOfTime as error:
-            return Unparsable(str(error))
+            return Unparsable(str(error), is_lack=True)
         finally:
             self._slow_bytes -= size
         if time() - began_at < self._quick_s:
@@ -249,6 +262,7 @@ class _Worker:
 
     _wall_limit_s: float | None
     _memory_limit_bytes: int
+    _modules: list[str] = field(default_factory=lambda: [*_MODULES], init=False)
     _process: Process | None = field(default=None, init=False)
     # A lock is open for a moment while it goes from one call to the next, a semaphore is not.
     _turn: asyncio.Semaphore = field(default_factory=asyncio.Semaphore, init=False)
@@ -259,41 +273,65 @@ class _Worker:
         return self._turn.locked()
 
     async def call(
-        self, kind: Callable[..., Result], function: Callable[[], Result], time_limit_s: float
+        self,
+        kind: Callable[..., Result],
+        function: "partial[Result]",
+        time_limit_s: float,
+        *,
+        fresh: bool = False,
     ) -> Result | Unparsable:
         """Return the function's result, of that kind, or the reason why the page has none.
+
+        For lack of memory in a process that has answered other calls, a fresh one tries again;
+        ``fresh`` asks for it from the start.
 
         Raises:
             ParserLost: the process failed, not the function.
             _OutOfTime: the function takes more processor time than ``time_limit_s``.
         """
         async with self._turn:
-            if self._process is None:
-                self._process = await _started(self._wall_limit_s, self._memory_limit_bytes)
-            process, result, reusable, answered = self._process, None, False, False
-            try:
-                answer = await self._exchange(process, pickle.dumps((time_limit_s, function)))
-                answered, words = bool(answer), answer.decode("utf-8", "surrogatepass")
-                # Of a large page each form takes much memory.
-                del answer
-                values, problem, held_bytes = json.loads(words)
-                del words
-                result = None if problem is not None else _built(kind, values)
-                reusable = problem is None and held_bytes <= _RETIRE_BYTES
-            except TimeoutError as error:
-                raise ParserLost(f"no answer within {self._wall_limit_s:g} s") from error
-            except (EOFError, ConnectionError):
-                problem = None
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
-                raise ParserLost(f"the parser's process answered nonsense: {error!r}") from error
-            finally:
-                # Also where this call is cancelled: its answer is not the next call's.
-                if not reusable:
-                    self._process = None
-                    await _ended(process)
-            if not answered:
-                problem = _cause(process, time_limit_s)
-            return Unparsable(str(problem)) if result is None else result
+            if (module := function.func.__module__) not in self._modules:
+                # The process must not count what it imports as the page's.
+                self._modules.append(module)
+                fresh = True
+            if fresh:
+                await self._end()
+            was_used = self._process is not None
+            result = await self._answer(kind, function, time_limit_s)
+            if was_used and isinstance(result, Unparsable) and result.is_lack:
+                result = await self._answer(kind, function, time_limit_s)
+            return result
+
+    async def _answer(
+        self, kind: Callable[..., Result], function: "partial[Result]", time_limit_s: float
+    ) -> Result | Unparsable:
+        if self._process is None:
+            self._process = await _started(
+                self._wall_limit_s, self._memory_limit_bytes, self._modules
+            )
+        process, result, reusable, answered = self._process, None, False, False
+        try:
+            answer = await self._exchange(process, pickle.dumps((time_limit_s, function)))
+            answered, words = bool(answer), answer.decode("utf-8", "surrogatepass")
+            # Of a large page each form takes much memory.
+            del answer
+            values, problem, is_lack, held_bytes = json.loads(words)
+            del words
+            result = None if problem is not None else _built(kind, values)
+            reusable = problem is None and held_bytes <= _RETIRE_BYTES
+        except TimeoutError as error:
+            raise ParserLost(f"no answer within {self._wall_limit_s:g} s") from error
+        except (EOFError, ConnectionError):
+            problem, is_lack = None, True
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise ParserLost(f"the parser's process answered nonsense: {error!r}") from error
+        finally:
+            # Also where this call is cancelled: its answer is not the next call's.
+            if not reusable:
+                await self._end()
+        if not answered:
+            problem = _cause(process, time_limit_s)
+        return Unparsable(str(problem), bool(is_lack)) if result is None else result
 
     async def _exchange(self, process: Process, call: bytes) -> bytes:
         async with asyncio.timeout(self._wall_limit_s):
@@ -307,9 +345,12 @@ class _Worker:
         if self._process is not None:
             _kill(self._process)
         async with self._turn:
-            process, self._process = self._process, None
-            if process is not None:
-                await _ended(process)
+            await self._end()
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            await _ended(process)
 
 
 def _cause(process: Process, time_limit_s: float) -> str:
@@ -321,17 +362,21 @@ def _cause(process: Process, time_limit_s: float) -> str:
     """
     if process.returncode == -signal.SIGPROF:
         raise _OutOfTime(f"parsing took more than {time_limit_s:g} s of processor time")
+    if process.returncode == OUT_OF_MEMORY:
+        return "the parser's process ran out of memory"
     if process.returncode in _CRASHES:
         return "the parser's process crashed, most likely for want of memory"
     raise ParserLost(f"the parser's process ended with status {process.returncode}")
 
 
-async def _started(wall_limit_s: float | None, memory_limit_bytes: int) -> Process:
+async def _started(
+    wall_limit_s: float | None, memory_limit_bytes: int, modules: Sequence[str]
+) -> Process:
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "freshet.crawler.reduce.parser_worker"),
-            *(str(memory_limit_bytes), str(os.getpid())),
+            *(str(memory_limit_bytes), str(os.getpid()), *modules),
             stdin=PIPE,
             stdout=PIPE,
             cwd=_ROOT,

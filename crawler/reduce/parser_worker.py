@@ -2,10 +2,13 @@
 
 Reads calls from standard input and writes answers to standard output. A call is its limit of
 processor time and a function of this project without arguments, pickled; an answer is a frame of
-its length (8 bytes, big-endian) and JSON, ``[result, problem, memory held in bytes]``, of which the
-parent need not believe more than its types: a hostile body may have taken over this process.
+its length (8 bytes, big-endian) and JSON, ``[result, problem, whether that is a lack of memory,
+memory held in bytes]``, of which the parent need not believe more than its types: a hostile body
+may have taken over this process.
 
-It ends at the end of its input, when its parent dies, and by SIGPROF, which comes although no line
+The limit of its memory counts from its size with its modules: what these take differs between
+machines, and is no page's. It ends at the end of its input, when its parent dies, with
+``OUT_OF_MEMORY`` where it has none left for an answer, and by SIGPROF, which comes although no line
 of Python is reached, and does not count time in which the process waited.
 """
 
@@ -18,19 +21,26 @@ import pickle
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from struct import Struct
 from typing import IO, Any, Final
 
 #: The length that precedes every answer.
 FRAME: Final = Struct(">Q")
+#: Its exit status where it has no memory left to read a call or to say so: ENOMEM.
+OUT_OF_MEMORY: Final = 12
 _PR_SET_PDEATHSIG: Final = 1
+#: Fields of ``/proc/self/statm``.
+_SIZE, _RESIDENT = 0, 1
 
 
-def main(memory_limit_bytes: int, parent: int) -> None:
-    """Answer calls until the input ends."""
+def main(memory_limit_bytes: int, parent: int, modules: Sequence[str]) -> None:
+    """Answer calls until the input ends; they are of functions of these modules, or need few."""
+    for name in modules:
+        import_module(name)
     _confine(memory_limit_bytes, parent)
     # What is imported stays, and a page makes hardly any cycles.
     gc.freeze()
@@ -52,7 +62,8 @@ def _confine(memory_limit_bytes: int, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
+        limit_bytes = _memory_bytes(_SIZE) + memory_limit_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -63,16 +74,18 @@ def _answer(time_limit_s: float, function: Callable[[], object]) -> bytes:
     signal.setitimer(signal.ITIMER_PROF, time_limit_s)
     try:
         # An answer may be too large for the memory that is left, too.
-        return _as_json(function(), None)
+        return _as_json(function())
     except Exception as error:  # noqa: BLE001  # whatever a hostile body causes, it is said
         problem = f"{type(error).__name__}: {error}"[:200]
+        # Lexbor gives up where it gets no memory.
+        is_lack = isinstance(error, MemoryError) or type(error).__name__ == "SelectolaxError"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return _as_json(None, problem)
+    return _as_json(None, problem, is_lack=is_lack)
 
 
-def _as_json(result: object, problem: str | None) -> bytes:
-    told = result, problem, _resident_bytes()
+def _as_json(result: object, problem: str | None = None, *, is_lack: bool = False) -> bytes:
+    told = result, problem, is_lack, _memory_bytes(_RESIDENT)
     words = json.dumps(told, default=_fields_of, ensure_ascii=False)
     return words.encode("utf-8", "surrogatepass")
 
@@ -82,12 +95,12 @@ def _fields_of(record: Any) -> dict[str, object]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
-def _resident_bytes() -> int:
+def _memory_bytes(field: int) -> int:
     if sys.platform != "linux":
         return 0
     # Not ru_maxrss, which a process inherits from the one that started it.
-    resident_pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    return int(resident_pages) * resource.getpagesize()
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[field]
+    return int(pages) * resource.getpagesize()
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
@@ -98,5 +111,9 @@ def send(stream: IO[bytes], message: bytes) -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError):
-        main(int(sys.argv[1]), int(sys.argv[2]))
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    except MemoryError:
+        # Not sys.exit(), which may want memory.
+        os._exit(OUT_OF_MEMORY)

@@ -45,8 +45,9 @@ from freshet.crawler.terminal import counted, plain
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
-from freshet.storage.tables import changefeed, openings
+from freshet.storage.tables import changefeed, openings, site_settings
 from freshet.storage.tables.changefeed import LastChange
+from freshet.storage.tables.site_settings import SiteSetting
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
@@ -87,6 +88,8 @@ class StoreApi:
         """Answer from the store at ``path``, which need not exist yet, or from a ``library``."""
         self.name, self._parser = path.name, parser_of(settings)
         self.library = library or Library(path, self._parser, settings.politeness.groups)
+        #: What selects the content of documents, beside what the store keeps of it.
+        self._sites = [(it.match, it.include, it.ignore) for it in settings.sites]
         self._remembers, self._presentation = settings.search.remember, settings.presentation
         self._known_audience: Audience | None = None
         self._audience_until = 0.0
@@ -123,7 +126,8 @@ class StoreApi:
             raise UsageError(f"since: {error}") from error
         wait_s, headers = asked["heartbeat"] / 1_000, _down_header(changes.down)
         if feed == "normal":
-            name = f"{now} {DOCUMENT_VERSION} {request.query_string}"
+            kept, _ = await self.library.each(lambda _: asking(site_settings.load))
+            name = f"{now} {kept} {self._sites} {DOCUMENT_VERSION} {request.query_string}"
             pieces = _results(changes, since, limit, _STEP[docs])
             return Answer(pieces, etag=name, headers=headers)
         if feed == "longpoll":
@@ -166,14 +170,14 @@ class StoreApi:
         shard, typed = await self.library.home(typed)
         read = asking(_version, urls=spellings(typed), wanted=wanted)
         try:
-            url, body_kept, source = await self.library.one(shard, read)
+            url, body_kept, source, kept = await self.library.one(shard, read)
         except UsageError as error:
             raise error if asked["as_of"] else UnknownPage(error) from error
-        form = asked["format"]
+        form, hints = asked["format"], self._parser.hints(url, kept)
         return Answer(
             self._document(shard, source.version_id, form),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
-            etag=f"{source} {body_kept} {DOCUMENT_VERSION} {form}",
+            etag=f"{source} {body_kept} {hints} {DOCUMENT_VERSION} {form}",
             headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(url, safe='')}"},
         )
 
@@ -279,7 +283,7 @@ async def _newest(db: Reader) -> tuple[str, list[LastChange]]:
 
 async def _version(
     db: Reader, urls: list[str], wanted: str | None
-) -> tuple[str, bool, DocumentSource]:
+) -> tuple[str, bool, DocumentSource, tuple[SiteSetting, ...]]:
     """Return the page's last name, and of what its document is made."""
     known = await page.find(db, urls)
     if known is None:
@@ -287,7 +291,7 @@ async def _version(
     final = known.alias or known
     version = await document_version(db, final, wanted)
     (source,) = (await page.document_sources(db, [version.version_id])).values()
-    return final.url, version.body_kept, source
+    return final.url, version.body_kept, source, tuple(await site_settings.load(db))
 
 
 async def _stored(made: Documents, version_id: int) -> StoredDocument | None:

@@ -1,7 +1,8 @@
 /* The tags and texts of a document that Lexbor wrote: crawler/reduce/markup.py and main_text.py.
  *
- * Lexbor writes "<" and ">" as references in texts and values, so that each one belongs to a tag;
- * exceptions are comments and raw text, which `unmarked` takes out, and names that hold a "<".
+ * Lexbor writes "<" and ">" as references in texts and values. A "<" in a text begins a tag or a
+ * comment, a tag ends at the next ">", and a "<" before that is part of a name. Exceptions are
+ * comments and raw text, which `unmarked` takes out.
  * What a tag means is Python's to say, once for all tags of the same octets (`markup_mean`).
  *
  * Documents are made by strangers: nothing here trusts their form. No function recurses, and all of
@@ -38,6 +39,15 @@ static const uint8_t *find(struct span text, const char *wanted, size_t length)
 }
 
 #define FIND(text, wanted) find(text, wanted, sizeof wanted - 1)
+
+/* Return where the last such octets of a text begin, or its end. */
+static const uint8_t *find_last(struct span text, const char *wanted, size_t length)
+{
+    for (const uint8_t *at = text.end - length; at >= text.at; at--)
+        if (!memcmp(at, wanted, length))
+            return at;
+    return text.end;
+}
 
 /* -- raw text --------------------------------------------------------------------------------- */
 
@@ -90,12 +100,13 @@ static const struct raw {
     const char *start;
     size_t length;
     const char *end;
-    bool is_script, is_shown;
+    bool is_script, is_shown, is_last;
 } RAW[] = {
-    {"<script", 7, "</script>", true, false}, {"<style", 6, "</style>", false, false},
-    {"<xmp", 4, "</xmp>", false, true}, {"<iframe", 7, "</iframe>", false, false},
-    {"<noembed", 8, "</noembed>", false, false}, {"<noframes", 9, "</noframes>", false, false},
-    {"<plaintext", 10, "</plaintext>", false, true},
+    {"<script", 7, "</script>", .is_script = true}, {"<style", 6, "</style>"},
+    {"<xmp", 4, "</xmp>", .is_shown = true}, {"<iframe", 7, "</iframe>"},
+    {"<noembed", 8, "</noembed>"}, {"<noframes", 9, "</noframes>"},
+    /* All that follows was its text. */
+    {"<plaintext", 10, "</plaintext>", .is_shown = true, .is_last = true},
 };
 
 /* Return the element of raw text whose start tag a text begins with, or NULL. */
@@ -159,6 +170,14 @@ static const uint8_t *script_end(struct span text)
     return text.at;
 }
 
+static const uint8_t *raw_end(const struct raw *raw, struct span text)
+{
+    size_t length = strlen(raw->end);
+    return raw->is_script ? script_end(text)
+        : raw->is_last ? find_last(text, raw->end, length)
+        : find(text, raw->end, length);
+}
+
 /* Copy a document without its comments and raw texts; those that readers see are escaped. Write
  * the copy, to be given back to `discard`, and return its length. */
 EXPORTED int64_t unmarked(const uint8_t *html, size_t length, uint8_t **copy)
@@ -176,16 +195,14 @@ EXPORTED int64_t unmarked(const uint8_t *html, size_t length, uint8_t **copy)
             continue;
         }
         const struct raw *raw = raw_element(rest);
-        if (!raw) {
-            rest.at++;
-            continue;
-        }
+        /* The whole tag: a name in it may hold what begins a comment. */
         rest.at = FIND(rest, ">");
         rest.at += rest.at < rest.end;
+        if (!raw)
+            continue;
         failed = !add(&kept, from, rest.at - from);
         struct span text = rest;
-        from = text.end = rest.at = raw->is_script ? script_end(text)
-            : find(text, raw->end, strlen(raw->end));
+        from = text.end = rest.at = raw_end(raw, text);
         if (!failed && raw->is_shown)
             failed = !add_escaped(&kept, text);
     }

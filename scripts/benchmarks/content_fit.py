@@ -78,7 +78,7 @@ class Known:
 def known(page: Page, weight: float) -> Known:
     wanted = _WORD.findall((page.reference or "").lower())
     runs = {n: set(_runs(wanted, n)) for n in range(1, _RUN + 1)}
-    about, pieces = taken_apart(page.body, page.content_type)
+    about, pieces, _ = taken_apart(page.body, page.content_type)
     texts = list(map(content.text_of, pieces))
     labels, shares = [], []
     for text in texts:

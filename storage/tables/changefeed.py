@@ -6,6 +6,10 @@ not moved for good. Visits that tell nothing of that (failures, temporary redire
 *Invariant.* The row of a page gets a new and higher number with each change of its document, in the
 transaction of the visit that saw it. Consequence: a consumer that was told all rows up to a number
 and asks for those after it is told the last state of every page whose document has changed since.
+
+A change that proves to be noise is taken back: its row says how the page became known, or its last
+real change, and a noise row says the rest. The row keeps its number and its version. Consequence:
+who has read it holds the document that others get, and who has not is not told of a change.
 """
 
 import base64
@@ -39,7 +43,7 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
     """Return the pages whose documents may have changed by these visits."""
     found, silent = set[int](), []
     for visit in visits:
-        told = visit.capture is not None or visit.noindex
+        told = visit.capture is not None or visit.noindex or visit.amendments
         if told or visit.observation.kind not in _SILENT:
             found.add(visit.due.page_id)
         elif visit.observation.kind == "unchanged":
@@ -66,7 +70,8 @@ def tell(
     returned.
     """
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
-        page_id, missing, last_id, last_at, version, *significant, told, noise, exists, was = row
+        page_id, missing, last_id, last_at, version, *significant = row[:8]
+        told, noise, exists, was, *told_by, is_no_change, kind = row[8:]
         last = now if last_at is None else last_at, last_id
         if missing is not None:
             # Another reason is told, too; what was forgotten stays so until it is back.
@@ -79,7 +84,10 @@ def tell(
         if newest != told or (noise or 0) > version:
             seen = (found_at, found_id) if newest == found else last
             _enter(db, page_id, "new" if told is None else "changed", newest, seen)
-        if version > newest and version != noise:
+        elif is_no_change:
+            _take_back(db, page_id, kind or "new", found_id)
+            last = told_by[0], told_by[1]
+        if (version > newest or is_no_change) and version != noise:
             _enter(db, page_id, "noise", version, last)
     return search.follow(db, page_ids, words, meter) if search.exists(db) else {}
 
@@ -99,6 +107,15 @@ def _enter(
         "language, canonical_url) SELECT ?, ?, ?, ?, id, title, language, canonical_url "
         "FROM page WHERE id = ?",
         (kind, version_id, *seen, page_id),
+    )
+
+
+def _take_back(db: Connection, page_id: int, kind: ChangeKind, found_id: int | None) -> None:
+    """Let a page's row, whose change was none, say what was found before; its document stays."""
+    db.execute(
+        "UPDATE change SET kind = ?, observation_id = coalesce(?, observation_id) "
+        "WHERE page_id = ? AND kind <> 'noise'",
+        (kind, found_id, page_id),
     )
 
 

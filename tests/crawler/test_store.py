@@ -86,6 +86,44 @@ def test_what_cannot_be_parsed_is_cached_but_not_what_is_forgotten_meanwhile(
     assert len(rows(documents.cache_of(crawled.path), "SELECT * FROM document")) == made
 
 
+def test_a_lack_of_memory_or_time_is_not_cached(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacks = AsyncMock(return_value=Unparsable("MemoryError: ", is_lack=True))
+    with monkeypatch.context() as patch, freshet.Store(crawled.path) as store:
+        patch.setattr(Parser, "document", lacks)
+        for _ in range(2):
+            assert "MemoryError" in (store.page(f"{HOST}/offer").missing or "")
+    # One reader does not try again and again.
+    assert lacks.await_count == 1
+    assert rows(documents.cache_of(crawled.path), "SELECT * FROM document") == []
+    with freshet.Store(crawled.path) as store:
+        assert store.page(f"{HOST}/offer").missing is None
+
+
+def test_a_document_follows_the_selectors_of_its_site(crawled: SmallStore, tmp_path: Path) -> None:
+    def told(**selectors: list[str]) -> str:
+        config = tmp_path / "freshet.toml"
+        table = "\n".join(f"{name} = {value}" for name, value in selectors.items())
+        config.write_text(f"[[sites]]\nmatch = 'one.example'\n{table}\n")
+        with freshet.Store(crawled.path, config=config) as store:
+            (change,) = [it for it in store.changefeed(docs=True) if it.id == f"{HOST}/offer"]
+            assert change.doc is not None
+            assert change.doc.text == store.page(f"{HOST}/offer").text
+            return change.doc.text
+
+    whole = told()
+    assert "Delivery" in whole
+    # The cache knows by which selectors a document was made.
+    assert told(include=["p:first-of-type"]) == "It costs 11.49 today."
+    assert "Delivery" not in told(ignore=["p:last-of-type"])
+    assert told() == whole
+    # What a button in a browser keeps in the store counts, too.
+    crawled.insert("site_setting", match="one.example", key="ignore", value='["h1"]', at=T0)
+    assert "Heading" in whole
+    assert "Heading" not in told()
+
+
 @pytest.mark.parametrize(
     ("wanted", "number"),
     [(1, 1), (3, 3), (-1, 2), (-2, 1), (START + timedelta(hours=30), 2), ("2025-10-09T12:00Z", 1)],

@@ -178,3 +178,66 @@ async def test_versions_of_a_text_are_read_by_number_and_by_time(site: Site) -> 
     assert (wrong.exit_code, "1 to 2" in wrong.stderr) == (2, True)
     assert "not a time" in (await text("--as-of", "1")).stderr
     assert (long_ago.exit_code, "the first is of" in long_ago.stderr) == (1, True)
+
+
+#: Two sentences of no other page of a site.
+SENTENCES = (
+    "Stone {n} of the old wall was cut in the year {n}5. Whoever seeks word w{n} finds it here."
+)
+
+
+def built(n: int, words: str = "", top: str = "", end: str = "", extra: str = "") -> Page:
+    """A page of a site: its own words, and lines that all pages may have."""
+    links = "".join(f'<a href="/{i}">page {i}</a> ' for i in range(int(words or 0)))
+    text = SENTENCES.format(n=f"{n}{chr(97 + n % 26)}{chr(97 + n // 26)}")
+    return Page(
+        f"<title>Page {n}</title><body><div>{top}</div><h1>Page {n}</h1><p>{text}</p>"
+        f"<p>{extra}</p><div>{end}</div>{links}"
+    )
+
+
+LINE = "<p>Our offices stay closed on all the holidays of this winter.</p>"
+OTHER = "<p>Every order of this spring comes with a small book of recipes.</p>"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{}, {"top": LINE}],
+        [{}, {"end": LINE}],
+        [{"end": LINE}, {}],
+        [{"end": LINE}, {"end": OTHER}],
+        [{}, {"top": LINE, "end": OTHER}],
+        [{}, {"end": LINE}, {"end": LINE + OTHER}],
+        [{}, {"end": LINE}, {}],
+        [{}, {"end": f"<header>{LINE}</header>"}],
+        [{}, {"end": f"<footer>{LINE}</footer>"}],
+        [{}, {"end": f"<aside>{LINE}</aside>"}],
+        [{"end": f"<nav>{LINE}</nav>"}, {"end": f"<nav>{OTHER}</nav>"}],
+        [{}, {"end": f"<ul><li>{LINE}<li>{OTHER}</ul>"}],
+    ],
+    ids=["top", "end", "removed", "edited", "both", "twice", "and-back", "header", "footer",
+         "aside", "nav", "list"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("count", "edited"),
+    [(3, False), (8, True), pytest.param(60, True, marks=pytest.mark.long)],
+    ids=["3", "8-one-edited", "60-one-edited"],
+)
+async def test_a_line_of_all_pages_is_no_change_of_any(
+    tmp_path: Path, steps: list[dict[str, str]], count: int, edited: bool
+) -> None:
+    pages: dict[str, Page] = {}
+    async with scripted({"a": pages}) as served:
+        site = Site(served, pages, tmp_path / "crawl.db")
+        for step, lines in enumerate(steps):
+            extra = "This very sentence stands on one page only." * (edited and step > 0)
+            made = [
+                built(n, words=str(count), **lines, extra=extra * (n == 1)) for n in range(count)
+            ]
+            pages |= {f"/{n}" if n else "/": page for n, page in enumerate(made)}
+            pages["/0"] = pages["/"]
+            await site.crawl()
+            told = {(path, kind) for path, kind in await site.told() if kind != "new"}
+            changed = {("/1", "changed")} if edited and step == 1 else set()
+            assert told == changed

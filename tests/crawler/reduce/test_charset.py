@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.charset import _MARKUP, decode
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
 JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。 " * 20
@@ -125,3 +125,39 @@ def test_any_bytes_under_any_header_decode_to_text_that_can_be_encoded(
 def test_what_was_encoded_and_declared_comes_back(text: str) -> None:
     text = text.lstrip("\ufeff")
     assert decode(text.encode(), "text/plain; charset=utf-8") == (text, "utf-8")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<p x<!--><meta charset=windows-1251>",
+        "<html x<!--y=1><head><meta charset=windows-1251>",
+        "<p a='<!--'><meta charset=windows-1251>",
+        '<p a="<!--"><meta charset=windows-1251>',
+        "<p a=<!--b><meta charset=windows-1251>",
+        "<x<!--><meta charset=windows-1251>",
+        "<!--><meta charset=windows-1251>",
+        "<!doctype a<!--b><meta charset=windows-1251>",
+        "<?x <!-- ?><meta charset=windows-1251>",
+        "</p x<!--><meta charset=windows-1251>",
+        "<meta content='>' charset=windows-1251>",
+        "<meta name=<!-- charset=windows-1251>",
+        "<p a='<meta charset=utf-8>'><meta charset=windows-1251>",
+        '<p a="<meta charset=koi8-r>"><meta charset=windows-1251>',
+        "<!--<meta charset=utf-8>--><meta charset=windows-1251>",
+        "<p it's><meta charset=windows-1251>",
+        "<!-- ' --><?xml version='1.0' encoding='windows-1251'?>",
+    ],
+)
+def test_a_declaration_is_found_as_the_standard_scans_for_it(start: str) -> None:
+    assert decode(f"{start}<p>Дом".encode("windows-1251"), "text/html") == (
+        f"{start}<p>Дом", "windows-1251",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "unit", ["<", "<a", "<a ", "<a b=", "<a b='", "<!--", "<!-- -", "<meta a", "<a/"]
+)
+def test_any_start_is_scanned_in_linear_time(unit: str) -> None:
+    # Each of these takes minutes in a scan that is quadratic, were it not bounded.
+    list(_MARKUP.finditer(unit.encode() * 300_000))

@@ -1,9 +1,13 @@
 """Documents: the choice of the main content, and what a page says of itself."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.document import Document, document
+from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 
 URL = "https://h.example/a/b/"
@@ -122,7 +126,7 @@ async def test_hostile_pages_end_like_those_that_are_parsed() -> None:
     assert await parser.document(body, URL, None) == document(body, URL, None)
     attributes = b"".join(b"a%d " % i for i in range(300_000))
     slow = await parser.document(b"<p " + attributes + b">", URL, None)
-    assert slow == Unparsable("parsing took more than 0.5 s of processor time")
+    assert slow == Unparsable("parsing took more than 0.5 s of processor time", is_lack=True)
     deep = await parser.document(b"<div>" * 100_000, URL, None)
     assert deep == Unparsable("RecursionError: elements nested 100,000 deep")
     await parser.close()
@@ -133,3 +137,75 @@ def test_any_bytes_give_a_document(body: bytes, content_type: str | None) -> Non
     found = document(body, URL, content_type)
     assert isinstance(found, Document)
     assert all(found.blocks)
+
+
+# -- selectors of a site ---------------------------------------------------------
+
+SELECTED = """<title>T</title><body><nav><a href=/>Home</a></nav>
+<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
+<main><h1>Main</h1><p>Some words of the main element, long enough to be content.</p>
+<p class=seen>and Seen by 12 more</p><ul><li>One</li><li class=seen>Two</li></ul></main>
+<div class=price><span>13.00</span></div><footer>Foot</footer></body>"""
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        SelectorHints((".price",)), SelectorHints((".price",), (".seen",)),
+        SelectorHints(("main", "p.seen")), SelectorHints(("nav",)), SelectorHints(("footer",)),
+        SelectorHints(("body",)), SelectorHints(("html",)), SelectorHints(("li", "body")),
+        SelectorHints(("title",)), SelectorHints(("p.seen",), ("div", "main")),
+        SelectorHints(("ul",), (".seen",)), SelectorHints(("li",)), SelectorHints(("nav", "h1")),
+        SelectorHints((".price > span", "a")), SelectorHints(("main",), ("main > *",)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_site_includes_is_the_document_as_it_is_the_compared_text(
+    hints: SelectorHints,
+) -> None:
+    found = document(SELECTED.encode(), URL, "text/html", hints=hints)
+    compared = parse(SELECTED.encode(), URL, "text/html", hints=hints).blocks.texts
+    assert found.text.split() == " ".join(compared).split()
+    assert found.title == "T"
+
+
+@pytest.mark.parametrize(
+    "ignore",
+    [(".seen",), ("li",), ("ul",), ("h1",), ("main p",), ("main",), ("body",), ("p", "ul"), ("*",),
+     ("[class]",)],
+    ids=str,
+)  # fmt: skip
+def test_what_a_site_ignores_is_in_no_document(ignore: tuple[str, ...]) -> None:
+    found = document(SELECTED.encode(), URL, "text/html", hints=SelectorHints(ignore=ignore))
+    tree = LexborHTMLParser(SELECTED)
+    for node in tree.css(", ".join(ignore)):
+        assert node.text().strip() not in found.text.split("\n") or not node.text().strip()
+
+
+def test_where_nothing_is_included_the_document_is_as_without() -> None:
+    plain = document(SELECTED.encode(), URL, "text/html")
+    for include in (("#none",), ("template",), ("main#other",)):
+        hints = SelectorHints(include=include)
+        assert document(SELECTED.encode(), URL, "text/html", hints=hints) == plain
+    both = SelectorHints(("main",), ("main",))
+    ignored = SelectorHints(ignore=("main",))
+    assert document(SELECTED.encode(), URL, None, hints=both) == document(
+        SELECTED.encode(), URL, None, hints=ignored
+    )
+
+
+def test_an_image_that_is_included_is_in_the_document() -> None:
+    body = b"<main><p>Words.</p></main><img src=a.png alt=A>"
+    found = document(body, URL, "text/html", hints=SelectorHints(("img",)))
+    assert found.blocks == ("![A](https://h.example/a/b/a.png)",)
+
+
+def test_a_manual_keeps_the_lists_and_tables_that_are_its_content() -> None:
+    options = "".join(f"<li><a href={n}>Option {n}</a></li>" for n in range(12))
+    rows = "".join(f"<tr><td>size-{n}</td><td>{n} kB</td></tr>" for n in range(6))
+    page = f"""<title>Options of the server</title><nav><a href=/>Home</a> <a href=/up>Up</a></nav>
+    <div role=main><h1>Options of the server</h1><p>All options can be set in its file.</p>
+    <ul>{options}</ul><h2>Sizes</h2><table>{rows}</table><pre>server --option 1</pre></div>"""
+    found = read(page)
+    for text in ("Option 11", "size-5", "server --option 1"):
+        assert text in found.text

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.boilerplate import _CONTROL, _COUNT, _STAMP, is_control, is_stamp
+from freshet.crawler.reduce.content import text_of
+from freshet.crawler.reduce.document import taken_apart
 from freshet.crawler.reduce.markup import (
     CONTROL,
     HIDDEN,
@@ -21,6 +23,7 @@ from freshet.crawler.reduce.markup import (
     plain,
     read,
 )
+from freshet.crawler.reduce.page import PARSER_OPTIONS, parse, written
 from tests.crawler.reduce.reference import markup as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 
@@ -104,6 +107,106 @@ def test_an_element_ends_at_its_own_end_tag(source: str, name: str, text: str) -
 @pytest.mark.parametrize("source", ["<svg><script>a<b</script></svg>", "<i><plaintext>a<b>c"])
 def test_what_is_both_raw_text_and_elements_is_read_somehow(source: str) -> None:
     assert markup(source).tags[-1].name == "html"
+
+
+#: What stands between two paragraphs, and its own text where a reader sees some.
+BETWEEN = {
+    "<p x<!--y=1></p>": "",
+    "<p <!--></p>": "",
+    "<p <!--=1></p>": "",
+    "<p a=1<!--b></p>": "",
+    '<p a="<!--b"></p>': "",
+    "<p a='<!--b'></p>": "",
+    '<p "<!--"=1></p>': "",
+    "<x<!--y>named</x<!--y>": "named",
+    "<b<!--></b<!-->": "",
+    "<a href=z x<!-->link</a>": "link",
+    "<img alt=i x<!-->": "",
+    "<svg><g x<!--y=1></g></svg>": "",
+    "<math><mi x<!--y=1>m</mi></math>": "m",
+    "<template><p x<!--y=1>t</p></template>": "",
+    "<p x<script>a</p>": "a",
+    "<p x<style></p>": "",
+    "<p x<plaintext>a</p>": "a",
+    "<svg><style>&lt;!--</style></svg>": "",
+    "<svg><style>&lt;/style>&lt;!-- x</style></svg>": "",
+    "<svg><script>&lt;/script>&lt;!--</script></svg>": "",
+    "<svg><style>&lt;/style>&lt;plaintext></style></svg>": "",
+    "<svg><iframe>&lt;!--</iframe><noembed>&lt;/noembed>&lt;!--</noembed></svg>": "",
+    "<svg><style><style>&lt;/style>&lt;!--</style></style></svg>": "",
+    "<math><style>&lt;!--</style><xmp>&lt;/xmp>&lt;!--</xmp></math>": "",
+    "<math><![CDATA[<!-- <p> ]]></math>": "<!-- <p>",
+    "<!-- a -->": "",
+    "<!-->": "",
+    "<!--->": "",
+    "<!--<!-- a -->": "",
+    "<!-- a --!>": "",
+    "<!-- > -- - -->": "",
+    "<!--a--->": "",
+    "<!x>": "",
+    "<!x -->": "",
+    "<!-x->": "",
+    "<?php echo '<!--' ?>": "",
+    "</ <!-->": "",
+    "<![CDATA[<!-- a]]>": "",
+    "<!--[if IE]><p>old</p><![endif]-->": "",
+    "<![if !IE]>new<![endif]>": "new",
+    "<script><!--</script>": "",
+    "<script><!--<script></script>--></script>": "",
+    "<style><!--</style>": "",
+    "<iframe><!--</iframe>": "",
+    "<noscript><!-- a --></noscript>": "",
+    "<xmp><!--</xmp>": "<!--",
+    "<textarea><!--</textarea>": "",
+    "<select><option x<!--></select>": "",
+    "<!doctype a<!--b>": "",
+    "&lt;!--": "<!--",
+    "<title><!--</title>": "",
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_of_comments_and_what_only_looks_like_one_the_text_is_that_of_the_tree(
+    between: str,
+) -> None:
+    body = f"<p>Before it.</p>{between}<p>After it, with <a href=l>a link</a>.</p>".encode()
+    page = parse(body, "https://h.example/", "text/html")
+    told = [text for text in (BETWEEN[between],) if text]
+    assert page.blocks.texts == ("Before it.", *told, "After it, with a link.")
+    assert "https://h.example/l" in page.links.urls
+    pieces = map(text_of, taken_apart(body, "text/html")[1])
+    assert " ".join(pieces).split() == " ".join(page.blocks.texts).split()
+
+
+@pytest.mark.parametrize(
+    "start", ["<!doctype a<!--b>", "<html x<!--y><head x<!--y>", "<body <!-->"]
+)
+@pytest.mark.parametrize("end", ["", "<!-- never closed", "<plaintext></plaintext><!--"])
+def test_a_page_may_begin_and_end_with_what_looks_like_a_comment(start: str, end: str) -> None:
+    found = parse(
+        f"{start}<title>T</title><p>Before it.</p>{end}".encode(), "http://h/", "text/html"
+    )
+    assert found.title == "T"
+    assert found.blocks.texts[0] == "Before it."
+    assert found.blocks.texts[1:] == (("</plaintext><!--",) if "plaintext" in end else ())
+
+
+#: Names that hold what steers a scan, raw texts in drawings, and comments of any form.
+HOLDING = (
+    "<p/x<!--y=1> <!--> --> <b<!--> </b<!--> <svg> </svg> <math> <style> </style> <title> </title> "
+    "&lt;/style> &lt;!-- <xmp> </xmp> <i/x<script> <i/x<style=1> <?x> <!y--> </!z> <![CDATA[ ]]> "
+    "<!--<!-- --!> <g/<plaintext> <a/href=x/<!-- text <foreignObject> <desc> <td> <table> - -- ! ' "
+    '" = <noscript> </noscript> <p/"<!--" <!doctype/a<!--b> <mi> <script> </script> <textarea>'
+)
+
+
+@given(st.lists(st.sampled_from(HOLDING.split()), max_size=30).map(" ".join))
+def test_the_text_of_a_page_is_that_of_its_tree(source: str) -> None:
+    tree = LexborHTMLParser(source, options=PARSER_OPTIONS)
+    words = plain("".join(cut(written(tree))[::2])).split()
+    tree.strip_tags(["script", "style", "iframe", "noembed", "noframes", "template"])
+    root = tree.root
+    assert words == (root.text() if root is not None else "").split()
 
 
 def test_an_address_that_cloudflare_hides_is_read() -> None:

@@ -45,8 +45,8 @@ def test_calls_are_answered_in_order_with_the_memory_held(worker: Worker) -> Non
     call(worker, len, "four")
     call(worker, divmod, 7, 2)
     assert json.loads(received(worker))[:2] == [4, None]
-    result, problem, held_bytes = json.loads(received(worker))
-    assert (result, problem) == ([3, 1], None)
+    result, problem, is_lack, held_bytes = json.loads(received(worker))
+    assert (result, problem, is_lack) == ([3, 1], None, False)
     assert (held_bytes > 1 << 20) == (sys.platform == "linux")
 
 
@@ -55,10 +55,11 @@ def test_what_a_call_raises_is_said_but_what_a_library_prints_is_not(worker: Wor
     assert json.loads(received(worker))[:2] == [None, None]
     call(worker, divmod, 1, 0)
     error = "ZeroDivisionError: integer division or modulo by zero"
-    assert json.loads(received(worker))[:2] == [None, error]
+    assert json.loads(received(worker))[:3] == [None, error, False]
     # Memory is limited.
     call(worker, bytes, 1 << 31)
-    assert "MemoryError" in json.loads(received(worker))[1]
+    _, problem, is_lack, _ = json.loads(received(worker))
+    assert ("MemoryError" in problem, is_lack) == (True, True)
 
 
 def test_a_call_that_computes_for_too_long_is_ended_by_the_kernel(worker: Worker) -> None:

@@ -31,7 +31,7 @@ BODIES = [
     ("application/pdf", b"%PDF-1.7 /CreationDate (D:2026) text"),
 ]
 #: The digest of the texts and places below, by version of the extraction.
-EXPECTED = {"4": "f6d4722774ae7fc7e3c005ea"}
+EXPECTED = {"5": "f6d4722774ae7fc7e3c005ea"}
 
 
 def _texts() -> list[Blocks]:

@@ -58,6 +58,8 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
     match action:
         case "changed" | "noindex":
             return seen(due, f"text {n}", "changed", at, noindex=action == "noindex")
+        case "new":
+            return seen(due, f"text {n}", "new", at)
         case "noise":
             return seen(due, f"text {n}", "unchanged", at)
         case "moved" | "away":
@@ -81,7 +83,7 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
 
 ACTIONS = (
     "changed", "noise", "gone", "moved", "away", "robots", "failed", "unchanged", "noindex",
-    "taken back", "left",
+    "taken back", "left", "no change",
 )  # fmt: skip
 
 
@@ -108,7 +110,10 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
             mirror, last, cursor = dict[str, int](), dict[str, int](), "0"
             # In the end the consumer reads all that is left.
             for n, (path, action, limit) in enumerate((*history, ("/end", "failed", 100))):
-                await store.apply(what_happens(due[path], action, n))
+                if action == "no change":
+                    await amend_last_change(store, due[path])
+                else:
+                    await store.apply(what_happens(due[path], action, n))
                 place = await changefeed.position(store.database.reader, cursor)
                 found, place = await changefeed.changes(
                     store.database.reader, place, limit, noise=noise
@@ -188,6 +193,57 @@ def amend(store: CrawlStore, due: DueUrl, amendment: Amendment) -> None:
     with writing(store.database) as connection:
         observations.amend(connection, due.page_id, amendment, START + 9)
         changefeed.tell(connection, [due.page_id], START + 9)
+
+
+async def amend_last_change(store: CrawlStore, due: DueUrl) -> None:
+    """Let the last change of a page prove to be the site's template, if it has changed."""
+    sql = "SELECT max(at) FROM finding WHERE kind = 'changed' AND page_id = ?"
+    ((at,),) = await store.database.reader.execute_fetchall(sql, (due.page_id,))
+    if at is not None:
+        amend(store, due, Amendment(at, "unchanged", "frame", "many pages changed so"))
+
+
+@pytest.mark.parametrize(
+    ("actions", "unread", "read"),
+    [
+        (["new", "changed"], ["new"], ["noise"]),
+        (["new", "changed", "unchanged"], ["new"], ["noise"]),
+        (["new", "changed", "noise"], ["new"], []),
+        (["new", "changed", "failed", "away"], ["new"], ["noise"]),
+        (["new", "noise", "changed"], ["new"], ["noise"]),
+        (["new", "changed", "changed"], ["new"], ["noise"]),
+        (["new", "changed", "no change", "changed"], ["new"], ["noise"]),
+        (["new", "gone", "changed"], ["new"], []),
+        (["new", "changed", "gone"], ["gone"], []),
+        (["new", "changed", "moved"], ["moved"], []),
+        (["new", "changed", "robots"], ["robots"], []),
+        (["new", "noindex", "changed"], ["new"], []),
+    ],
+    ids=lambda it: "-".join(it) if isinstance(it, list) else str(it),
+)
+async def test_a_change_that_proves_to_be_none_is_taken_back(
+    store: CrawlStore, actions: list[str], unread: list[str], read: list[str]
+) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    for n, action in enumerate(actions):
+        if action == "no change":
+            await amend_last_change(store, due)
+        else:
+            await store.apply(what_happens(due, action, n))
+    if actions == ["new", "changed", "changed"]:
+        # Both that came after the first: the last one is amended below.
+        amend(store, due, Amendment(START + 1, "unchanged", "frame", "many pages changed so"))
+    before = await told(store, noise=True)
+    await amend_last_change(store, due)
+    after = await told(store)
+    assert [each.kind for each in after] == unread
+    # Who has read it is told only if noise is asked for, and holds what others get.
+    place = await changefeed.position(store.database.reader, "now")
+    behind = f"{place.epoch}-{max(each.seq for each in before)}"
+    assert await told(store, behind) == []
+    assert [each.kind for each in await told(store, behind, noise=True)] == read
+    assert after[0].version_id == before[0].version_id
 
 
 async def test_what_was_noise_at_first_is_told_when_it_is_corrected(store: CrawlStore) -> None:

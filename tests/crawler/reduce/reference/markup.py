@@ -45,7 +45,9 @@ from freshet.crawler.reduce.markup import (
 )
 from freshet.crawler.reduce.markup import Tag as Remembered
 
-UNMARKED = re.compile("<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >])")
+UNMARKED = re.compile(
+    "(<!--|<(?:s(?:cript|tyle)|xmp|iframe|no(?:embed|frames)|plaintext)(?=[ >]))|<[^>]*>?"
+)
 SCRIPT = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
 TAG = re.compile("<([^>]*)>")
 
@@ -149,13 +151,15 @@ def unmarked(html: str) -> str:
 
 
 def _without_raw_text(html: str) -> Iterator[str]:
-    kept = 0
-    while found := UNMARKED.search(html, kept):
-        start, end = _cut(html, found[0], found.start())
-        yield html[kept:start]
-        if found[0] in {"<xmp", "<plaintext"}:
-            yield escape(html[start:end], quote=False)
-        kept = end
+    kept = at = 0
+    while found := UNMARKED.search(html, at):
+        at = found.end()
+        if found[1]:
+            start, at = _cut(html, found[0], found.start())
+            yield html[kept:start]
+            if found[0] in {"<xmp", "<plaintext"}:
+                yield escape(html[start:at], quote=False)
+            kept = at
     yield html[kept:]
 
 
@@ -164,7 +168,8 @@ def _cut(html: str, mark: str, at: int) -> tuple[int, int]:
         end = html.find("-->", at)
         return at, end + 3 if end >= 0 else len(html)
     start = html.find(">", at) + 1 or len(html)
-    end = html.find(f"</{mark[1:]}>", start)
+    find = html.rfind if mark == "<plaintext" else html.find
+    end = find(f"</{mark[1:]}>", start)
     while mark == "<script" and end >= 0 and _is_inner_script(html[start:end]):
         end = html.find("</script>", end + 1)
     return start, end if end >= 0 else len(html)
