@@ -25,6 +25,7 @@ from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
+from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
 from freshet.crawler.fetch.responses import is_field_value, is_refused_condition
@@ -55,6 +56,7 @@ from freshet.storage.records import (
     Note,
     Observation,
     PageHistory,
+    Rejected,
     Validators,
     Visit,
 )
@@ -76,6 +78,7 @@ _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 _TURNED_AWAY: Final = frozenset(
     {str(NotContentKind.RATE_LIMITED_PAGE), str(NotContentKind.CAPTCHA)}
 )
+_NOT_CONTENT: Final = frozenset(map(str, NotContentKind))
 _NO_PAGE: Final = ParsedPage("", None)
 
 
@@ -146,6 +149,9 @@ class Reducer:
         match result.outcome:
             case "fetched":
                 return await self._body(due, result)
+            case "not_modified" if due.rejected is not None:
+                why = "not modified since it was found to be no content"
+                return Verdict("failed", reason=due.rejected.reason, detail=why)
             case "not_modified":
                 return Verdict("unchanged", "304")
             case "redirected" if result.location is not None:
@@ -336,8 +342,7 @@ class Recorder:
             role=role,
             fetches=1 + sum((result.requests or {}).values()),
             # Asked without them, the server also says that the header has gone.
-            # Those of a page that is no content would say that there is nothing new.
-            validators=Validators() if noindex else _validators(result, verdict),
+            validators=Validators() if noindex else _validators(due, result, verdict),
             noindex=noindex,
             capture=_kept(content, verdict, indexes=self.indexes),
             links=found.links,
@@ -358,6 +363,7 @@ class Recorder:
             signs=signs,
             wish_s=wish_s,
             advertised=_advertised(due, result, content),
+            rejected=_rejected(due, result, verdict),
         )
 
     async def _found(
@@ -416,8 +422,7 @@ class Pipeline:
         In that case the URL waits for its host's next turn.
         """
         due = request.due
-        validators = due.validators if due.digests is not None else None
-        wanted = Request(due.fetch_url, validators=validators)
+        wanted = Request(due.fetch_url, validators=_known_validators(due))
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         result = await self.fetch(request.queue, wanted)
@@ -567,11 +572,37 @@ def _header_directives(result: FetchResult, token: str) -> Directives:
     return parse_directives(result.header_values("X-Robots-Tag"), token, is_header=True)
 
 
-def _validators(result: FetchResult, verdict: Verdict) -> Validators | None:
-    if result.outcome != "fetched" or verdict.kind == "failed":
+def _rejected(due: DueUrl, result: FetchResult, verdict: Verdict) -> Rejected | None:
+    """Return what is kept of a response that is no content, None of any other."""
+    if verdict.reason not in _NOT_CONTENT or result.outcome not in _ANSWERED:
         return None
-    if result.requests is not None:
-        # They say nothing of what the page loads.
+    known = due.rejected
+    if known is not None and result.outcome == "not_modified":
+        return known
+    digest = RULES + body_digest(result.body)
+    is_known = known is not None and known.digest == digest
+    since = known.since if known is not None and is_known else result.ended_at
+    return Rejected(digest, verdict.reason or "", since)
+
+
+def _known_validators(due: DueUrl) -> Validators | None:
+    """Return the validators of the last response, if a 304 would tell what the page is."""
+    if due.rejected is None:
+        return due.validators if due.digests is not None else None
+    return due.validators if due.rejected.digest.startswith(RULES) else None
+
+
+def _validators(due: DueUrl, result: FetchResult, verdict: Verdict) -> Validators | None:
+    """Return the validators to keep, None for those that are known."""
+    if result.outcome == "not_modified" and due.rejected is not None:
+        # Some servers answer 304 by the older time of the content: they are asked in full next.
+        return replace(due.validators, last_modified=None)
+    if result.outcome != "fetched" or (
+        verdict.kind == "failed" and verdict.reason not in _NOT_CONTENT
+    ):
+        return None
+    if result.requests is not None or verdict.reason == NotContentKind.NEEDS_JAVASCRIPT:
+        # They say nothing of what the page loads, and a browser may build it next time.
         return Validators()
     named = (result.header(name) for name in ("ETag", "Last-Modified"))
     return Validators(*(value if is_field_value(value) else None for value in named))

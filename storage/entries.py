@@ -107,12 +107,16 @@ class Amendment:
 
 @dataclass(frozen=True, slots=True)
 class Retraction:
-    """A page's last capture, made at ``at`` (None: at any time), that was no content."""
+    """A page's last capture, made at ``at`` (None: at any time), that was no content.
+
+    Of its visits those before ``since`` stand, as the evidence did not exist then.
+    """
 
     page_id: int
     at: float | None
     reason: str
     detail: str
+    since: float = -inf
 
 
 @dataclass(frozen=True, slots=True)

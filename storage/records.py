@@ -105,12 +105,26 @@ class Digests:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """A page's last response, which was no content.
+
+    ``digest`` names the rules and the bytes, ``reason`` is the kind as a word. These bytes were
+    first seen at ``since``.
+    """
+
+    digest: bytes
+    reason: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
 class DueUrl:
     """A URL that leaves the frontier.
 
     ``url`` is the canonical form, the page's identity; ``fetch_url`` goes on the wire.
     ``attempt`` counts failed tries in this run, ``redirects`` the hops that led here.
-    ``digests`` is None before the first good capture.
+    ``digests`` is None before the first good capture. If the last response was ``rejected``, the
+    ``validators`` are its own.
     """
 
     page_id: int
@@ -126,6 +140,7 @@ class DueUrl:
     seed_id: int | None = None
     validators: Validators = field(default_factory=Validators, metadata=entries.stored(Validators))
     digests: Digests | None = field(default=None, metadata=entries.stored(Digests, optional=True))
+    rejected: Rejected | None = field(default=None, metadata=entries.stored(Rejected, optional=True))
     audit: entries.Audit | None = field(
         default=None, metadata=entries.stored(entries.Audit, optional=True)
     )
@@ -256,7 +271,7 @@ class Visit:
     that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
     pages changed. ``noindex`` is what the headers of content say, None if nothing; ``signs`` and
     ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
-    page names.
+    page names. ``rejected`` is a response that was no content, None for any other.
     """
 
     due: DueUrl
@@ -284,6 +299,7 @@ class Visit:
     signs: entries.HeaderSigns | None = None
     wish_s: float | None = None
     advertised: entries.Advertised | None = None
+    rejected: Rejected | None = None
 
     @property
     def at(self) -> float:

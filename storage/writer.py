@@ -37,6 +37,8 @@ from freshet.storage.tables.url_patterns import CopyRule
 
 #: Kinds of visits that found a stale copy.
 _STALE = frozenset({"changed", "gone"})
+#: Visits that one visit may amend: the evidence may be wrong.
+MOST_TAKEN_BACK = 3
 #: URLs remembered as admitted, at some 150 bytes each and 2 KiB at most.
 _REMEMBERED = 16_384
 
@@ -181,11 +183,14 @@ class VisitTables:
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
-        """Retract captures that a visit, or one before it, proved to be no content."""
+        """Retract captures, a few at most, that a visit or one before it proved to be no content."""
         awaited = self._retractions.pop(visit.due.page_id, None)
-        found = []
+        found, left = [], MOST_TAKEN_BACK
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):
-            was = observations.take_back(db, retraction, visit.observation.at)
+            if left == 0:
+                break
+            was, count = observations.take_back(db, retraction, visit.observation.at, left)
+            left -= count
             if retraction.at is None:
                 continue
             if was is not None:

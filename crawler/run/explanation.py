@@ -227,7 +227,8 @@ def _when(known: KnownUrl, place: FrontierPlace | None, settings: Settings, now:
             if again_at > now:
                 return f"an alias, visited again in the first run after {moment(again_at, now)}"
         if known.asked_again_at is not None and known.asked_again_at > now:
-            return f"gone, visited again in the first run after {moment(known.asked_again_at, now)}"
+            again = moment(known.asked_again_at, now)
+            return f"gone or no content, visited again in the first run after {again}"
         return "not due in this run; due again when the next one starts"
     if place.deferred is not None:
         return f"deferred to the next run ({place.deferred}), due first there"

@@ -428,7 +428,7 @@ class PageTable:
     def settle(self, row: int, visit: Visit) -> None:
         """Take in a visit, which decides when the page may be requested again."""
         found, page = visit.observation, _Page(self, row)
-        at = found.at / _DAY_S
+        at, asked = found.at / _DAY_S, float(page["asked"][0])
         page["taken"], page["asked"] = False, at
         if page["away"] and found.kind not in _SILENT:
             page["away"], page["captured"] = False, visit.due.digests is not None
@@ -444,6 +444,12 @@ class PageTable:
                 page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
                 page["absent"] = np.minimum(page["absent"], page["since"])
                 page["since"], page["failures"] = at, 0
+            case "failed" if _is_still_rejected(visit):
+                # No passing failure: the interval since the last request, or since the page had
+                # content, doubles.
+                wait = max(2 * (at - asked), at - float(page["since"][0]))
+                page["failures"] = 0
+                page["not_before"] = at + min(max(wait, _FAILED_DAYS), _ELSEWHERE_DAYS)
             case "failed":
                 # A host that is down is no fault of the page that asked it.
                 if visit.charged or visit.retry_at is None:
@@ -475,6 +481,12 @@ class PageTable:
             return visit.retry_at / _DAY_S
         wait = min(_FAILED_DAYS * _FAILED_FACTOR ** (failures - 1), _ELSEWHERE_DAYS)
         return visit.observation.at / _DAY_S + wait
+
+
+def _is_still_rejected(visit: Visit) -> bool:
+    """Return whether a response is the same block page as the last one."""
+    known = visit.rejected
+    return visit.retry_at is None and known is not None and known.since < visit.at
 
 
 class _Page:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,6 +44,18 @@ SEED = 20_261_121
 _DAY_S = 86_400.0
 _FOLDER = Path(__file__).parent / "not_content_pages"
 _REAL = "real"
+#: Shorter paragraphs are headings and labels.
+_PARAGRAPH_WORDS = 8
+_PARAGRAPHS = 4_000
+#: Rules by what their reasons say.
+_RULES = {
+    "a URL that cannot exist": "like the page for a made-up URL",
+    "with different content before": "different content before",
+    "other URLs show it, with": "form at several URLs",
+    "other URLs show it": "twins",
+    "nothing else": "nothing else",
+    "only a browser shows it": "needs JavaScript",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,19 +220,34 @@ def real_alone(real: Sequence[Sample]) -> Iterator[Verdict]:
             yield Verdict(sample.name, None, found, page)
 
 
-def from_files(folders: Iterable[Path]) -> Iterator[Verdict]:
-    """The HTML files of each folder as the pages of a host with honest 404s."""
-    for folder in folders:
-        maker = SiteMaker("docs.example", random.Random(SEED))
-        visitor = Visitor(maker)
-        for path in sorted(folder.rglob("*.htm*")):
-            if path.is_file():
-                url = f"https://docs.example/{path.relative_to(folder).as_posix()}"
-                page = Served(url, path.read_bytes().decode("utf-8", "replace"))
-                yield Verdict(str(path), None, visitor.visit(page), page)
+def from_files(folder: Path, most: int, urls: int) -> Iterator[Verdict]:
+    """The HTML files of each folder in a folder, as the pages of a host with honest 404s.
+
+    At most so many of each, which a seed draws; each page has so many URLs.
+    """
+    for host, paths in _files(folder, most):
+        visitor = Visitor(SiteMaker(host, random.Random(SEED)))
+        for path in paths:
+            html = path.read_bytes().decode("utf-8", "replace")
+            name = path.relative_to(folder / host).as_posix()
+            yield from _visits(visitor, f"https://{host}.example/{name}", html, urls)
 
 
-def from_recordings(folder: Path, work: Path) -> Iterator[Verdict]:
+def _files(folder: Path, most: int) -> Iterator[tuple[str, list[Path]]]:
+    for host in sorted(path for path in folder.iterdir() if path.is_dir()):
+        paths = sorted(p for p in host.rglob("*.htm*") if p.is_file() and p.suffix != ".gz")
+        drawn = random.Random(SEED).sample(paths, min(most, len(paths)))
+        yield host.name, sorted(drawn)
+
+
+def _visits(visitor: Visitor, url: str, html: str, urls: int) -> Iterator[Verdict]:
+    """Visit a real page at one URL or more."""
+    for n in range(urls):
+        page = Served(url if n == 0 else f"{url}?from={n}", html)
+        yield Verdict(page.url, None, visitor.visit(page), page)
+
+
+def from_recordings(folder: Path, work: Path, urls: int) -> Iterator[Verdict]:
     """The first and last version of up to 400 pages of each recorded site."""
     for packed in sorted(folder.glob("*.sqlite.zst")):
         host = f"{packed.name.partition('.')[0]}.example"
@@ -229,8 +257,47 @@ def from_recordings(folder: Path, work: Path) -> Iterator[Verdict]:
                 blobs = list(dict.fromkeys(v.blob for v in versions if v.blob is not None))
                 for blob in dict.fromkeys(blobs[:1] + blobs[-1:]):
                     html = recording.body(blob).decode("utf-8", "replace")
-                    page = Served(f"https://{host}{url}", html)
-                    yield Verdict(f"{host}{url}", None, visitor.visit(page), page)
+                    yield from _visits(visitor, f"https://{host}{url}", html, urls)
+
+
+def from_paragraphs(folder: Path, most: int, urls: int) -> Iterator[Verdict]:
+    """Paragraphs of the files as pages of hosts of their own."""
+    texts: list[str] = []
+    for host, paths in _files(folder, most):
+        for path in paths:
+            html = path.read_bytes()
+            blocks = parse(html, f"https://{host}.example/", "text/html; charset=utf-8").blocks
+            texts += (text for text in blocks.texts if len(text.split()) >= _PARAGRAPH_WORDS)
+    texts = list(dict.fromkeys(texts))
+    for n, text in enumerate(random.Random(SEED).sample(texts, min(_PARAGRAPHS, len(texts)))):
+        host = f"www.paragraph{n}.example"
+        visitor = Visitor(SiteMaker(host, random.Random(SEED + n)))
+        page = f"<!doctype html><title>Notes</title><main><p>{escape(text)}</p></main>"
+        yield from _visits(visitor, f"https://{host}/notes/{n}", page, urls)
+
+
+def real_figures(verdicts: Iterable[Verdict]) -> dict[str, object]:
+    """Wrong refusals of real pages, by the rule that made them."""
+    rules, false, pages, short = Counter[str](), list[str](), 0, 0
+    for v in verdicts:
+        pages += 1
+        short += facts_of(v.page, None) is not None
+        if v.verdict is not None:
+            rules[_rule_of(v.verdict)] += 1
+            false.append(f"{v.sample}: {v.verdict.kind}, {v.verdict.why}")
+    return {
+        "visits": pages,
+        "short": short,
+        "refused": len(false),
+        "share_of_short": _share(len(false), short),
+        "by_rule": dict(rules.most_common()),
+        "false": false,
+    }
+
+
+def _rule_of(verdict: NotContent) -> str:
+    """Return the rule by the words of its reason."""
+    return next((rule for words, rule in _RULES.items() if words in verdict.why), "own words")
 
 
 def in_the_store(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -370,22 +437,40 @@ def _table(sets: dict[str, dict[str, object]]) -> None:
 def _options() -> Namespace:
     parser = arguments(__doc__)
     parser.add_argument("--set", choices=("tuned", "held_out"), action="append", dest="sets")
-    parser.add_argument("--pages", type=Path, action="append", default=[], metavar="DIR")
+    parser.add_argument("--pages", type=Path, metavar="DIR", help="folders of real pages")
+    parser.add_argument("--most", type=int, default=400, metavar="N", help="pages of a folder")
+    parser.add_argument("--only-real", action="store_true", help="leave the sets out")
     return parser.parse_args()
 
 
 def main() -> None:
     """Serve, judge and print."""
     options = _options()
-    chosen = options.sets or ["tuned", "held_out"]
+    chosen = [] if options.only_real else options.sets or ["tuned", "held_out"]
     # What was missed of the held-out set stays untold, so that nobody tunes on it.
     sets = {name: of_set(name, tell_names=name == "tuned") for name in chosen}
-    real: dict[str, dict[str, object]] = {}
-    if options.pages:
-        real["files"] = figures(list(from_files(options.pages)))
-    recorded = os.environ.get("FRESHET_EVOLUTION_DIR")
-    if recorded:
-        with workspace() as work:
-            real["recorded"] = figures(list(from_recordings(Path(recorded), work)))
-    _table({**sets, "real": dict(real)})
+    real = _real(options)
+    _table(sets)
+    _real_table(real)
     finish({"seed": SEED, **sets, "real": real, "cost": look_cost()}, options.output)
+
+
+def _real(options: Namespace) -> dict[str, dict[str, object]]:
+    real: dict[str, dict[str, object]] = {}
+    recorded = os.environ.get("FRESHET_EVOLUTION_DIR")
+    for name, urls in (("one URL", 1), ("two URLs", 2)):
+        if options.pages:
+            real[f"files, {name}"] = real_figures(from_files(options.pages, options.most, urls))
+            found = from_paragraphs(options.pages, options.most, urls)
+            real[f"paragraphs, {name}"] = real_figures(found)
+        if recorded:
+            with workspace() as work:
+                found = from_recordings(Path(recorded), work, urls)
+                real[f"recorded, {name}"] = real_figures(found)
+    return real
+
+
+def _real_table(real: dict[str, dict[str, object]]) -> None:
+    for name, row in real.items():
+        say(f"{name:22} {row['short']:6} of {row['visits']:6} short, {row['refused']:5} refused")
+        say(f"{'':22} {row['by_rule']}")

@@ -16,10 +16,13 @@ from freshet.storage.records import DueUrl, Visit
 #: The priority of URLs that a former run deferred; others have their depth plus one.
 _DEFERRED = 0
 #: When a dead link of ``page AS p`` is asked again: when it was dead for as long again, or a year.
-#: A run that begins a little early does not leave it to the next one. NULL for other pages.
+#: Likewise a block page that stays the same, after a month at most, unless a browser may help. A
+#: run that begins a little early does not leave it to the next one. NULL for other pages.
 ASKED_AGAIN = (
-    "iif(p.last_kind = 'gone' AND p.id NOT IN (SELECT page_id FROM seed WHERE page_id > 0), "
-    "p.last_at + 0.8 * min(p.last_at - coalesce(p.checked_at, p.found_at), 31536000.0), NULL)"
+    "iif(p.id IN (SELECT page_id FROM seed WHERE page_id > 0), NULL, CASE p.last_kind WHEN 'gone' "
+    "THEN p.last_at + 0.8 * min(p.last_at - coalesce(p.checked_at, p.found_at), 31536000.0) "
+    "WHEN 'failed' THEN iif(p.rejected_as <> 'needs_javascript', "
+    "p.last_at + 0.8 * min(p.last_at - p.rejected_at, 2592000.0), NULL) END)"
 )
 
 
@@ -27,7 +30,7 @@ def begin_run(db: Connection, now: float, recheck_before: float) -> None:
     """Make every known page due, the deferred ones first.
 
     A permanent redirect seen since ``recheck_before`` is assumed to hold. A page that was gone
-    waits as :data:`ASKED_AGAIN` says: the pauses double.
+    or is a block page waits as :data:`ASKED_AGAIN` says: the pauses double.
     """
     sql = "UPDATE frontier SET priority = ?, due_at = ?, attempt = 0, deferred = NULL"
     db.execute(sql, (_DEFERRED, now))
@@ -100,6 +103,7 @@ def due_columns(**given: str) -> str:
     return columns_of(
         DueUrl, "p", page_id="p.id", digests="p.body_digest, p.text_digest, "
         "(SELECT text_version FROM version WHERE id = p.version_id)",
+        rejected="p.rejected_digest, p.rejected_as, p.rejected_at",
         audit="NULL, NULL, NULL, NULL",
         seed_id="(SELECT min(id) FROM seed WHERE page_id = p.id)", **given,
     )  # fmt: skip

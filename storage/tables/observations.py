@@ -302,7 +302,8 @@ async def _histories(db: Reader, condition: str, parameters: Values) -> list[Pag
 
 # -- retractions: captures that prove to be block pages ----------------------
 # Invariant: afterwards everything but table ``observation`` is as if the block page had been
-# recognised at once: its visits are failures, and no version of the page holds what they captured.
+# recognised at these visits: they are failures, and no version of the page holds what only they
+# captured.
 
 #: Verdicts for a page that has not changed since the visit before.
 _SAME = ("304", "body", "text", "volatile")
@@ -315,26 +316,32 @@ _LAST_CONTENT = (
 )
 
 
-def take_back(db: Connection, retraction: Retraction, now: float) -> Kind | None:
-    """Retract a page's last capture and amend all visits that saw it; return the last one's kind.
+def take_back(
+    db: Connection, retraction: Retraction, now: float, most: int
+) -> tuple[Kind | None, int]:
+    """Amend the last visits, ``most`` at most, that saw the content which a retraction means.
 
-    Return None and do nothing if the retraction means another capture.
+    Return the kind of the last one, and how many they are; None and 0 if it means another capture.
+    The version that they saw is deleted unless an earlier visit saw it, too.
     """
     page_id = retraction.page_id
     visits = db.execute(_LAST_CONTENT, {"page": page_id}).fetchall()
-    if not visits:
-        return None
-    ids, times, kinds, versions = zip(*visits, strict=True)
-    if retraction.at not in {None, times[-1]}:
-        return None
+    if not visits or retraction.at not in {None, visits[-1][1]}:
+        return None, 0
+    wrong = [visit for visit in visits if visit[1] >= retraction.since][-most:]
+    if not wrong:
+        return None, 0
+    ids, times, kinds, versions = zip(*wrong, strict=True)
     fail(db, ids, retraction.reason, retraction.detail, now)
     sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
-    links.forget(db, page_id, [row[0] for row in db.execute(sql, (as_json(versions),)).fetchall()])
-    db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
-    pages.take_back(db, page_id, times[-1])
+    deleted = [row[0] for row in db.execute(sql, (as_json(versions),)).fetchall()]
+    if deleted:
+        links.forget(db, page_id, deleted)
+        db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
+    pages.take_back(db, page_id, times[-1], keeps_version=not deleted)
     near_duplicates.revise(db, page_id)
     last: Kind = kinds[-1]
-    return last
+    return last, len(wrong)
 
 
 # -- estimates ---------------------------------------------------------------

@@ -18,6 +18,7 @@ _GOOD = ("new", "changed", "unchanged")
 
 #: Kinds that say nothing of where a URL leads.
 _SILENT = ("failed", "refused")
+_NOT_REJECTED = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,17 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
             for v in visits
         ],
     )  # fmt: skip
+    sql = "UPDATE page SET rejected_digest = ?, rejected_as = ?, rejected_at = ? WHERE id = ?"
+    db.executemany(
+        sql,
+        [
+            (*(_NOT_REJECTED if v.rejected is None else values_of(v.rejected)), v.due.page_id)
+            for v in visits
+            # A failure to fetch says nothing of it.
+            if v.rejected is not None
+            or (v.due.rejected is not None and v.observation.kind not in _SILENT)
+        ],
+    )
     sql = "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?"
     said = [(v.validators, v.due.page_id) for v in visits if v.validators is not None]
     db.executemany(sql, [(*values_of(validators), page_id) for validators, page_id in said])
@@ -191,20 +203,24 @@ def final_pages(db: Connection) -> set[int]:
     return {row[0] for row in db.execute(sql)}
 
 
-def take_back(db: Connection, page_id: int, at: float) -> None:
+def take_back(db: Connection, page_id: int, at: float, *, keeps_version: bool) -> None:
     """Restore a page's state before the retracted captures, the last one at ``at``.
 
-    Its next response gives what older versions do not keep (title, language, validators …): no
-    bytes have the digest 0, so that the page is parsed again.
+    Its next response gives what older versions do not keep (title, language …): no bytes have the
+    digest 0, so that the page is parsed again. Validators of a response that was no content stay.
     """
+    of_version = (
+        "title = NULL, language = NULL, canonical_url = NULL, noindex = 0, noarchive = 0, "
+        "nofollow = 0, still = 0, "
+    )
     db.execute(
         "UPDATE page SET last_kind = iif(last_at = :at, 'failed', last_kind), "
         "(version_id, text_digest, body_digest) = (SELECT id, text_digest, zeroblob(16) "
         "  FROM version WHERE page_id = :page ORDER BY id DESC LIMIT 1), "
         "checked_at = (SELECT max(at) FROM finding "
         "  WHERE page_id = :page AND kind IN ('new', 'changed', 'unchanged')), "
-        "etag = NULL, last_modified = NULL, title = NULL, language = NULL, canonical_url = NULL, "
-        "noindex = 0, noarchive = 0, nofollow = 0, still = 0 WHERE id = :page",
+        f"{'' if keeps_version else of_version}etag = iif(rejected_digest IS NULL, NULL, etag), "
+        "last_modified = iif(rejected_digest IS NULL, NULL, last_modified) WHERE id = :page",
         {"page": page_id, "at": at},
     )
 

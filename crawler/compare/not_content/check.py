@@ -20,6 +20,7 @@ from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import is_short, may_wait, tells
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
+    ORDER_S,
     HostJudge,
     needs_javascript,
     probe_url,
@@ -127,14 +128,16 @@ class _Host:
             self.taken[due.fetch_url] = due.page_id, at
         return verdict
 
-    def retractions(self, verdicts: Mapping[str, NotContent], by: str) -> Iterator[Retraction]:
-        """Yield retractions of these URLs' visits, which the page at ``by`` proves wrong."""
+    def retractions(
+        self, verdicts: Mapping[str, NotContent], by: str, now: float
+    ) -> Iterator[Retraction]:
+        """Yield retractions of these URLs' visits, which the page at ``by`` proves wrong now."""
+        since = now - ORDER_S
         for url, verdict in verdicts.items():
             visit = self.taken.pop(url, None)
-            if visit is not None:
-                yield Retraction(
-                    *visit, str(verdict.kind), f"known since {by} was seen: {verdict.why}"
-                )
+            if visit is not None and visit[1] >= since:
+                why = f"known since {by} was seen: {verdict.why}"
+                yield Retraction(*visit, str(verdict.kind), why, max(since, verdict.since))
 
 
 _CONTENT: Final = CheckedPage()
@@ -201,12 +204,16 @@ class NotContentCheck:
             if shown is not None and judge.shows_pages(now):
                 verdict = host.judge(due, facts(), now)
         known = {**(shown or {}), **(dict.fromkeys(verdict.earlier, verdict) if verdict else {})}
-        retractions = list(host.retractions(known, due.url))
+        retractions = list(host.retractions(known, due.url, now))
         # A page without any text is judged by its markup only: it may have been content then.
-        text = due.digests.text if due.digests is not None else None
+        # One that was known at the last visit has taken back then what it proves.
+        is_known = due.digests is None or due.rejected is not None
+        text = None if is_known else due.digests.text
         if verdict is not None and text == facts().sketch.text_digest and any(facts().blocks.texts):
             why = f"known since its next visit: {verdict.why}"
-            retractions.append(Retraction(due.page_id, None, str(verdict.kind), why))
+            retractions.append(
+                Retraction(due.page_id, None, str(verdict.kind), why, verdict.since)
+            )
         keeps = shown is not None or verdict is not None
         return CheckedPage(verdict, judge.to_bytes() if keeps else None, tuple(retractions))
 

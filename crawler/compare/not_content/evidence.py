@@ -47,7 +47,7 @@ _TRACE: Final = re.compile(
     re.I | re.S,
 )
 #: Details for the webmaster: the visitor's address, or the number of the request.
-_TICKET: Final = re.compile(
+TICKET: Final = re.compile(
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
 )
 _TICKETED: Final = frozenset(
@@ -83,7 +83,7 @@ _COOKIE: Final = re.compile(r"cookie", re.I)
 
 def structure(facts: PageFacts) -> dict[NotContentKind, Sign]:
     """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
-    has_ticket = any(map(_TICKET.search, facts.signs.texts))
+    has_ticket = any(map(TICKET.search, facts.signs.texts))
     way = _sum(_wayside(facts))
     found = {}
     for kind, signs_of in _SIGNS.items():
@@ -160,7 +160,7 @@ def _login(facts: PageFacts) -> Iterator[Sign]:
         yield 4, "a form for single sign-on"
     if signs.passwords and not signs.long_fields:
         lonely = signs.fields <= 2 and signs.passwords == 1
-        bare = lonely and not signs.texts and not signs.headings
+        bare = lonely and signs.lacks(signs.texts, signs.headings)
         yield 4 if bare else 3 if lonely else 1, "a form for a password"
     if _matches(_PAYWALL, signs.names):
         yield 2, "the names of its elements"
@@ -173,7 +173,7 @@ def _consent(facts: PageFacts) -> Iterator[Sign]:
     if _matches(_CONSENT, signs.names):
         yield 2, "the names of its elements"
     if _matches(_CONSENT, signs.addresses):
-        yield 2 if signs.iframes and not signs.texts else 1, "its embedded addresses"
+        yield 2 if signs.iframes and signs.lacks(signs.texts) else 1, "its embedded addresses"
 
 
 def _captcha(facts: PageFacts) -> Iterator[Sign]:
@@ -181,15 +181,16 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
     if _matches(_CHALLENGE, signs.names):
         yield 2, "the names of its elements"
     if _matches(_CHALLENGE, signs.addresses):
-        yield 3 if signs.iframes and not signs.headings else 2, "its embedded addresses"
+        yield 3 if signs.iframes and signs.lacks(signs.headings) else 2, "its embedded addresses"
     if _CHALLENGE.search(signs.scripts):
         yield 1 if signs.fields else 2, "its scripts"
-    if signs.iframes and signs.elements <= 4 and not (signs.texts or signs.headings):
+    is_wordless = signs.lacks(signs.texts, signs.headings)
+    if signs.iframes and signs.elements <= 4 and is_wordless:
         yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
-    if signs.refreshes_to_check and not (signs.texts or signs.headings):
+    if signs.refreshes_to_check and is_wordless:
         yield 6, "a refresh that leads to a check of visitors, and nothing else"
-    said = signs.headings or signs.texts or signs.linked or signs.controls or signs.iframes
-    bare = not said and signs.elements <= 3 and not signs.frame_words
+    bare = is_wordless and signs.lacks(signs.linked, signs.controls)
+    bare &= not signs.iframes and signs.elements <= 3 and not signs.frame_words
     if bare and _COOKIE.search(signs.scripts) and "location" in signs.scripts:
         yield 5, "a script that sets a cookie and loads again, and nothing else"
 
@@ -209,6 +210,8 @@ _SPLASH_WORDS: Final = 3
 def unbuilt(facts: PageFacts) -> Iterator[Sign]:
     """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
     signs = facts.signs
+    if not signs.is_whole:
+        return
     shown = [*signs.headings, *signs.linked, *signs.controls]
     shown += [] if signs.is_all_frame else signs.texts
     said = [text for text in shown if not says_nothing(text) and text not in signs.unscripted]
@@ -389,11 +392,22 @@ def _weighed(
     return KindEvidence(
         kind=kind,
         score=title + heading + spoken + controls + support,
-        own_words=_own_words(kind, (*cues.texts, *cues.headings), signs.linked, by_the_way),
+        own_words=_unread_words(facts)
+        + _own_words(kind, (*cues.texts, *cues.headings), signs.linked, by_the_way),
         about=about,
         why=", ".join(said[:3]),
         titled=title >= 3,
     )
+
+
+def _unread_words(facts: PageFacts) -> int:
+    """Count the words of the main text that the signs do not have, as a limit cut them short."""
+    signs = facts.signs
+    if signs.is_whole:
+        return 0
+    read = (*signs.headings, *signs.texts, *signs.linked, *signs.controls)
+    return max(0, sum(word_count(folded(text)) for text in facts.blocks.texts)
+               - sum(word_count(folded(text)) for text in read))  # fmt: skip
 
 
 def _own_words(

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
 from freshet.crawler.compare.not_content.evidence import (
+    TICKET,
     KindEvidence,
     has_wayside_sign,
     unbuilt,
@@ -41,15 +42,22 @@ FEW_WORDS: Final = 6
 _PART: Final = re.compile(r"[\W_]+")
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _MASK: Final = "#"
+_TIME_OF_DAY: Final = re.compile(r"\b\d{1,2}:\d{2}\b")
+#: A longer word with a digit is the number of a request.
+_LONG_NUMBER: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """``hashes`` ascend, ``words`` is the number of words, ``title`` a hash of the title."""
+    """``hashes`` ascend, ``words`` is the number of words, ``title`` a hash of the title.
+
+    ``own`` is a hash of what differs between the pages of a template: title, headings and numbers.
+    """
 
     hashes: tuple[int, ...] = ()
     words: int = 0
     title: int = 0
+    own: int = 0
 
 
 def print_of(facts: PageFacts) -> Print:
@@ -64,7 +72,25 @@ def print_of(facts: PageFacts) -> Print:
     title = " ".join(_masked_words(parts, frozenset()))
     pairs = (f"{first} {second}" for first, second in pairwise(words))
     kept = sorted({_hash(each) for each in (*words, *pairs)})[:KEPT]
-    return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title))
+    own = _hash(" ".join((*parts, *_own_words(signs.headings, said, masked))))
+    return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title), own)
+
+
+def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[str]) -> list[str]:
+    """Return the words of the headings, and the numbers of all that is said.
+
+    A visitor's address, the number of a request and a text with a time of day are left out: block
+    pages print them.
+    """
+    numbers = (
+        word
+        for text in said
+        if not _TIME_OF_DAY.search(text)
+        for word in folded(TICKET.sub(" ", text)).split()
+        if any(map(str.isdigit, word)) and len(word) <= _LONG_NUMBER
+    )
+    named = (word for text in headings for word in folded(TICKET.sub(" ", text)).split())
+    return [word for word in (*named, *numbers) if word not in masked]
 
 
 def set_resemblance(first: Print, second: Print) -> float:
@@ -110,8 +136,8 @@ def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
 ALONE: Final = (4, 6, -3, 99)
 #: where this URL had content before that was quite another text,
 _RETURNING: Final = (3, 7, 5, 99)
-#: and where another URL of the host, or several, have nearly the same page.
-_TWIN: Final = (1, 8, 20, 3)
+#: and, to be worth a probe, where another URL of the host, or several, have nearly the same page.
+_TWIN: Final = (3, 8, 20, 3)
 _LIKE_MANY: Final = (2, 15, 30, 1)
 
 #: Pages with more words of their own are no block pages by their words.
@@ -162,6 +188,9 @@ def probe_url(url: str, token: str) -> str:
     )
 
 
+#: The version of the rules: a page that was rejected by others is judged again, so it is requested
+#: without validators.
+RULES: Final = b"\x01"
 #: The version of the format and of all hashes in it.
 VERSION: Final = 2
 #: Probes of a host within the lifetime of their answers.
@@ -180,9 +209,12 @@ _LIKE_PROBE: Final = 0.7
 #: Different URLs that had content and show the same page now, and pages without any cue.
 _MANY: Final = 3
 _DOUBTFUL: Final = 2
-#: Own words of a page that is shown at many URLs on the way to others.
+#: Own words, and the least sum of cues, of a page that is shown at many URLs on the way to others.
 _FEW_OWN: Final = 120
-_WAYSIDE: Final = "a form, a note to search engines or a way back here"
+_WAYSIDE_LEAST: Final = 2
+#: In a crawl it is chance which page comes first: evidence counts for pages that were seen at most
+#: so long before it.
+ORDER_S: Final = 3_600.0
 
 #: A probe's answer: Unix seconds, and the page; None for an honest answer.
 Probe: TypeAlias = tuple[float, Print | None]
@@ -193,7 +225,8 @@ class Family:
     """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
 
     ``urls`` are hashes of the first URLs' names, at most four; ``returning`` counts those that had
-    other content before, ``content`` those that were taken for content when first seen.
+    other content before, the first of them seen at ``since``, ``content`` those that were taken for
+    content when first seen. Those of a template differ in titles, headings or numbers.
     """
 
     page: Print
@@ -201,6 +234,8 @@ class Family:
     urls: tuple[int, ...] = ()
     returning: int = 0
     content: int = 0
+    since: float | None = None
+    is_template: bool = False
 
 
 _STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[Family, ...]])
@@ -216,6 +251,8 @@ class HostJudge:
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
     _doubtful: bool = False
+    #: The last page looks like one that is shown in the place of others: a probe decides.
+    _suspected: bool = False
     _content: LruCache[str, _Taken] = field(
         default_factory=lambda: LruCache(MOST_PENDING), compare=False
     )
@@ -227,8 +264,9 @@ class HostJudge:
         taken = page, best.kind if best.score >= _DOUBTFUL else None
         family = self._family(page)
         by_probe = self._by_probe(facts.url, taken, at)
-        verdict = by_probe or _by_itself(weighed, facts) or _by_family(best, family, page, facts)
-        known = _joined(family or Family(page, at), facts, at, is_content=verdict is None)
+        verdict = by_probe or _by_itself(weighed, facts) or _by_return(best, family, facts, at)
+        self._suspected = verdict is None and _is_suspect(best, family, page, facts)
+        known = _joined(family or Family(page, at), page, facts, at, is_content=verdict is None)
         # Pages of pictures look like one that waits for its scripts, and are none.
         is_alike = verdict is not None and (
             page.words or verdict.kind is not NotContentKind.NEEDS_JAVASCRIPT
@@ -250,13 +288,15 @@ class HostJudge:
         """Return whether a probe at ``at`` would decide anything.
 
         It would where no probe is known and the host has shown ``several`` pages or a doubtful one,
-        and where another page is doubtful of a host that shows pages for missing URLs.
+        where another page is doubtful of a host that shows pages for missing URLs, and where other
+        URLs show the last page, too, which looks like a block page.
         """
         fresh = self._fresh(at)
         if not fresh:
             honest = any(page is None and at - then < HONEST_LASTS_S for then, page in self.probes)
             return self._doubtful or (several and not honest)
-        return self.shows_pages(at) and self._doubtful and len(fresh) < MOST_PROBES
+        doubts = self._suspected or (self.shows_pages(at) and self._doubtful)
+        return doubts and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:
         """Return whether the host answers with a page for missing URLs."""
@@ -270,7 +310,7 @@ class HostJudge:
         """
         page = None if answer is None else print_of(answer)
         self.probes = (*self._fresh(at), (at, page))[-MOST_PROBES:]
-        self._doubtful = False
+        self._doubtful = self._suspected = False
         judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
         found = {url: verdict for url, verdict in judged.items() if verdict is not None}
         for url in found:
@@ -284,13 +324,15 @@ class HostJudge:
         """Judge a page by its resemblance to a probe's; one of few words needs a cue as well."""
         page, hint = taken
         # Any URL may show the root.
-        shown = () if _is_root(url) else (each for _, each in self._fresh(at) if each is not None)
-        resemblance = max((_with_title(page, each) for each in shown), default=0.0)
-        if resemblance < _LIKE_PROBE or (hint is None and page.words < FEW_WORDS):
+        fresh = () if _is_root(url) else self._fresh(at)
+        found = [(_with_title(page, each), then) for then, each in fresh if each is not None]
+        alike = [each for each in found if each[0] >= _LIKE_PROBE]
+        if not alike or (hint is None and page.words < FEW_WORDS):
             return None
         return NotContent(
             hint or NotContentKind.SOFT_404,
-            f"it resembles ({resemblance:.2f}) the host's page for a URL that cannot exist",
+            f"it resembles ({max(alike)[0]:.2f}) the host's page for a URL that cannot exist",
+            since=min(then for _, then in alike) - ORDER_S,
         )
 
     def _fresh(self, at: float) -> tuple[Probe, ...]:
@@ -316,7 +358,9 @@ class HostJudge:
         taken = [
             known
             for known, (shown, _) in self._content.items()
-            if set_resemblance(shown, page) >= _SAME and _is_telling(page, shown)
+            if set_resemblance(shown, page) >= _SAME
+            and _is_telling(page, shown)
+            and shown.own == page.own
         ]
         self._content.pop(url, None)
         for known in taken:
@@ -346,17 +390,21 @@ class HostJudge:
             raise ValueError(f"block pages of {len(data)} bytes are damaged") from error
 
 
-def _joined(family: Family, facts: PageFacts, at: float, *, is_content: bool) -> Family:
+def _joined(
+    family: Family, page: Print, facts: PageFacts, at: float, *, is_content: bool
+) -> Family:
     """Return the family with this page in it; a URL counts once."""
-    url, at = _number(facts.url), max(at, family.at)
+    url, is_back = _number(facts.url), facts.had_content is True
+    is_template = family.is_template or family.page.own != page.own
+    family = replace(family, at=max(at, family.at), is_template=is_template)
     if url in family.urls or len(family.urls) >= _MOST_URLS:
-        return replace(family, at=at)
+        return family
     return replace(
         family,
-        at=at,
         urls=(*family.urls, url),
-        returning=family.returning + (facts.had_content is True),
-        content=family.content + (is_content and facts.had_content is not True),
+        returning=family.returning + is_back,
+        content=family.content + (is_content and not is_back),
+        since=at if is_back and family.since is None else family.since,
     )
 
 
@@ -396,27 +444,39 @@ def _unnamed(facts: PageFacts) -> NotContentKind:
     return NotContentKind.CONSENT_WALL if facts.signs.controls else NotContentKind.ERROR_PAGE
 
 
-def _by_family(
-    best: KindEvidence, family: Family | None, page: Print, facts: PageFacts
+def _by_return(
+    best: KindEvidence, family: Family | None, facts: PageFacts, at: float
 ) -> NotContent | None:
-    if family is None:
+    """Judge a page that several URLs show now which had different content before."""
+    if family is None or family.content:
         return None
-    url = _number(facts.url)
-    others = [each for each in family.urls if each != url]
-    returning = family.returning + (facts.had_content is True and url not in family.urls)
-    if returning >= _MANY and not family.content:
-        kind = best.kind if best.score else _unnamed(facts)
-        return NotContent(kind, f"{returning} URLs with different content before show it now")
-    alike = len(others) >= _MANY and family.page.title == page.title and page.words >= FEW_WORDS
-    if alike and best.own_words <= _FEW_OWN and has_wayside_sign(facts):
-        kind = best.kind if best.score else _unnamed(facts)
-        return NotContent(kind, f"{len(others)} other URLs show it, with {_WAYSIDE}")
-    thresholds = _LIKE_MANY if len(others) + 1 >= _MANY else _TWIN
-    if others and is_enough(best, thresholds):
-        return NotContent(
-            best.kind, f"{best.why} say {_SAID[best.kind]}, and {len(others)} other URLs show it"
-        )
-    return None
+    is_another = facts.had_content is True and _number(facts.url) not in family.urls
+    returning = family.returning + is_another
+    if returning < _MANY:
+        return None
+    return NotContent(
+        best.kind if best.score else _unnamed(facts),
+        f"{returning} URLs with different content before show it now",
+        since=at if family.since is None else family.since,
+    )
+
+
+def _is_suspect(
+    best: KindEvidence, family: Family | None, page: Print, facts: PageFacts
+) -> bool:
+    """Return whether a page that other URLs show, too, looks like a block page.
+
+    It is one if the host also shows it for a URL that cannot exist. Pages of a template are none.
+    """
+    if family is None or family.is_template or family.page.own != page.own:
+        return False
+    others = sum(each != _number(facts.url) for each in family.urls)
+    if others >= _MANY and best.score >= _WAYSIDE_LEAST and best.own_words <= _FEW_OWN:
+        is_one_page = family.page.title == page.title and page.words >= FEW_WORDS
+        if is_one_page and has_wayside_sign(facts):
+            return True
+    thresholds = _LIKE_MANY if others + 1 >= _MANY else _TWIN
+    return others > 0 and is_enough(best, thresholds)
 
 
 _SAID: Final = {

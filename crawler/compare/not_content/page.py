@@ -1,9 +1,10 @@
 """The signs of a page that may be a block page, and the judgement on it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
@@ -99,7 +100,7 @@ class PageSigns:
     ``roots`` are elements into which frameworks build a page, and whether they say nothing yet;
     ``unscripted`` is the text of all ``noscript`` elements.
     ``is_all_frame``: ``texts`` are those of the frame, there are no others. ``media`` counts
-    pictures, and twice films and embedded pages.
+    pictures, and twice films and embedded pages. ``is_whole``: no limit has cut the page short.
     """
 
     language: str = ""
@@ -130,6 +131,11 @@ class PageSigns:
     unscripted: str = ""
     is_all_frame: bool = False
     media: int = 0
+    is_whole: bool = False
+
+    def lacks(self, *said: Sized) -> bool:
+        """Return whether all of these are empty, and would not be if more of the page were read."""
+        return self.is_whole and not any(map(len, said))
 
 
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
@@ -137,7 +143,7 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
 
     A body that would be hard on the parser has none: block pages are simple.
     """
-    signs, body = PageSigns(), body[:MOST_BYTES]
+    signs, is_short, body = PageSigns(), len(body) <= MOST_BYTES, body[:MOST_BYTES]
     if not is_calm(body):
         return signs
     text, _ = decode(body, content_type)
@@ -149,7 +155,7 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
         for error in tree.css("#blazor-error-ui"):
             error.decompose()  # a style sheet hides it
         _read_head(tree, signs)
-        _Body(signs).walk(tree.body)
+        signs.is_whole = _Body(signs).walk(tree.body) and is_short
         _read_stage(tree, text, signs)
     return signs
 
@@ -248,8 +254,8 @@ class _Body:
         self._pending: list[str] = []
         self._pending_linked = 0
 
-    def walk(self, body: LexborNode) -> None:
-        """Read the body in document order, without recursion."""
+    def walk(self, body: LexborNode) -> bool:
+        """Read the body in document order, without recursion; return whether all was read."""
         signs = self._signs
         self._names(body.attributes)
         above: list[tuple[LexborNode | None, list[str], bool, bool, bool]] = []
@@ -285,6 +291,7 @@ class _Body:
         if not (signs.headings or signs.texts or signs.controls or signs.linked):
             # A page that is all frame has its frame as content.
             signs.texts, signs.is_all_frame = self._framed, True
+        return self._text_left > 0 and signs.elements <= _MOST_ELEMENTS
 
     def _zone(self, tag: str, zone: list[str]) -> list[str]:
         if tag in _HEADINGS:
@@ -400,12 +407,14 @@ class NotContent:
     """The judgement that a page is not content; ``why`` is a sentence for people.
 
     ``earlier`` are URLs that showed the same page earlier in this run and were wrongly taken for
-    content.
+    content. The evidence counts for what was seen from ``since`` on (Unix seconds): the page's own
+    words count for ever, what other URLs show from the time when they showed it.
     """
 
     kind: NotContentKind
     why: str
     earlier: tuple[str, ...] = ()
+    since: float = -inf
 
 
 @dataclass(frozen=True, slots=True)
