@@ -207,7 +207,9 @@ class Operation(_SettingsGroup):
         return value
 
 
-AlertKinds = Annotated[tuple[Literal["changed", "new", "gone"], ...], Text, Field(min_length=1)]
+AlertKinds = Annotated[
+    tuple[Literal["changed", "new", "gone", "rejected"], ...], Text, Field(min_length=1)
+]
 AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 

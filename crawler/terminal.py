@@ -28,6 +28,7 @@ from freshet.crawler.masking import masked
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.scheduler import PolicyError
 from freshet.storage.database import StoreError, sync
+from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
 
 #: Results for people; plain text when piped, and NO_COLOR is obeyed.
@@ -129,6 +130,16 @@ def show_shells(count: int) -> None:
         need = f"{counted(count, 'page')} need{'s' * (count == 1)} JavaScript and could not be read"
         do = "name the site's feed, sitemap or API instead, or leave it out (`never` in [[sites]])"
         show_line(f"{need}: {do}", "yellow")
+
+
+_REJECTING_SHOWN: Final = 5
+
+
+def show_rejecting(hosts: Sequence[RejectingHost]) -> None:
+    """Say of which hosts many pages are no content, and what to do."""
+    do = "`freshet explain URL` says why; if they are pages, please report it"
+    for host in hosts[:_REJECTING_SHOWN]:
+        show_line(f"{host.words}: {do}", "yellow")
 
 
 def joined(parts: Iterable[str | None], separator: str = ", ") -> str | None:

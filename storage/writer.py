@@ -183,7 +183,7 @@ class VisitTables:
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
-        """Retract captures, a few at most, that a visit or one before it proved to be no content."""
+        """Retract a few captures that a visit, or one before it, proved to be no content."""
         awaited = self._retractions.pop(visit.due.page_id, None)
         found, left = [], MOST_TAKEN_BACK
         for retraction in (*visit.retractions, *([awaited] if awaited else [])):

@@ -25,7 +25,8 @@ from freshet.storage.database import Database, StoreError, StoreUnavailable, rea
 from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.tables import alerts as alerts_tables
-from freshet.storage.tables.alerts import WITHDRAWN, Message, PendingAlert, key_of
+from freshet.storage.tables import hosts
+from freshet.storage.tables.alerts import REJECTED, WITHDRAWN, Message, PendingAlert, key_of
 from freshet.storage.tables.openings import Showing
 
 # -- payload -----------------------------------------------------------------
@@ -92,6 +93,8 @@ Importances = Callable[[Sequence[PendingAlert]], Awaitable[Sequence[float]]]
 _Because: TypeAlias = list[dict[str, Any]] | None
 _Judged: TypeAlias = tuple[PendingAlert, _Because]
 
+#: Kinds of alerts that no condition of a rule concerns, and that no digest leaves out.
+_ALWAYS: Final = frozenset({WITHDRAWN, REJECTED})
 _SUMMARY_WIDTH: Final = 200
 _TITLE_WIDTH: Final = 300
 #: Alerts in one message; a kilobyte each at most. The others follow in another one.
@@ -213,7 +216,7 @@ class Composing:
         pages = {
             each.page_id: Listed(each.page_id, each.url, weight)
             for (each, _), weight in zip(judged, weights, strict=True)
-            if each.kind != WITHDRAWN
+            if each.kind not in _ALWAYS
         }
         ranked = sorted(pages.values(), key=lambda it: -it.worth)
         seed = await seed_of(self.database.reader, key, now)
@@ -223,7 +226,7 @@ class Composing:
         rows = [
             (place.get(each.page_id, len(place)), (each, because), weight)
             for (each, because), weight in zip(judged, weights, strict=True)
-            if each.page_id in place or each.kind == WITHDRAWN
+            if each.page_id in place or each.kind in _ALWAYS
         ]
         rows.sort(key=lambda row: row[0])
         return _Chosen(
@@ -238,8 +241,8 @@ class Composing:
         return await self.database.at_once(partial(alerts_tables.oldest_waiting, rule=channel.name))
 
     async def _judged(self, condition: Condition | None, pending: PendingAlert) -> _Because:
-        """Return what holds of a rule's condition; None if it has none, and for a withdrawal."""
-        if condition is None or pending.kind == WITHDRAWN:
+        """Return what holds of a rule's condition; None if it concerns none."""
+        if condition is None or pending.kind in _ALWAYS:
             return None
         hints = condition.hints
         try:
@@ -277,6 +280,11 @@ class Composing:
         """Summarise the event in a line."""
         if pending.kind == WITHDRAWN:
             return f"withdrawn: {pending.reason or 'no significant change after all'}"
+        if pending.kind == REJECTED:
+            async with reading(self.database.path) as current:
+                rejecting = await hosts.rejecting(current)
+            words = [each.words for each in rejecting if each.origin == pending.origin]
+            return (words or [f"pages of {pending.origin} were no content"])[0]
         if pending.kind != "changed":
             return "gone" if pending.kind == "gone" else "new"
         try:

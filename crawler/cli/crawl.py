@@ -18,6 +18,7 @@ from freshet.crawler.terminal import (
     print_json,
     show_line,
     show_list,
+    show_rejecting,
     show_shells,
     size,
 )
@@ -65,6 +66,7 @@ def print_outcomes(report: CrawlReport) -> None:
             "yellow",
         )
     show_shells(report.reasons.get("failed: needs_javascript", 0))
+    show_rejecting(report.rejecting)
 
 
 def _mostly(report: CrawlReport, kind: str) -> str | None:

@@ -26,6 +26,7 @@ from freshet.crawler.terminal import (
     show_facts,
     show_line,
     show_list,
+    show_rejecting,
     show_shells,
     size,
     span,
@@ -39,6 +40,7 @@ from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables import hosts, near_duplicates, openings, runs, search, url_patterns
 from freshet.storage.tables.alerts import RuleCounts
+from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.openings import ListCounts
 from freshet.storage.tables.outgoing import HELD
@@ -202,9 +204,10 @@ class Status:
     """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
-    them; ``needs_javascript`` counts the pages of a host that only a browser shows; ``search`` are
-    the pages that the index holds, and those that it should; ``search_quality`` is its share by the
-    last visits, None where it is not measured; ``openings`` is what lists showed and people
+    them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``rejecting``
+    are the hosts of which many pages are no content; ``search`` are the pages that the index holds,
+    and those that it should; ``search_quality`` is its share by the last visits, None where it is
+    not measured; ``openings`` is what lists showed and people
     opened, None if no list is recorded, and ``attention`` how the attention to places falls, as
     learnt from promoted pages (the exponent, and the 95 % interval); ``daemon`` is its status if
     that run is a daemon's.
@@ -226,6 +229,7 @@ class Status:
     bounded: list[tuple[str, Throttle]]
     held_back: dict[str, int]
     needs_javascript: dict[str, int]
+    rejecting: list[RejectingHost]
     duplicates: IndexState
     search: tuple[int, int] | None
     search_quality: float | None
@@ -366,6 +370,7 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         bounded=joined_of("bounded", lambda row: -row[1].held),
         held_back=dict(sorted(held_back.items())),
         needs_javascript=dict(sorted(counts("needs_javascript").items(), key=_falling)),
+        rejecting=joined_of("rejecting", lambda host: (-host.rejected, host.origin)),
         duplicates=summed(
             [it.duplicates for it in all_of],
             parameters=next((it.duplicates.parameters for it in all_of), None),
@@ -422,6 +427,7 @@ async def _read(db: Path, now: float) -> Status:
             bounded=await url_patterns.bounded(connection),
             held_back=await overview.held_back(connection),
             needs_javascript=dict(await overview.needing_javascript(connection)),
+            rejecting=await hosts.rejecting(connection),
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
             search_quality=await _quality(connection),
@@ -462,6 +468,7 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
     shells = status.needs_javascript
     _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))
     show_shells(sum(shells.values()))
+    show_rejecting(status.rejecting)
 
 
 def _print_run(status: Status) -> None:

@@ -16,7 +16,8 @@ from freshet.crawler.terminal import fail
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
 from freshet.storage.records import StoredSeed
-from freshet.storage.tables import near_duplicates, runs, url_patterns
+from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
+from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.url_patterns import Throttle
 
@@ -87,6 +88,7 @@ class CrawlReport:
 
     ``pages`` are distinct canonical URLs that answered 200 or 304; ``changed`` counts significant
     changes only; ``appeared`` and ``vanished`` are empty in a first run, where every page is new.
+    ``rejecting`` are the hosts of which many pages are no content.
     ``duplicates`` are the store's near-duplicates; ``forgone`` are requests that a daemon's budget
     allowed and no host could take; ``requisites`` are what archived pages need, by how it ended.
     ``words`` summarise the first of the changed pages, by URL.
@@ -120,6 +122,7 @@ class CrawlReport:
     silent_seeds: list[tuple[str, str, str]]
     moved_seeds: list[tuple[str, str]]
     bounded: list[tuple[str, Throttle]]
+    rejecting: list[RejectingHost]
     held_back: dict[str, int]
     duplicates: IndexState
     forgone: float | None = None
@@ -150,7 +153,15 @@ _COUNTS = (
     "pages", "fetches", "new", "changed", "unchanged", "gone", "redirected", "refused",
     "refused_by_robots", "skipped", "errors", "retries",
 )  # fmt: skip
-_LISTS = ("changed_pages", "appeared", "vanished", "deferred", "silent_seeds", "bounded")
+_LISTS = (
+    "changed_pages",
+    "appeared",
+    "vanished",
+    "deferred",
+    "silent_seeds",
+    "bounded",
+    "rejecting",
+)
 
 
 def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
@@ -240,6 +251,7 @@ async def make_report(
         silent_seeds=await overview.silent_seeds(reader, run_id),
         moved_seeds=await overview.moved_seeds(reader),
         bounded=await url_patterns.bounded(reader),
+        rejecting=await hosts.rejecting(reader),
         held_back=await overview.held_back(reader),
         duplicates=await near_duplicates.state(reader),
     )

@@ -444,17 +444,11 @@ class PageTable:
                 page["gone"] = np.minimum(page["gone"] + 1, _MOST_TIMES)
                 page["absent"] = np.minimum(page["absent"], page["since"])
                 page["since"], page["failures"] = at, 0
-            case "failed" if _is_still_rejected(visit):
-                # No passing failure: the interval since the last request, or since the page had
-                # content, doubles.
-                wait = max(2 * (at - asked), at - float(page["since"][0]))
-                page["failures"] = 0
-                page["not_before"] = at + min(max(wait, _FAILED_DAYS), _ELSEWHERE_DAYS)
             case "failed":
-                # A host that is down is no fault of the page that asked it.
-                if visit.charged or visit.retry_at is None:
-                    page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
-                page["not_before"] = self._tried_again(visit, int(page["failures"][0]))
+                page["failures"] = self._failures(visit, int(page["failures"][0]))
+                # Since the last request, or since the page had content.
+                interval = max(at - asked, (at - float(page["since"][0])) / 2)
+                page["not_before"] = self._tried_again(visit, int(page["failures"][0]), interval)
             case "redirected" if visit.retry_at is not None:
                 # Another spelling of the same URL: that is requested instead, a few times at most.
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
@@ -476,17 +470,24 @@ class PageTable:
             self._turned[host] = times + 1, days + at - absent
 
     @staticmethod
-    def _tried_again(visit: Visit, failures: int) -> float:
+    def _failures(visit: Visit, before: int) -> int:
+        """Count the failures in a row; the same block page as before is no passing failure."""
+        if (
+            visit.retry_at is None
+            and visit.rejected is not None
+            and visit.rejected.since < visit.at
+        ):
+            return 0
+        # A host that is down is no fault of the page that asked it.
+        return min(before + (visit.charged or visit.retry_at is None), _MOST_TIMES)
+
+    @staticmethod
+    def _tried_again(visit: Visit, failures: int, interval: float) -> float:
+        """Return the day of the next try; the interval of a block page that stays doubles."""
         if visit.retry_at is not None:
             return visit.retry_at / _DAY_S
-        wait = min(_FAILED_DAYS * _FAILED_FACTOR ** (failures - 1), _ELSEWHERE_DAYS)
-        return visit.observation.at / _DAY_S + wait
-
-
-def _is_still_rejected(visit: Visit) -> bool:
-    """Return whether a response is the same block page as the last one."""
-    known = visit.rejected
-    return visit.retry_at is None and known is not None and known.since < visit.at
+        wait = _FAILED_DAYS * _FAILED_FACTOR ** (failures - 1) if failures else 2 * interval
+        return visit.observation.at / _DAY_S + min(max(wait, _FAILED_DAYS), _ELSEWHERE_DAYS)
 
 
 class _Page:

@@ -3,3 +3,4 @@
 ALTER TABLE page ADD COLUMN rejected_digest BLOB;
 ALTER TABLE page ADD COLUMN rejected_as TEXT;
 ALTER TABLE page ADD COLUMN rejected_at REAL;
+CREATE INDEX page_rejected ON page (host_id, rejected_as) WHERE rejected_digest IS NOT NULL;

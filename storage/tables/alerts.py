@@ -17,12 +17,15 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import REBASED, Kind, summed
+from freshet.storage.entries import REBASED, summed
 from freshet.storage.records import Observation, Visit
+from freshet.storage.tables import hosts
 from freshet.storage.tables.observations import SIGNIFICANT
 
 #: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"
+#: Kind of an alert that many pages of a host are no content; it is of the page that was the last.
+REJECTED: Final = "rejected"
 #: Kinds of observations that alerts can tell of.
 _KINDS: Final = frozenset({"new", "changed", "gone"})
 #: Age at which an amended observation is no news; alerts of it may have been deleted.
@@ -31,10 +34,13 @@ _LATE_S: Final = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Selects observations of these kinds of pages whose whole URL matches, for rule ``name``."""
+    """Selects observations of these kinds of pages whose whole URL matches, for rule ``name``.
+
+    The kind :data:`REJECTED` selects hosts.
+    """
 
     name: str
-    kinds: frozenset[Kind]
+    kinds: frozenset[str]
     pattern: re.Pattern[str]
 
     def wants(self, kind: str, url: str) -> bool:
@@ -64,8 +70,12 @@ class _Seen:
 
 def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]) -> None:
     """Write the alerts of these visits, after their observations."""
+    told: set[int] = set()
     for visit in visits:
         seen = visit.observation
+        if visit.rejected is not None and visit.due.host_id not in told:
+            told.add(visit.due.host_id)
+            _tell_of_host(db, rules, visit)
         if seen.kind not in _KINDS or visit.role != "page":
             continue
         wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
@@ -74,6 +84,24 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
             found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
             for rule in wanting:
                 _insert(db, rule.name, found, seen.kind, seen.at)
+
+
+def _tell_of_host(db: Connection, rules: Sequence[AlertFilter], visit: Visit) -> None:
+    """Write an alert of a page's host if many of its pages are no content: one a month."""
+    seen, host_id = visit.observation, visit.due.host_id
+    wanting = [rule for rule in rules if rule.wants(REJECTED, visit.due.url)]
+    if not wanting or not hosts.is_rejecting(db, host_id):
+        return
+    sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
+    found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
+    sql = (
+        "SELECT 1 FROM alert AS a JOIN observation AS o ON o.id = a.observation_id "
+        "JOIN page AS p ON p.id = o.page_id WHERE a.rule = ? AND a.kind = ? AND a.at > ? "
+        "AND p.host_id = ?"
+    )
+    for rule in wanting:
+        if not db.execute(sql, (rule.name, REJECTED, seen.at - _LATE_S, host_id)).fetchone():
+            _insert(db, rule.name, found, REJECTED, seen.at)
 
 
 def review(db: Connection, rules: Sequence[AlertFilter], now: float) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from sqlite3 import Connection
+from typing import Final
 
 from aiosqlite import Connection as Reader
 
@@ -13,7 +14,7 @@ from freshet.storage.records import Visit
 
 #: Times on which the next visit, request to a hub or message depends, beside those of hosts.
 _DATED = {
-    "page": ("checked_at", "last_at", "found_at", "alias_at"),
+    "page": ("checked_at", "last_at", "found_at", "alias_at", "rejected_at"),
     "frontier": ("due_at",),
     "robots": ("fetched_at",),
     "subscription": ("next_at",),
@@ -140,6 +141,57 @@ def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
         f"VALUES (:id, :standing, :fetched_at, {body}, :reason, :stale_since)",
         {"id": host_id, **asdict(record)},
     )
+
+
+# -- hosts of which many pages are rejected ----------------------------------
+# Each may be a block page; where they are many, we may be blocked, or wrong.
+
+#: Pages that need JavaScript are reported by themselves.
+_REJECTING: Final = (
+    "SELECT h.origin, (SELECT count(*) FROM page WHERE host_id = r.host_id AND role = 'page' "
+    "  AND alias_of IS NULL AND (checked_at IS NOT NULL OR rejected_digest IS NOT NULL)) AS pages, "
+    "r.rejected, (SELECT rejected_as FROM page WHERE host_id = r.host_id "
+    "  AND rejected_digest IS NOT NULL AND rejected_as <> 'needs_javascript' "
+    "  GROUP BY rejected_as ORDER BY count(*) DESC, rejected_as LIMIT 1) AS mostly "
+    "FROM (SELECT host_id, count(*) AS rejected FROM page WHERE rejected_digest IS NOT NULL "
+    "  AND rejected_as <> 'needs_javascript' AND role = 'page' AND alias_of IS NULL "
+    "  AND host_id = coalesce(:host_id, host_id) GROUP BY host_id HAVING count(*) >= :least) AS r "
+    "JOIN host AS h ON h.id = r.host_id WHERE r.rejected > :share * pages "
+    "ORDER BY r.rejected DESC, h.origin"
+)
+#: Share of a host's pages from which on it is reported, and the least number of rejected ones: one
+#: of five may be a mistake in a link.
+_MANY: Final = {"share": 0.03, "least": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class RejectingHost:
+    """A host of which many ``pages`` were no content when last visited, ``mostly`` of one kind."""
+
+    origin: str
+    pages: int
+    rejected: int
+    mostly: str
+
+    @property
+    def words(self) -> str:
+        """Say it in words."""
+        share = 100 * self.rejected / self.pages
+        return (
+            f"{self.rejected:,} of {self.pages:,} pages of {self.origin} ({share:.0f} %) are no "
+            f"content, mostly {self.mostly}"
+        )
+
+
+async def rejecting(db: Reader) -> list[RejectingHost]:
+    """Return the hosts of which many pages are no content, the most pages first."""
+    rows = await db.execute_fetchall(_REJECTING, {**_MANY, "host_id": None})
+    return list(map(row_to(RejectingHost), rows))
+
+
+def is_rejecting(db: Connection, host_id: int) -> bool:
+    """Return whether many pages of a host are no content."""
+    return db.execute(_REJECTING, {**_MANY, "host_id": host_id}).fetchone() is not None
 
 
 async def unreachable_robots(db: Reader) -> list[tuple[str, RobotsRecord]]:

@@ -338,7 +338,7 @@ def take_back(
     if deleted:
         links.forget(db, page_id, deleted)
         db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
-    pages.take_back(db, page_id, times[-1], keeps_version=not deleted)
+    pages.take_back(db, page_id, times[-1], retraction.reason, keeps_version=not deleted)
     near_duplicates.revise(db, page_id)
     last: Kind = kinds[-1]
     return last, len(wrong)

@@ -203,7 +203,7 @@ def final_pages(db: Connection) -> set[int]:
     return {row[0] for row in db.execute(sql)}
 
 
-def take_back(db: Connection, page_id: int, at: float, *, keeps_version: bool) -> None:
+def take_back(db: Connection, page_id: int, at: float, reason: str, *, keeps_version: bool) -> None:
     """Restore a page's state before the retracted captures, the last one at ``at``.
 
     Its next response gives what older versions do not keep (title, language …): no bytes have the
@@ -223,6 +223,12 @@ def take_back(db: Connection, page_id: int, at: float, *, keeps_version: bool) -
         "last_modified = iif(rejected_digest IS NULL, NULL, last_modified) WHERE id = :page",
         {"page": page_id, "at": at},
     )
+    # No bytes have the empty digest: the page is requested without validators.
+    sql = (
+        "UPDATE page SET rejected_digest = zeroblob(0), rejected_as = ?, rejected_at = ? "
+        "WHERE id = ? AND last_at = ? AND rejected_digest IS NULL"
+    )
+    db.execute(sql, (reason, at, page_id, at))
 
 
 def _point(db: Connection, page_id: int, alias: Alias, at: float) -> int | None:

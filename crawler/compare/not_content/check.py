@@ -211,9 +211,7 @@ class NotContentCheck:
         text = None if is_known else due.digests.text
         if verdict is not None and text == facts().sketch.text_digest and any(facts().blocks.texts):
             why = f"known since its next visit: {verdict.why}"
-            retractions.append(
-                Retraction(due.page_id, None, str(verdict.kind), why, verdict.since)
-            )
+            retractions.append(Retraction(due.page_id, None, str(verdict.kind), why, verdict.since))
         keeps = shown is not None or verdict is not None
         return CheckedPage(verdict, judge.to_bytes() if keeps else None, tuple(retractions))
 

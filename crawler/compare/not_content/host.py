@@ -461,9 +461,7 @@ def _by_return(
     )
 
 
-def _is_suspect(
-    best: KindEvidence, family: Family | None, page: Print, facts: PageFacts
-) -> bool:
+def _is_suspect(best: KindEvidence, family: Family | None, page: Print, facts: PageFacts) -> bool:
     """Return whether a page that other URLs show, too, looks like a block page.
 
     It is one if the host also shows it for a URL that cannot exist. Pages of a template are none.
