@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,7 +33,7 @@ from freshet.crawler.compare.not_content.page import (
     is_another_text,
     read_signs,
 )
-from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from scripts.benchmarks.command import arguments, finish, say, workspace
 from scripts.benchmarks.not_content_crawled import CrawledHost, crawled
@@ -132,8 +132,7 @@ class Visitor:
 
 def facts_of(page: Served, had_content: bool | None) -> PageFacts | None:
     """What the block pages are shown of a page, or None where it is not judged."""
-    body = page.html.encode()
-    parsed = parse(body, page.url, "text/html; charset=utf-8")
+    body, parsed = page.html.encode(), _parsed(page)
     if not is_short(parsed.blocks.texts, had_content=had_content):
         return None
     signs = read_signs(body, "text/html; charset=utf-8")
@@ -142,8 +141,13 @@ def facts_of(page: Served, had_content: bool | None) -> PageFacts | None:
 
 
 def _text(page: Served) -> Sketch:
-    blocks = parse(page.html.encode(), page.url, "text/html; charset=utf-8").blocks
+    blocks = _parsed(page).blocks
     return sketch(blocks.texts, blocks.places)
+
+
+@lru_cache(maxsize=4)
+def _parsed(page: Served) -> ParsedPage:
+    return parse(page.html.encode(), page.url, "text/html; charset=utf-8")
 
 
 def samples(folder: Path) -> list[Sample]:

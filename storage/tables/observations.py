@@ -331,10 +331,11 @@ def take_back(
     wrong = [visit for visit in visits if visit[1] >= retraction.since][-most:]
     if not wrong:
         return None, 0
-    ids, times, kinds, versions = zip(*wrong, strict=True)
+    ids, times, kinds, _ = zip(*wrong, strict=True)
+    versions = {each[3] for each in wrong} - {each[3] for each in visits[: -len(wrong)]}
     fail(db, ids, retraction.reason, retraction.detail, now)
     sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
-    deleted = [row[0] for row in db.execute(sql, (as_json(versions),)).fetchall()]
+    deleted = [row[0] for row in db.execute(sql, (as_json(list(versions)),)).fetchall()]
     if deleted:
         links.forget(db, page_id, deleted)
         db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))

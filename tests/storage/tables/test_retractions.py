@@ -211,3 +211,75 @@ async def test_copies_of_a_wall_are_no_duplicates(store: CrawlStore) -> None:
     assert await store.rows("SELECT page_id, leader_id FROM lsh_page") == [(copy, None)]
     assert await store.value("SELECT count(*) FROM lsh_bucket") == 0
     assert await store.value("SELECT count(*) FROM duplicate") == 0
+
+
+async def seen_for_days(store: CrawlStore, days: int) -> DueUrl:
+    """A page whose content was seen first at the start, and again on so many days."""
+    await store.admit("/a", "/b")
+    due = await store.taken("/a")
+    await store.apply(captured(due, "notice", at=START, to=["/kept"]))
+    for day in range(1, days):
+        same = visit(due, "unchanged", START + day * DAY_S)
+        await store.apply(replace(same, observation=replace(same.observation, rung="304")))
+    return due
+
+
+async def kinds_of(store: CrawlStore, page_id: int) -> list[str]:
+    sql = "SELECT kind FROM finding WHERE page_id = ? ORDER BY id"
+    return [row[0] for row in await store.rows(sql, page_id)]
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 4, 5, 8, 13, 21])
+@pytest.mark.parametrize("by_own", [True, False])
+async def test_a_retraction_takes_back_three_captures_at_most(
+    store: CrawlStore, days: int, by_own: bool
+) -> None:
+    due = await seen_for_days(store, days)
+    last, now = START + (days - 1) * DAY_S, START + days * DAY_S
+    by = due if by_own else await store.taken("/b")
+    await store.apply(taken_back(by, due.page_id, None if by_own else last, now))
+    wrong = min(days, 3)
+    kinds = ["new", *["unchanged"] * (days - 1)][: days - wrong] + ["failed"] * wrong
+    assert await kinds_of(store, due.page_id) == kinds + ["failed"] * by_own
+
+
+@pytest.mark.parametrize("since", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.5])
+async def test_captures_from_before_the_evidence_stand(store: CrawlStore, since: float) -> None:
+    due = await seen_for_days(store, 5)
+    failed = visit(due, "failed", START + 5 * DAY_S)
+    retraction = Retraction(due.page_id, None, "soft_404", WHY, START + since * DAY_S)
+    await store.apply(replace(failed, retractions=(retraction,)))
+    wrong = sum(day >= max(since, 2.0) for day in range(5))
+    kinds = ["new", *["unchanged"] * 4][: 5 - wrong] + ["failed"] * (wrong + 1)
+    assert await kinds_of(store, due.page_id) == kinds
+
+
+async def test_a_page_with_captures_that_stand_keeps_its_version_title_and_links(
+    store: CrawlStore,
+) -> None:
+    due = await seen_for_days(store, 5)
+    before = await store.rows(
+        "SELECT version_id, title, text_digest FROM page WHERE url LIKE '%/a'"
+    )
+    await store.apply(taken_back(due, due.page_id, None, START + 5 * DAY_S))
+    after = await store.rows("SELECT version_id, title, text_digest FROM page WHERE url LIKE '%/a'")
+    assert after == before
+    assert await store.value("SELECT count(*) FROM version") == 1
+    assert await store.value("SELECT count(*) FROM link WHERE gone_at IS NULL") == 1
+    checked = await store.value("SELECT checked_at FROM page WHERE id = ?", due.page_id)
+    assert checked == START + DAY_S
+
+
+async def test_several_retractions_of_one_visit_take_back_three_captures_in_all(
+    store: CrawlStore,
+) -> None:
+    names = [f"/{n}" for n in range(6)]
+    await store.admit(*names, "/b")
+    for n, name in enumerate(names):
+        await store.apply(captured(await store.taken(name), "wall", at=START + n))
+    pages = [(await store.page_id(name), START + n) for n, name in enumerate(names)]
+    failed = visit(await store.taken("/b"), "failed", START + 9)
+    retractions = tuple(Retraction(page_id, at, "soft_404", WHY) for page_id, at in pages)
+    (told,) = await store.apply(replace(failed, retractions=retractions))
+    assert len(told.retracted) == 3
+    assert await store.value("SELECT count(*) FROM finding WHERE kind = 'new'") == 3

@@ -121,13 +121,6 @@ def test_pages_that_were_alike_as_content_stay_content(judge: HostJudge) -> None
     assert again == [None] * 4
 
 
-def test_a_weak_cue_is_enough_where_another_url_shows_the_page(judge: HostJudge) -> None:
-    assert judge.judge(facts_of(WEAK, path="/items/oak"), AT) is None
-    found = judge.judge(facts_of(WEAK, path="/other/elm"), AT)
-    assert found is not None
-    assert found.kind is NotContentKind.SOFT_404
-
-
 def test_empty_categories_are_kept(judge: HostJudge) -> None:
     for name in ("chairs", "tables", "lamps", "rugs", "clocks"):
         main = f"<h1>{name}</h1><p>There are no products in this category yet.</p>"
@@ -140,12 +133,6 @@ def test_a_product_in_several_categories_is_kept(judge: HostJudge) -> None:
         assert (
             judge.judge(facts_of(main, title="Blue chair", path=f"/{name}/blue-chair"), AT) is None
         )
-
-
-def test_a_page_with_a_form_at_unrelated_urls_is_a_block_page(judge: HostJudge) -> None:
-    main = "<p>Say where the geese fly by full moon.</p><form><button>Go</button></form>"
-    found = [judge.judge(facts_of(main, title="Geese", path=f"/{n}/item-{n}"), AT) for n in "abcde"]
-    assert [each is not None for each in found] == [False, False, False, True, True]
 
 
 def test_judging_a_page_twice_teaches_nothing(judge: HostJudge) -> None:
