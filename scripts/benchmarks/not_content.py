@@ -251,29 +251,33 @@ def _visits(visitor: Visitor, url: str, html: str, urls: int) -> Iterator[Verdic
         yield Verdict(page.url, None, visitor.visit(page), page)
 
 
-def from_recordings(folder: Path, work: Path, urls: int) -> Iterator[Verdict]:
-    """The first and last version of up to 400 pages of each recorded site."""
+def from_recordings(folder: Path, work: Path, most: int, urls: int) -> Iterator[Verdict]:
+    """The first and last version of the pages of each recorded site, at most so many."""
     for packed in sorted(folder.glob("*.sqlite.zst")):
         host = f"{packed.name.partition('.')[0]}.example"
         visitor = Visitor(SiteMaker(host, random.Random(SEED)))
         with closing(Recording(packed, work)) as recording:
-            for url, versions in recording.pages(400).items():
+            for url, versions in recording.pages(most).items():
                 blobs = list(dict.fromkeys(v.blob for v in versions if v.blob is not None))
                 for blob in dict.fromkeys(blobs[:1] + blobs[-1:]):
                     html = recording.body(blob).decode("utf-8", "replace")
                     yield from _visits(visitor, f"https://{host}{url}", html, urls)
 
 
-def from_paragraphs(folder: Path, most: int, urls: int) -> Iterator[Verdict]:
-    """Paragraphs of the files as pages of hosts of their own."""
-    texts: list[str] = []
+def paragraphs(folder: Path, most: int) -> list[str]:
+    """Paragraphs of the files, which a seed draws."""
+    texts: dict[str, None] = {}
     for host, paths in _files(folder, most):
         for path in paths:
-            html = path.read_bytes()
-            blocks = parse(html, f"https://{host}.example/", "text/html; charset=utf-8").blocks
-            texts += (text for text in blocks.texts if len(text.split()) >= _PARAGRAPH_WORDS)
-    texts = list(dict.fromkeys(texts))
-    for n, text in enumerate(random.Random(SEED).sample(texts, min(_PARAGRAPHS, len(texts)))):
+            page = Served(f"https://{host}.example/", path.read_bytes().decode("utf-8", "replace"))
+            blocks = _parsed(page).blocks
+            texts |= dict.fromkeys(t for t in blocks.texts if len(t.split()) >= _PARAGRAPH_WORDS)
+    return random.Random(SEED).sample([*texts], min(_PARAGRAPHS, len(texts)))
+
+
+def from_paragraphs(texts: Sequence[str], urls: int) -> Iterator[Verdict]:
+    """Paragraphs as pages of hosts of their own."""
+    for n, text in enumerate(texts):
         host = f"www.paragraph{n}.example"
         visitor = Visitor(SiteMaker(host, random.Random(SEED + n)))
         page = f"<!doctype html><title>Notes</title><main><p>{escape(text)}</p></main>"
@@ -462,14 +466,14 @@ def main() -> None:
 def _real(options: Namespace) -> dict[str, dict[str, object]]:
     real: dict[str, dict[str, object]] = {}
     recorded = os.environ.get("FRESHET_EVOLUTION_DIR")
+    texts = paragraphs(options.pages, options.most) if options.pages else []
     for name, urls in (("one URL", 1), ("two URLs", 2)):
         if options.pages:
             real[f"files, {name}"] = real_figures(from_files(options.pages, options.most, urls))
-            found = from_paragraphs(options.pages, options.most, urls)
-            real[f"paragraphs, {name}"] = real_figures(found)
+            real[f"paragraphs, {name}"] = real_figures(from_paragraphs(texts, urls))
         if recorded:
             with workspace() as work:
-                found = from_recordings(Path(recorded), work, urls)
+                found = from_recordings(Path(recorded), work, options.most, urls)
                 real[f"recorded, {name}"] = real_figures(found)
     return real
 
