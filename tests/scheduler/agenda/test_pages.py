@@ -1,10 +1,13 @@
 """When a page may be asked for again."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.pages import PageTable, spelling
-from freshet.storage.records import DueUrl, Observation, Visit
+from freshet.storage.records import DueUrl, Observation, Rejected, Visit
 
 DAY_S = 86_400.0
 
@@ -13,6 +16,10 @@ def failed(day: float, *, retry_at: float | None, charged: bool) -> Visit:
     due = DueUrl(7, "http://a.example/", "http://a.example/", 1, 0.0)
     observation = Observation(7, day * DAY_S, "failed")
     return Visit(due, observation, retry_at=retry_at, charged=charged)
+
+
+def rejected(day: float, seen: Rejected) -> Visit:
+    return replace(failed(day, retry_at=None, charged=True), rejected=seen)
 
 
 def page_table() -> PageTable:
@@ -40,6 +47,35 @@ def test_a_page_that_fails_for_good_waits_ever_longer(charged: bool) -> None:
         day += waits[-1]
     assert waits[:3] == pytest.approx([1 / 24, 4 / 24, 16 / 24])
     assert max(waits) == pytest.approx(30.0)
+
+
+@pytest.mark.parametrize("first", [1 / 24, 2 / 24, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0])
+def test_the_interval_of_a_block_page_doubles_while_its_bytes_are_the_same(first: float) -> None:
+    pages, day, waits = page_table(), first, []
+    since = Rejected(b"digest", "soft_404", 0.0)
+    pages.settle(0, rejected(0.0, since))
+    for _ in range(9):
+        pages.settle(0, rejected(day, since))
+        waits.append(float(pages["not_before"][0]) - day)
+        day += waits[-1]
+    for earlier, later in pairwise([first, *waits]):
+        assert later == pytest.approx(min(2 * earlier, 30.0))
+
+
+def test_a_block_page_with_other_bytes_may_be_passing() -> None:
+    pages = page_table()
+    for day in range(3):
+        pages.settle(0, rejected(float(day), Rejected(b"%d" % day, "captcha", day * DAY_S)))
+        assert pages["failures"][0] == day + 1
+    assert pages.may_be_asked(2.0 + 16.1 / 24)[0]
+
+
+def test_a_restart_does_not_shorten_the_interval_of_a_block_page() -> None:
+    pages, since = page_table(), Rejected(b"digest", "soft_404", 0.0)
+    for day in (0.0, 4.0, 12.0):
+        pages.settle(0, rejected(day, since))
+    rows = pages.written(slice(0, 1))
+    assert rows["not_before"][0] == pages["not_before"][0] == pytest.approx(28.0)
 
 
 def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
