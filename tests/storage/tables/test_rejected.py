@@ -128,6 +128,7 @@ async def test_of_one_host_there_is_one_alert_a_month(store: CrawlStore) -> None
     assert await alerts_of(store) == [REJECTED]
     for path, day in (("/p0", 10), ("/p1", 45), ("/p2", 50)):
         await store.new_run(START + day * DAY_S)
+        store.tables.alert_rules = (RULE,)
         await take(store, path, START + day * DAY_S)
     assert await alerts_of(store) == [REJECTED] * 2
 
