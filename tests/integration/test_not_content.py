@@ -15,6 +15,7 @@ from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.storage.records import FetchResult
+from tests.crawler.cli.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 from tests.storage.small_store import rows
@@ -274,3 +275,50 @@ async def test_a_page_that_needs_javascript_is_counted_and_its_text_is_kept(
         pages["/a"] = PAGES["/a"]
         await crawled(web, db)
     assert last(db, "/a") == ("unchanged", None, True)
+
+
+def links_to(pages: dict[str, Page]) -> Page:
+    links = "".join(f"<a href={path}>{path}</a> " for path in pages)
+    return Page(f"<title>Home</title><nav>{links}</nav><main><h1>Home of the words</h1></main>")
+
+
+async def test_a_host_of_which_many_pages_are_no_content_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db = tmp_path / "c.db"
+    pages = {f"/{n}": LOST if n < 4 else content(f"words of {'abcdefgh'[n]}") for n in range(8)}
+    pages["/"] = links_to(pages)
+    async with scripted({"h": pages}) as web:
+        with receiving() as (url, told):
+            rule = {"name": "all", "match": "*", "url": url}
+            report = await crawled(web, db, alerts__rules=[rule])
+        (host,) = report.rejecting
+        assert (host.origin, host.rejected, host.pages) == (web.origin("h"), 4, 9)
+        print_outcomes(report)
+        words = f"4 of 9 pages of {web.origin('h')} (44 %) are no content, mostly soft_404"
+        assert words in " ".join(capsys.readouterr().out.split())
+        status = await _read(db, 0.0)
+        assert [each.words for each in status.rejecting] == [words]
+    (message,) = told
+    assert (message["type"], message["data"]["kind"]) == ("page.rejected", "rejected")
+    assert message["data"]["reason"] == "soft_404"
+    assert "pages of" in message["data"]["summary"]
+
+
+async def test_announcements_of_releases_are_all_kept(tmp_path: Path) -> None:
+    db, numbers = tmp_path / "c.db", ["1.4.2", "1.5.0", "1.5.1", "2.0.0", "2.1.3", "2.2.0"]
+    pages = {
+        f"/news/{n}": Page(
+            f"<title>Release {n}</title>{FRAME}<main><h1>Release {n}</h1><p>Version {n} was "
+            "withdrawn: it is no longer available. An error in the packages could damage an index."
+            f"</p><p><a href=/get/{n}>Download {n}</a></p></main>"
+        )
+        for n in numbers
+    }
+    pages["/"] = links_to(pages)
+    async with scripted({"h": pages}) as web:
+        for kind in ("new", "unchanged"):
+            report = await crawled(web, db)
+            found = {findings(db, f"/news/{n}")[-1][0] for n in numbers}
+            assert found == {kind}
+    assert report.rejecting == []

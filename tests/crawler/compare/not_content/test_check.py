@@ -4,13 +4,15 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
+import pytest
+
 from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContentKind
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
+from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory, Rejected
 from tests.crawler.stages import NOON, NOT_FOUND, PAGE, PROSE, SITE, Past, answer
 
 #: A page that does not say that it is none, but shows the same for any URL.
@@ -38,13 +40,19 @@ class Checked:
         return self._nowhere
 
     async def see(
-        self, number: int, body: bytes, digests: Digests | None = None, kind: str = "text/html"
+        self,
+        number: int,
+        body: bytes,
+        digests: Digests | None = None,
+        kind: str = "text/html",
+        rejected: Rejected | None = None,
     ) -> CheckedPage:
         result = answer(body, f"{SITE}/{number}", at=NOON + number, Content_Type=kind)
         parsed = await self._parser.parse(body, result.url, kind)
         assert isinstance(parsed, ParsedPage)
         text = sketch(parsed.blocks.texts, parsed.blocks.places)
-        return await self._check.check(due(number, digests), result, parsed, text)
+        known = replace(due(number, digests), rejected=rejected)
+        return await self._check.check(known, result, parsed, text)
 
 
 async def test_a_page_of_many_words_is_content_and_costs_no_probe() -> None:
@@ -110,3 +118,44 @@ async def test_a_wall_whose_text_was_captured_takes_that_capture_back() -> None:
     (retraction,) = checked.retractions
     assert (retraction.page_id, retraction.at, retraction.reason) == (1, None, "soft_404")
     assert replace(checked, retractions=()).verdict is not None
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "is_taken_back"),
+    [
+        (1, True), (60, True), (600, True), (3_500, True), (3_700, False), (7_200, False),
+        (86_400, False), (7 * 86_400, False), (30 * 86_400, False), (200 * 86_400, False),
+    ],
+)  # fmt: skip
+async def test_a_probe_takes_back_only_what_was_seen_shortly_before_it(
+    gap_s: int, is_taken_back: bool
+) -> None:
+    host = Checked(answer(HOME, f"{SITE}/nowhere"))
+    assert (await host.see(1, HOME)).verdict is None
+    second = await host.see(1 + gap_s, HOME)
+    assert second.verdict is not None
+    assert [each.page_id for each in second.retractions] == [1] * is_taken_back
+    assert all(each.since >= NOON + 1 + gap_s - 3_600 for each in second.retractions)
+
+
+async def test_of_its_own_captures_a_page_takes_back_those_since_the_probe() -> None:
+    host = Checked(answer(HOME, f"{SITE}/nowhere"))
+    parsed = await Parser().parse(HOME, f"{SITE}/1", "text/html")
+    assert isinstance(parsed, ParsedPage)
+    text = sketch(parsed.blocks.texts, parsed.blocks.places)
+    known = Digests(b"old", text.text_digest)
+    await host.see(1, HOME, known)
+    second = await host.see(9_000, HOME, known)
+    (own,) = second.retractions
+    assert (own.page_id, own.at, own.since) == (9_000, None, NOON + 9_000 - 3_600)
+
+
+async def test_a_page_that_was_rejected_before_takes_back_nothing_more() -> None:
+    host = Checked()
+    parsed = await Parser().parse(NOT_FOUND, f"{SITE}/1", "text/html")
+    assert isinstance(parsed, ParsedPage)
+    text = sketch(parsed.blocks.texts, parsed.blocks.places)
+    rejected = Rejected(b"digest", "soft_404", NOON)
+    checked = await host.see(1, NOT_FOUND, Digests(b"old", text.text_digest), rejected=rejected)
+    assert checked.verdict is not None
+    assert checked.retractions == ()

@@ -46,7 +46,7 @@ _FIND = "<form action=/find><input name=q></form>"
 SHOWN_OFTEN = {
     "product": f"<h1>Blue chair</h1><p>It is made of oak and wool, by hand.</p>{_BUY}",
     "book": f"<h1>The river</h1><p>A novel of two brothers who build a boat.</p>{_BUY}",
-    "search": f"<h1>Opening hours</h1><p>Monday to Friday from nine to five, and by day.</p>{_FIND}",
+    "search": f"<h1>Opening hours</h1><p>Monday to Friday from nine to five, by day.</p>{_FIND}",
     "note": "<meta name=robots content=noindex><p>The print edition has the same text as this.</p>",
     "comments": "<h1>Bread</h1><p>Flour, water, salt and a day of rest for it.</p>"
     "<form><textarea name=c></textarea><button>Send</button></form>",

@@ -22,7 +22,7 @@ TEMPLATES = {
     "anonymous access is allowed. Fixed on {d} in version {n}.</p>",
     "outage": "<h1>Report of {d}</h1><p>The mirror was not available on {d} from noon, as disks "
     "were replaced. Please try again if an error stays.</p>",
-    "key": "<h1>Key of {t}</h1><p>Access to the archive is denied with keys made before {d}: the key "
+    "key": "<h1>Key of {t}</h1><p>Access to the archive is denied with keys made before {d}: key "
     "{n} has expired. Please sign in once to renew it.</p>",
     "incident": "<h1>Incident {n}</h1><p>An internal error of the scheduler delayed the builds of "
     "{d}. The service is available again.</p>",
