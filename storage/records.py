@@ -140,7 +140,9 @@ class DueUrl:
     seed_id: int | None = None
     validators: Validators = field(default_factory=Validators, metadata=entries.stored(Validators))
     digests: Digests | None = field(default=None, metadata=entries.stored(Digests, optional=True))
-    rejected: Rejected | None = field(default=None, metadata=entries.stored(Rejected, optional=True))
+    rejected: Rejected | None = field(
+        default=None, metadata=entries.stored(Rejected, optional=True)
+    )
     audit: entries.Audit | None = field(
         default=None, metadata=entries.stored(entries.Audit, optional=True)
     )
