@@ -277,8 +277,7 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            if page.parsed.remark is not None:
-                found = replace(found, detail=found.detail or page.parsed.remark)
+            found = replace(found, detail=found.detail or checked.remark or page.parsed.remark)
         if checked.not_content is None and not checked.retractions:
             return found
         return replace(found, not_content=checked.not_content, retractions=checked.retractions)

@@ -99,13 +99,15 @@ class CheckedPage:
     """The result of the check, and the host's block pages in bytes if they are to be stored.
 
     ``verdict`` is None for content; ``retractions`` are of captures that prove to be block pages;
-    ``history`` is the page's, if it was read.
+    ``history`` is the page's, if it was read. ``remark`` says why a page may not be content after
+    all.
     """
 
     verdict: NotContent | None = None
     not_content: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
     history: PageHistory | None = None
+    remark: str | None = None
 
 
 @dataclass(slots=True)
@@ -191,12 +193,13 @@ class NotContentCheck:
         waits: bool,
     ) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
-        judge, verdict, shown = host.known, None, None
+        judge, verdict, shown, remark = host.known, None, None, None
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
         if suspicious or is_first or judge.shows_pages(now):
             verdict = host.judge(due, facts(), now)
+            remark = judge.suspicion
         elif waits:
             verdict = needs_javascript(facts())
         if verdict is None and judge.wants_probe(now, several=several):
@@ -213,7 +216,10 @@ class NotContentCheck:
             why = f"known since its next visit: {verdict.why}"
             retractions.append(Retraction(due.page_id, None, str(verdict.kind), why, verdict.since))
         keeps = shown is not None or verdict is not None
-        return CheckedPage(verdict, judge.to_bytes() if keeps else None, tuple(retractions))
+        return CheckedPage(
+            verdict, judge.to_bytes() if keeps else None, tuple(retractions),
+            remark=remark if verdict is None else None,
+        )  # fmt: skip
 
     async def _host(self, host_id: int) -> _Host:
         host = self._hosts.use(host_id)

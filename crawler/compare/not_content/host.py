@@ -251,8 +251,8 @@ class HostJudge:
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
     _doubtful: bool = False
-    #: The last page looks like one that is shown in the place of others: a probe decides.
-    _suspected: bool = False
+    #: Why the last page looks like one that stands in the place of others: a probe decides.
+    suspicion: str | None = field(default=None, compare=False)
     _content: LruCache[str, _Taken] = field(
         default_factory=lambda: LruCache(MOST_PENDING), compare=False
     )
@@ -265,7 +265,8 @@ class HostJudge:
         family = self._family(page)
         by_probe = self._by_probe(facts.url, taken, at)
         verdict = by_probe or _by_itself(weighed, facts) or _by_return(best, family, facts, at)
-        self._suspected = verdict is None and _is_suspect(best, family, page, facts)
+        is_suspect = verdict is None and _is_suspect(best, family, page, facts)
+        self.suspicion = f"{best.why} may say {_SAID[best.kind]}" if is_suspect else None
         known = _joined(family or Family(page, at), page, facts, at, is_content=verdict is None)
         # Pages of pictures look like one that waits for its scripts, and are none.
         is_alike = verdict is not None and (
@@ -295,7 +296,7 @@ class HostJudge:
         if not fresh:
             honest = any(page is None and at - then < HONEST_LASTS_S for then, page in self.probes)
             return self._doubtful or (several and not honest)
-        doubts = self._suspected or (self.shows_pages(at) and self._doubtful)
+        doubts = self.suspicion is not None or (self.shows_pages(at) and self._doubtful)
         return doubts and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:
@@ -310,7 +311,7 @@ class HostJudge:
         """
         page = None if answer is None else print_of(answer)
         self.probes = (*self._fresh(at), (at, page))[-MOST_PROBES:]
-        self._doubtful = self._suspected = False
+        self._doubtful, self.suspicion = False, None
         judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
         found = {url: verdict for url, verdict in judged.items() if verdict is not None}
         for url in found:

@@ -150,6 +150,14 @@ async def test_of_its_own_captures_a_page_takes_back_those_since_the_probe() -> 
     assert (own.page_id, own.at, own.since) == (9_000, None, NOON + 9_000 - 3_600)
 
 
+async def test_a_page_that_may_be_none_is_content_with_a_remark() -> None:
+    host = Checked(FetchResult(f"{SITE}/nowhere", "gone", NOON, 0.1, 404))
+    login = b"<title>Choir</title><h1>Members</h1><p>Please log in to see the minutes of the choir."
+    first, second = await host.see(1, login), await host.see(2, login)
+    assert (first.verdict, first.remark, second.verdict) == (None, None, None)
+    assert second.remark == "its text may say that a reader must log in or subscribe"
+
+
 async def test_a_page_that_was_rejected_before_takes_back_nothing_more() -> None:
     host = Checked()
     parsed = await Parser().parse(NOT_FOUND, f"{SITE}/1", "text/html")
