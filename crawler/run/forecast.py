@@ -221,7 +221,7 @@ async def forecast_page(
         rotation=None if brief else await _rotation(connection, host.origin, outlook, now),
         searched=None
         if brief
-        else (await read_marks(connection, now)).said(
+        else (await read_marks(connection)).said(
             page_id, host.host_id, now, decides=said.policy == "search_quality"
         ),
         estimated_at=valued.at if is_valued else None,
