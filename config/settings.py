@@ -280,7 +280,23 @@ class Alerts(_SettingsGroup):
         return value
 
 
-_CONTACT = _like(r"|(https?://|mailto:)[!-'*-~]+", "be a URL: https://…, http://… or mailto:…")
+#: Both stand in a comment of the user agent: no parentheses, no white space.
+_CONTACT = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*|mailto:[!-'*-?A-~]+@[!-'*-?A-~]+")
+_MAIL = re.compile(r"[A-Za-z0-9.!$&'*+=_~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+
+
+def contact(value: str) -> str:
+    """Return a contact as a URL: a mail address becomes ``mailto:``; "" stays."""
+    if _MAIL.fullmatch(value):
+        return f"mailto:{value}"
+    if value and not _CONTACT.fullmatch(value):
+        raise ValueError(
+            "input should be a mail address (you@example.org) or a URL: https://…, http://… or "
+            "mailto:…"
+        )
+    return value
+
+
 _PRODUCT = _like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
 _HEADER_TEXT = _like(r"[ -~]*", "be printable ASCII: it is sent in a header")
 
@@ -297,7 +313,7 @@ class Crawl(_SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: Annotated[str, _PRODUCT]
-    contact: Annotated[str, _CONTACT]
+    contact: Annotated[str, AfterValidator(contact)]
     scope: _ScopeKind
     max_pages: Count
     max_depth: Count

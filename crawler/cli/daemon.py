@@ -22,6 +22,7 @@ from freshet.storage.shards import is_sharded
 
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
     sites: options.Sites = None,
     sites_file: Annotated[
         str | None,
@@ -107,12 +108,15 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "search.queries": queries,
         "operation.log_format": log_format,
     }
-    settings = options.overruled(
-        options.read_settings(config, given)[0], scope=scope, delay_s=delay
-    )
+    settings, origins = options.read_settings(config, given)
+    settings = options.overruled(settings, scope=scope, delay_s=delay)
     if not settings.daemon.budget:
         fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
+    if not settings.crawl.contact:
+        from freshet.crawler.cli.contact import with_contact  # noqa: PLC0415 - few need it
+
+        settings = with_contact(settings, origins, db, seeds, context)
     per_day = crawls_per_day(settings.daemon.budget)
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
 

@@ -69,7 +69,7 @@ def test_settings_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("crawl__product", "Fresh et"), ("crawl__product", ""), ("crawl__contact", "me@example.org"),
+    [("crawl__product", "Fresh et"), ("crawl__product", ""), ("crawl__contact", "me@example"),
      ("crawl__contact", "https://example.org/\r\nX-Injected: 1"),
      ("crawl__contact", "https://example.org/(a"), ("crawl__scope", "web"),
      ("store__alert_age_days", 29), ("crawl__max_pages", -1), ("crawl__max_pages", True),
@@ -103,6 +103,37 @@ def test_a_text_is_read_as_the_file_would_write_it(name: str, value: str, meant:
     group, key = name.split("__")
     settings = Settings.model_validate(defaults(**{name: value}))
     assert getattr(getattr(settings, group), key) == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("me@example.org", "mailto:me@example.org"),
+        ("first.last+crawler@mail.example.co.uk", "mailto:first.last+crawler@mail.example.co.uk"),
+        ("o'neil@xn--bcher-kva.example", "mailto:o'neil@xn--bcher-kva.example"),
+        ("mailto:me@example.org", "mailto:me@example.org"),
+        ("mailto:ops@intranet?subject=crawler", "mailto:ops@intranet?subject=crawler"),
+        ("https://example.org/bot", "https://example.org/bot"),
+        ("http://[2001:db8::1]:8080/bot", "http://[2001:db8::1]:8080/bot"),
+        ("", ""),
+    ],
+)
+def test_a_contact_is_a_mail_address_or_a_url(said: str, meant: str) -> None:
+    assert Settings.model_validate(defaults(crawl__contact=said)).crawl.contact == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "me", "me@", "@example.org", "me@example", "me @example.org", "me@example.org, a@b.example",
+        "me@exam_ple.org", "example.org/bot", "https://", "https:///bot", "mailto:", "mailto:me",
+        "mailto:@example.org", "ftp://example.org/", "https://example.org/(a)", "mé@example.org",
+        "https://example.org/ a", "me@example.org\r\nX: 1", " ", "javascript:alert(1)",
+    ],
+)  # fmt: skip
+def test_what_nobody_can_be_reached_by_is_no_contact(said: str) -> None:
+    with pytest.raises(ValidationError, match=r"should be a mail address .*or a URL: https://"):
+        Settings.model_validate(defaults(crawl__contact=said))
 
 
 def test_networks_of_both_families_are_read() -> None:
