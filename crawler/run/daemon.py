@@ -326,6 +326,7 @@ class _Daemon:
         self.agenda = self.state.agenda
         self.agenda.timed = service.timed
         self.agenda.saved, self.agenda.save = self._pacer.saved, self._pacer.save
+        self.agenda.allows, self._pacer.overdue_at = self._pacer.allows, self.agenda.overdue_at
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(context, network.resolver, self._importances)
         self._recorder = StatusRecorder(
