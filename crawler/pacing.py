@@ -97,8 +97,9 @@ class Pacer:
     def presses_at(self, now: float) -> float:
         """Return the time from which an overdue visit may start ahead of the budget."""
         self._flow(now)
-        missing = 1.0 - self._ahead - self._balance
-        return max(self.overdue_at(), now + missing / self._per_s if missing > 0 else -inf)
+        balance = self._balance + self._ahead
+        allowed_at = -inf if balance >= self._enough else now + (1.0 - balance) / self._per_s
+        return max(self.overdue_at(), allowed_at)
 
     def started(self, requests: int = 1) -> None:
         """Count a request that has started, or several."""

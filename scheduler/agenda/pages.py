@@ -274,8 +274,12 @@ class PageTable:
     def next_overdue(self, now: float) -> float:
         """Return the next day on which a page becomes overdue that may then be requested."""
         may = self._recurs() & ~self["taken"] & np.isfinite(self["most"])
-        at = np.maximum(self["since"][may] + self["most"][may], self["not_before"][may])
+        at = self.overdue_from(may)
         return float(np.min(at, where=at > now, initial=inf))
+
+    def overdue_from(self, rows: int | Rows | Bools) -> Any:
+        """Return from which days on pages are overdue and may be requested."""
+        return np.maximum(self["since"][rows] + self["most"][rows], self["not_before"][rows])
 
     def _recurs(self) -> Bools:
         is_first = np.isinf(self["absent"]) & (self["least"] == self["most"])

@@ -443,6 +443,9 @@ class RecrawlAgenda:
                     visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
                 )  # fmt: skip
             self.pages.settle(row, visit)
+            overdue_at = self.pages.overdue_from(row) * _DAY_S
+            if overdue_at > self._valued_at:
+                self._overdue_at = min(self._overdue_at, overdue_at)
             self.evidence.seen(row, visit.observation)
         churned, self._churned = self._churned, []
         self._make_way(self.hubs.churned(self.pages, churned))
