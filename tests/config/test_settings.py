@@ -9,7 +9,7 @@ from typing import Any, get_origin
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from freshet.config.settings import Settings
+from freshet.config.settings import Settings, SiteSettings
 
 TEXT = files("freshet.config").joinpath("defaults.toml").read_text(encoding="utf-8")
 
@@ -167,3 +167,45 @@ def test_it_listens_elsewhere_only_with_a_token(listen: str) -> None:
 def test_an_endpoint_that_makes_no_sense_is_refused(listen: str) -> None:
     with pytest.raises(ValidationError, match=r"operation\.listen"):
         Settings.model_validate(defaults(operation__listen=listen, operation__token="0" * 32))
+
+
+def table(**keys: object) -> SiteSettings:
+    return SiteSettings.model_validate({"match": "a.example", **keys})
+
+
+@pytest.mark.parametrize(
+    ("said", "hours"),
+    [
+        ("30 minutes", 0.5), ("1 hour", 1), ("2 days", 48), ("1h", 1), ("90 min", 1.5),
+        ("5m", 1 / 12),
+        ("1.5 h", 1.5), ("1 Week", 168), ("1 day", 24), ("36 hours", 36), ("2d", 48),
+        ("1 minute", 1 / 60),
+    ],
+)  # fmt: skip
+def test_every_sets_both_bounds_and_survives_being_written(said: str, hours: float) -> None:
+    found = table(every=said)
+    assert found.least_days == found.most_days == pytest.approx(hours / 24)
+    assert SiteSettings.model_validate(found.model_dump(mode="json")) == found
+
+
+@pytest.mark.parametrize(
+    ("keys", "where", "said"),
+    [
+        *(({"every": wrong}, "every", "should be a number with its unit, such as \"30 minutes\"")
+          for wrong in ("", "60", 3600, 1.5, True, "hourly", "1 month", "30 seconds", "-1 h",
+                        "1 hour 3",
+                        "one hour", "1e3 h", ["1 h"])),
+        ({"every": "0 hours"}, "every", "at least 1 minute"),
+        ({"every": "20000 days"}, "every", "at most 3650 days"),
+        ({"every": "1 hour", "least_days": 1}, "least_days", "left out where every is given"),
+        ({"every": "1 hour", "most_days": 2}, "most_days", "left out where every is given"),
+    ],
+)  # fmt: skip
+def test_an_interval_that_makes_no_sense_is_refused(
+    keys: dict[str, object], where: str, said: str
+) -> None:
+    with pytest.raises(ValidationError, match="1 validation error") as refused:
+        table(**keys)
+    (error,) = refused.value.errors()
+    assert error["loc"] == (where,)
+    assert said in error["msg"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.service.logs import REPORTS
-from tests.integration.test_daemon import DAY_S, HOUR_S, Stage
+from tests.integration.test_daemon import HOUR_S, Stage
 
 ABOUT = "http://news.localhost/about"
 
@@ -26,7 +26,7 @@ async def test_a_page_is_visited_at_its_interval_though_the_budget_is_small(
 ) -> None:
     stage = Stage(tmp_path / "crawl.db", policy=policy, sites=[table(ABOUT, every)])
     report = await stage.keep(budget, 4.0, ["news"])
-    wanted = HOUR_S * float(every.split()[0])
+    wanted = HOUR_S * float(every.split(maxsplit=1)[0])
     later = gaps(stage, ABOUT)[-8:]
     assert len(later) == 8
     # A robots.txt may come between.
