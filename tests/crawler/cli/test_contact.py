@@ -225,3 +225,41 @@ def test_on_a_real_terminal_it_is_asked_for(own: Path, keys: bytes, code: int, s
     assert "Traceback" not in text
     assert found == code
     assert own.exists() == (code == 1)
+
+
+def test_the_origin_of_a_stored_contact_is_shown(own: Path) -> None:
+    own.parent.mkdir(parents=True)
+    own.write_text("[crawl]\ncontact = 'me@example.org'\n")
+    result = freshet("config", "show", "--origin")
+    (line,) = [each for each in result.stdout.splitlines() if each.startswith("crawl.contact")]
+    assert line.split("#") == ['crawl.contact = "mailto:me@example.org"'.ljust(46), f" file {own}"]
+
+
+@pytest.mark.parametrize("verb", ["crawl", "daemon"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "sites = [{match = 'a.example', every = '60'}]",
+            "sites[0].every: input should be a",
+        ),
+        (
+            "sites = [{match = 'a.example', every = 3600}]",
+            "sites[0].every: input should be a",
+        ),
+        ("sites = [{match = 'a.example', every = '1 h', most_days = 2}]", "sites[0].most_days: "),
+        ("sites = [{match = 'a.example', evry = '1 h'}]", "did you mean every?"),
+        ("crawl.contact = 'me'", "crawl.contact = 'me': input should be a mail address"),
+        ("daemon.budget = 5", "daemon.budget = 5"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_nothing_is_written(
+    tmp_path: Path, verb: str, text: str, said: str
+) -> None:
+    (tmp_path / "freshet.toml").write_text(f"{text}\n")
+    result = freshet(verb, "127.0.0.1:1")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("freshet: file freshet.toml: ")
+    assert said in line
+    assert [each.name for each in tmp_path.iterdir()] == ["freshet.toml"]
