@@ -492,7 +492,7 @@ class _Daemon:
         default = self._reports.default
         if default is None or now < self._counts_at:
             return
-        self._counts_at = now + _COUNTED_S
+        self._counts_at = now + (1.0 if default.first else _COUNTED_S)
         await self.agenda.at_rest()
         before, per_day = default.steady, default.per_day()
         if per_day != self._pacer.per_day:

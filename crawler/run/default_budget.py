@@ -71,6 +71,8 @@ class DefaultBudget:
             self._left = max(0.0, self._left - (self._pacer.spent - self._spent))
         self._known, self._spent = len(pages), self._pacer.spent
         self.waiting = int(np.count_nonzero(waiting))
+        if not self.waiting and len(pages):
+            self._left = 0.0
         self.first = (self.waiting > 0 or not len(pages)) and self._left > 0
         wanted = limited(self._visits())
         if abs(wanted / self.steady - 1) > _MOVED and len(pages):

@@ -50,8 +50,8 @@ class Reports:
         self._began_at, self._next_at = now, now + _HOUR_S
         where = f"; it listens on {' and '.join(listens)}" if listens else ""
         log.info(
-            "freshet %s keeps %s fresh: %s, by %s%s",
-            __version__, order.db, counted(sites, "site"), order.policy, where,
+            "freshet %s keeps %s fresh: %s",
+            __version__, order.db, f"{counted(sites, 'site')}, by {order.policy}{where}",
             extra=_figures(
                 report="started", version=__version__, store=str(order.db), sites=sites,
                 policy=order.policy, budget=order.budget, listens=listens,
