@@ -492,9 +492,9 @@ class _Daemon:
         default = self._reports.default
         if default is None or now < self._counts_at:
             return
-        self._counts_at = now + (1.0 if default.first else _COUNTED_S)
         await self.agenda.at_rest()
         before, per_day = default.steady, default.per_day()
+        self._counts_at = now + (1.0 if default.first else _COUNTED_S)
         if per_day != self._pacer.per_day:
             self._pacer.change(per_day, now)
             self.agenda.budget = per_day
