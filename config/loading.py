@@ -1,7 +1,8 @@
 """Loading of settings from several sources, with their origins.
 
-From the strongest to the weakest: command line, environment (``FRESHET_GROUP__KEY``), one
-file, ``defaults.toml``. A setting is taken whole from the strongest source that has it.
+From the strongest to the weakest: command line, environment (``FRESHET_GROUP__KEY``), the named
+file or ``./freshet.toml``, the user's own file, ``defaults.toml``. A setting is taken whole from
+the strongest source that has it.
 """
 
 import os
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
@@ -54,28 +55,52 @@ def load(
 ) -> tuple[Settings, Origins]:
     """Read the settings from all their sources.
 
-    ``file`` is the requested one; without it ``./freshet.toml`` is read where it
-    exists, else the user's own. ``overrides`` are the values of ``origin`` by dotted
+    ``file`` is the requested one; without it ``./freshet.toml`` is read where it exists. The
+    user's own file is read below either. ``overrides`` are the values of ``origin`` by dotted
     name. Raises :class:`ConfigError`.
     """
-    path = file if file is not None else _usual_file()
-    given = _defaults()
-    names = tuple(given)
+    files_read = [each for each in (users_file(), HERE) if each is not None and _is_there(each)]
+    if file is not None:
+        files_read = [each for each in files_read if each != HERE] + [file]
     typed = {name: _Given(value, origin) for name, value in overrides.items()}
-    for layer in (_file(path) if path else {}, _environment(), typed):
-        _refuse_unknown(layer, names)
-        given |= layer
+    given = _laid_over(*map(_file, files_read), _environment(), typed)
     return _validated(given), {name: each.origin for name, each in given.items()}
 
 
-def _usual_file() -> Path | None:
-    """Return ``./freshet.toml``, else the one in the user's XDG configuration directory."""
+def check(text: str, file: Path) -> None:
+    """Raise :class:`ConfigError` where the text would not do as a settings file by itself."""
+    _validated(_laid_over(_read(text.encode(), f"file {file}")))
+
+
+def _laid_over(*layers: _Layer) -> _Layer:
+    """Return the defaults under these layers, the strongest last."""
+    given = _defaults()
+    names = tuple(given)
+    for layer in layers:
+        _refuse_unknown(layer, names)
+        given |= layer
+    return given
+
+
+#: The settings file of a working directory.
+HERE: Final = Path("freshet.toml")
+
+
+def users_file() -> Path | None:
+    """Return the path of the user's own file, in the XDG directory; None for nobody's home."""
     home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if not home.is_absolute():  # the XDG specification says to ignore it then
-        home = Path.home() / ".config"
-    usual = (Path("freshet.toml"), home / "freshet" / "config.toml")
+        try:
+            home = Path.home() / ".config"
+        except RuntimeError:
+            # Containers may run as a user whom their system does not know.
+            return None
+    return home / "freshet" / "config.toml"
+
+
+def _is_there(path: Path) -> bool:
     # A folder of another user is none of ours.
-    return next((path for path in usual if os.access(path, os.F_OK) and path.is_file()), None)
+    return os.access(path, os.F_OK) and path.is_file()
 
 
 def _defaults() -> _Layer:
@@ -87,10 +112,14 @@ def _file(path: Path) -> _Layer:
     origin = f"file {path}"
     try:
         with path.open("rb") as file:
-            text = file.read(_MAX_BYTES + 1).decode()
-        return _layer(_parsed(text), origin)
+            return _read(file.read(_MAX_BYTES + 1), origin)
     except OSError as error:
         raise ConfigError(f"{origin} cannot be read: {error.strerror or error}") from error
+
+
+def _read(data: bytes, origin: str) -> _Layer:
+    try:
+        return _layer(_parsed(data.decode()), origin)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{origin} is not UTF-8 at byte {error.start}") from error
     except RecursionError as error:

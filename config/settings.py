@@ -282,7 +282,23 @@ class Alerts(_SettingsGroup):
         return value
 
 
-_CONTACT = _like(r"|(https?://|mailto:)[!-'*-~]+", "be a URL: https://…, http://… or mailto:…")
+#: Both stand in a comment of the user agent: no parentheses, no white space.
+_CONTACT = re.compile(r"https?://[A-Za-z0-9\[][!-'*-~]*|mailto:[!-'*-?A-~]+@[!-'*-?A-~]+")
+_MAIL = re.compile(r"[A-Za-z0-9.!$&'*+=_~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
+
+
+def contact(value: str) -> str:
+    """Return a contact as a URL: a mail address becomes ``mailto:``; "" stays."""
+    if _MAIL.fullmatch(value):
+        return f"mailto:{value}"
+    if value and not _CONTACT.fullmatch(value):
+        raise ValueError(
+            "input should be a mail address (you@example.org) or a URL: https://…, http://… or "
+            "mailto:…"
+        )
+    return value
+
+
 _PRODUCT = _like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
 _HEADER_TEXT = _like(r"[ -~]*", "be printable ASCII: it is sent in a header")
 
@@ -299,7 +315,7 @@ class Crawl(_SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: Annotated[str, _PRODUCT]
-    contact: Annotated[str, _CONTACT]
+    contact: Annotated[str, AfterValidator(contact)]
     scope: _ScopeKind
     max_pages: Count
     max_depth: Count
@@ -515,6 +531,37 @@ _OF_HOSTS = (
 )  # fmt: skip
 Selectors = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Text]
 
+_INTERVAL = re.compile(
+    r"(?i)([0-9]+(?:\.[0-9]+)?) *"
+    r"(?:(m|min|minute|minutes)|(h|hour|hours)|(d|day|days)|(w|week|weeks))"
+)
+_UNIT_DAYS = (1 / 1_440, 1 / 24, 1.0, 7.0)
+#: Visits are planned to the minute, and nobody waits for ten years.
+_LEAST_DAYS, _MOST_DAYS = 1 / 1_440, 3_650.0
+
+
+def interval_days(value: object) -> float:
+    """Return the days of an interval.
+
+    >>> interval_days("36 hours"), interval_days("2d")
+    (1.5, 2.0)
+    """
+    found = _INTERVAL.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(
+            'input should be a number with its unit, such as "30 minutes", "1 hour" or "2 days"'
+        )
+    number, *units = found.groups()
+    days = float(number) * next(d for d, unit in zip(_UNIT_DAYS, units, strict=True) if unit)
+    if not _LEAST_DAYS <= days <= _MOST_DAYS:
+        raise ValueError("input should be at least 1 minute, and at most 3650 days")
+    return days
+
+
+def _interval(value: object) -> object:
+    interval_days(value)
+    return value
+
 
 class SiteSettings(_SettingsGroup):
     """``[[sites]]``: what differs at the pages that match; None is not set."""
@@ -545,8 +592,12 @@ class SiteSettings(_SettingsGroup):
     render: RenderMode | None = None
     render_wait: RenderWait | None = None
     importance: Annotated[float, Number, Field(ge=0)] | None = None
-    least_days: Seconds | None = None
-    most_days: Annotated[PositiveSeconds, _at_least("least_days")] | None = None
+    every: Annotated[str, BeforeValidator(_interval)] | None = None
+    # Both are that of ``every``, where it is set.
+    least_days: Annotated[Seconds | None, Field(validate_default=True)] = None
+    most_days: Annotated[
+        Annotated[PositiveSeconds, _at_least("least_days")] | None, Field(validate_default=True)
+    ] = None
     ephemeral: bool | None = None
     half_life_hours: Weight | None = None
 
@@ -558,6 +609,16 @@ class SiteSettings(_SettingsGroup):
                 "input should be left out where match has a path: it is of whole hosts"
             )
         return value
+
+    @check("least_days", "most_days")
+    @classmethod
+    def _is_of_the_interval(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if (said := info.data.get("every")) is None:
+            return value
+        days = interval_days(said)
+        if value not in (None, days):
+            raise ValueError("input should be left out where every is given")
+        return days
 
     @check("half_life_hours")
     @classmethod

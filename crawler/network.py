@@ -93,27 +93,28 @@ class Network:
         Raises:
             UsageError: no contact is set and some URL is not on loopback.
         """
-        if self._contact:
-            return
-        for url in urls:
-            host = origin(url).host
-            if not self._is_loopback(host):
-                raise UsageError(
-                    f"{host} is a public host, and a crawler must say who runs it: set a "
-                    "contact URL with --contact https://…, FRESHET_CRAWL__CONTACT or "
-                    "crawl.contact in freshet.toml"
-                )
-
-    def _is_loopback(self, host: str) -> bool:
-        from freshet.crawler.fetch.addresses import is_this_machine  # noqa: PLC0415 - see above
-
-        return is_this_machine(self._overrides.get(host, host))
+        if not self._contact and (host := public_host(urls, self._overrides)) is not None:
+            raise UsageError(
+                f"{host} is a public host, and a crawler must say who runs it: set a contact with "
+                "--contact you@example.org, FRESHET_CRAWL__CONTACT or crawl.contact in freshet.toml"
+            )
 
     async def close(self) -> None:
         """Close connections and cancel DNS requests."""
         await self.browsers.close()
         await self.fetcher.close()
         await self.resolver.close()
+
+
+def public_host(urls: Iterable[str], resolve: Mapping[str, str]) -> str | None:
+    """Return the first host that is not on this machine, None for none.
+
+    ``resolve`` has the fixed addresses of hosts.
+    """
+    from freshet.crawler.fetch.addresses import is_this_machine  # noqa: PLC0415 - see above
+
+    hosts = (origin(url).host for url in urls)
+    return next((host for host in hosts if not is_this_machine(resolve.get(host, host))), None)
 
 
 def require_browser(settings: Settings) -> None:

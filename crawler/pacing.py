@@ -4,13 +4,19 @@ The budget flows in evenly; the unused part is kept for half a minute, or as one
 than one flows in by then, or as what the agenda saves for a session. *Invariant.* In any span of
 time no more requests start than flow in during it, plus that reserve. Consequence: no burst at a
 start, after a pause, or when a host that was down for a day is back, but for a session's.
+
+Overdue visits need not wait for the budget: they may take requests ahead of it, as many as flow in
+within an hour, and at least two. All others wait until these have flowed in.
 """
 
+from collections.abc import Callable
 from math import inf
 from typing import Final
 
 _DAY_S: Final = 86_400.0
 _KEPT_S: Final = 30.0
+_AHEAD_S: Final = 3_600.0
+_LEAST_AHEAD: Final = 2.0
 #: Floats near the present Unix time differ by 2e-7 s: a request due within this is due.
 _CLOCK_S: Final = 1e-6
 
@@ -24,6 +30,7 @@ class Pacer:
         spent: requests started.
         forgone: requests that the budget allowed and no host could take.
         saves: requests that are kept for a session at most; 0: none are.
+        overdue_at: says when a visit is overdue.
 
     Raises:
         ValueError: if the budget is not above 0.
@@ -36,6 +43,7 @@ class Pacer:
     def __init__(self, per_day: float, now: float) -> None:
         self.spent = 0
         self.forgone = self.saves = 0.0
+        self.overdue_at: Callable[[], float] = lambda: inf
         self._at = now
         self._balance = 0.0
         self._set(per_day)
@@ -45,6 +53,7 @@ class Pacer:
             raise ValueError(f"per_day is {per_day!r}; it must be above 0")
         self._per_s = per_day / _DAY_S
         self._reserve = self._most = max(1.0, self._per_s * _KEPT_S)
+        self._ahead = max(_LEAST_AHEAD, self._per_s * _AHEAD_S)
         self._enough = 1.0 - min(0.5, 1e-9 + self._per_s * _CLOCK_S)
 
     @property
@@ -65,7 +74,7 @@ class Pacer:
     def saved(self, now: float) -> float:
         """Return how many requests may start at once."""
         self._flow(now)
-        return self._balance
+        return max(0.0, self._balance)
 
     def flowed(self, now: float) -> float:
         """Return the number of requests that the budget has allowed since the start."""
@@ -84,6 +93,13 @@ class Pacer:
         if self.allows(now):
             return now
         return now + (1.0 - self._balance) / self._per_s
+
+    def presses_at(self, now: float) -> float:
+        """Return the time from which an overdue visit may start ahead of the budget."""
+        self._flow(now)
+        balance = self._balance + self._ahead
+        allowed_at = -inf if balance >= self._enough else now + (1.0 - balance) / self._per_s
+        return max(self.overdue_at(), allowed_at)
 
     def started(self, requests: int = 1) -> None:
         """Count a request that has started, or several."""

@@ -202,7 +202,7 @@ class FetchPool:
             if ending := self._must_end(now):
                 return ending
             self._is_held = not self._is_store_away and not self.pacer.allows(now)
-            if self._is_store_away or self._is_held or now < self._resume_at:
+            if self._is_store_away or self._waits_for_budget(now) or now < self._resume_at:
                 return None
             request = None
             if self._may_launch():
@@ -288,11 +288,15 @@ class FetchPool:
         """Return the time of the next possible start."""
         if now < self._resume_at:
             return self._resume_at
-        if self._is_held:
-            # The pacer may allow one by now: a ready request must not wait for anything else.
-            return self.pacer.allows_at(now)
+        # The pacer may allow one by now: a ready request must not wait for anything else.
+        allowed_at = self.pacer.allows_at(now) if self._is_held else inf
+        if self._waits_for_budget(now):
+            return min(allowed_at, self.pacer.presses_at(now))
         at = self._next_wake()
-        return inf if at is None else at
+        return allowed_at if at is None else min(at, allowed_at)
+
+    def _waits_for_budget(self, now: float) -> bool:
+        return self._is_held and self.pacer.presses_at(now) > now
 
     # -- requests ----------------------------------------------------------------
 

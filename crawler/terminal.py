@@ -42,6 +42,11 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(dated(value), ensure_ascii=False) + "\n")
 
 
+def asks() -> bool:
+    """Return whether somebody at a terminal can be asked, and answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print an error on one line and exit with a code (2 for wrong usage)."""
     say("freshet:", "red", message)
@@ -377,30 +382,39 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 # -- replacing ---------------------------------------------------------------
 @contextmanager
-def replacing(output: Path) -> Iterator[Path]:
+def replaced(output: Path, mode: int = 0o666) -> Iterator[Path]:
     """Yield a file beside ``output`` that replaces it, synced, when the block succeeds.
 
-    It keeps the permissions of the old file. A pipe or device is yielded itself. The program exits
-    if it cannot be written.
+    It keeps the permissions of the old file; a new one has those of ``mode`` that the umask allows.
+    """
+    # A link is followed: what it leads to is replaced, not the link.
+    output = Path(os.path.realpath(output))
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    os.close(handle)
+    whole = Path(name)
+    try:
+        yield whole
+        os.umask(mask := os.umask(0))
+        whole.chmod(output.stat().st_mode & 0o7777 if output.exists() else mode & ~mask)
+        sync(whole)
+        whole.replace(output)
+        sync(output.parent)
+    finally:
+        whole.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """Yield a file that replaces ``output``, as :func:`replaced` does.
+
+    A pipe or device is yielded itself. The program exits if it cannot be written.
     """
     try:
         if output.exists() and not (output.is_file() or output.is_dir()):
             yield output
             return
-        # A link is followed: what it leads to is replaced, not the link.
-        output = Path(os.path.realpath(output))
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-        os.close(handle)
-        whole = Path(name)
-        try:
+        with replaced(output) as whole:
             yield whole
-            os.umask(mask := os.umask(0))
-            whole.chmod(output.stat().st_mode & 0o7777 if output.exists() else 0o666 & ~mask)
-            sync(whole)
-            whole.replace(output)
-            sync(output.parent)
-        finally:
-            whole.unlink(missing_ok=True)
     except OSError as error:
         fail(f"{output}: cannot be written: {error.strerror or error}")
 

@@ -1,17 +1,20 @@
-"""``freshet config show``: every setting, and on request its origin."""
+"""``freshet config show``: every setting, and on request its origin; writing of settings."""
 
 import json as json_module
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from freshet.config import ConfigError
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites, StoredSite, pattern
+from freshet.config.writing import Tables, amended
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.network import with_kept
-from freshet.crawler.terminal import plain, print_json, spellings
+from freshet.crawler.terminal import plain, print_json, replaced, spellings
 from freshet.storage.database import reading
 from freshet.storage.shards import Stores
 
@@ -41,8 +44,9 @@ def show_command(
 ) -> None:
     """Print every setting in effect, as lines of a configuration file (TOML).
 
-    The command line overrides the environment (FRESHET_GROUP__KEY), which overrides the file, which
-    overrides the defaults. With --site the tables [[sites]] are looked up.
+    The command line overrides the environment (FRESHET_GROUP__KEY), which overrides --config or
+    ./freshet.toml, which overrides the user's own file, which overrides the defaults. With --site
+    the tables [[sites]] are looked up.
     """
     settings, origins = read_settings(config, {})
     if site is not None:
@@ -119,3 +123,20 @@ def toml_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return json_module.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def write_settings(
+    path: Path, values: Mapping[str, object], tables: Tables | None = None, *, mode: int = 0o666
+) -> None:
+    """Write these values, and append tables to the lists, in a settings file.
+
+    It is replaced as a whole, keeps its comments and permissions, and is made where it is missing.
+    Raises OSError, and ConfigError as :func:`amended`.
+    """
+    try:
+        text = path.read_bytes().decode() if path.exists() else ""
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"file {path} is not UTF-8 at byte {error.start}") from error
+    text = amended(text, path, values, tables)
+    with replaced(path, mode) as whole:
+        whole.write_bytes(text.encode())

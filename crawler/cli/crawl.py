@@ -148,6 +148,7 @@ def _internal_error(report: CrawlReport) -> str | None:
 
 
 def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
     sites: options.Sites = None,
     sites_file: Annotated[
         str | None,
@@ -205,7 +206,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
     if resume and new:
         fail("--resume and --new exclude each other", 2)
-    settings, _ = options.read_settings(
+    settings, origins = options.read_settings(
         config,
         {
             "crawl.scope": options.scope_of(db, scope, config),
@@ -226,6 +227,10 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     settings = options.overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
+    if not settings.crawl.contact:
+        from freshet.crawler.cli.contact import with_contact  # noqa: PLC0415 - few need it
+
+        settings = with_contact(settings, origins, db, seeds, context)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
     if settings.search.index == "on":
         from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it

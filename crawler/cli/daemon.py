@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,14 +14,18 @@ from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
 from freshet.crawler.cli.status import print_standing
-from freshet.crawler.run.orders import CrawlReport, DaemonOrder, crawls_per_day, parsed
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, owner_of
 from freshet.storage.shards import is_sharded
 
+if TYPE_CHECKING:
+    from freshet.config.settings import Settings
+
 
 def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
     sites: options.Sites = None,
     sites_file: Annotated[
         str | None,
@@ -32,7 +36,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         str | None,
         typer.Option(
             metavar="N/day|N/hour",
-            help="Requests per day or hour, of all kinds (5000/day, 100/hour).",
+            help="Requests per day or hour, of all kinds (5000/day, 100/hour); without it one a "
+            "page and day, at most one a second.",
         ),
     ] = None,
     policy: Annotated[
@@ -85,12 +90,6 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     the settings and the site list again. `freshet status` shows its status, `freshet explain URL`
     its plans for a page.
     """
-    from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
-    from freshet.crawler.dashboard.pages import Dashboard  # noqa: PLC0415 - likewise
-    from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
-    from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
-    from freshet.crawler.service.api import StoreApi  # noqa: PLC0415 - likewise
-
     given = {
         "daemon.budget": budget,
         "daemon.policy": policy,
@@ -107,25 +106,19 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "search.queries": queries,
         "operation.log_format": log_format,
     }
-    settings = options.overruled(
-        options.read_settings(config, given)[0], scope=scope, delay_s=delay
-    )
-    if not settings.daemon.budget:
-        fail("no budget: give --budget 5000/day, or set daemon.budget in freshet.toml", 2)
+    settings, origins = options.read_settings(config, given)
+    settings = options.overruled(settings, scope=scope, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
-    per_day = crawls_per_day(settings.daemon.budget)
+    if not settings.crawl.contact:
+        from freshet.crawler.cli.contact import with_contact  # noqa: PLC0415 - few need it
+
+        settings = with_contact(settings, origins, db, seeds, context)
+    budgeted = settings.daemon.budget
+    per_day = crawls_per_day(budgeted) if budgeted else None
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)
 
     def reread() -> DaemonOrder:
         return order_again(order, config, given, sites or [], sites_file, scope=scope)
-
-    async def served() -> CrawlReport:
-        api = StoreApi(db, settings)
-        try:
-            async with Service(settings.operation, os.environ, Dashboard(api, settings)) as service:
-                return await keep(settings, order, watch=watch, reread=reread, service=service)
-        finally:
-            await api.close()
 
     if settings.search.index == "on":
         from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
@@ -139,13 +132,34 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             reread=reread,
         )  # fmt: skip
     else:
-        style = settings.operation.log_format
-        with watching(quiet=json, verbose=verbose, log_format=style) as watch:
-            report = terminal.run(served())
+        report = _kept(settings, order, reread, quiet=json, verbose=verbose)
     if json:
         print_json(report.as_json())
     else:
         _print(report, db)
+
+
+def _kept(
+    settings: "Settings", order: DaemonOrder, reread: Reread, *, quiet: bool, verbose: bool
+) -> CrawlReport:
+    """Keep pages fresh, and serve their store; return the report."""
+    from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
+    from freshet.crawler.dashboard.pages import Dashboard  # noqa: PLC0415 - likewise
+    from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
+    from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
+    from freshet.crawler.service.api import StoreApi  # noqa: PLC0415 - likewise
+
+    async def served() -> CrawlReport:
+        api = StoreApi(order.db, settings)
+        try:
+            async with Service(settings.operation, os.environ, Dashboard(api, settings)) as service:
+                return await keep(settings, order, watch=watch, reread=reread, service=service)
+        finally:
+            await api.close()
+
+    style = settings.operation.log_format
+    with watching(quiet=quiet, verbose=verbose, log_format=style) as watch:
+        return terminal.run(served())
 
 
 def _print(report: CrawlReport, db: Path) -> None:
@@ -181,7 +195,7 @@ def order_again(
     try:
         settings, _ = load(config, {k: v for k, v in given.items() if v is not None})
         settings = options.overruled(settings, scope=scope, delay_s=given.get("politeness.delay_s"))
-        budget = parsed(settings.daemon.budget)
+        budget = budget_of(settings.daemon.budget)
     except ValueError as error:
         raise CrawlError(str(error)) from error
     # Standard input cannot be read twice: what came from there stays.

@@ -85,7 +85,11 @@ Delay = Annotated[
 ]
 Contact = Annotated[
     str | None,
-    typer.Option("--contact", metavar="URL", help="URL that tells webmasters who crawls."),
+    typer.Option(
+        "--contact",
+        metavar="MAIL|URL",
+        help="Mail address or URL that tells webmasters who crawls; asked once on a terminal.",
+    ),
 ]
 PrivateAddresses = Annotated[
     bool | None,

@@ -21,8 +21,6 @@ from freshet.storage.records import Acknowledged, Visit
 _REFRESH_PER_S = 4
 _LOG_EVERY_S = 10.0
 _COUNT_EVERY_S = 3.0
-#: A daemon has months.
-_DAEMON_LOG_EVERY_S = 600.0
 _REASONS_SHOWN = 3
 _CHANGES_SHOWN = 5
 _STYLES = {"changed": "green", "gone": "yellow", "failed": "red"}
@@ -193,14 +191,13 @@ def _change_line(visit: Visit) -> Text:
 
 
 class _Log:
-    """A log line every few seconds; with ``every_page`` one for each committed visit."""
+    """A log line every few seconds of a crawl; with ``every_page`` one for each committed visit."""
 
     def __init__(self, live: Live, *, every_page: bool, silent: bool) -> None:
         self._live = live
         self._every_page = every_page
         self._silent = silent
-        self._every_s = _LOG_EVERY_S if live.snapshot is None else _DAEMON_LOG_EVERY_S
-        self._next_at = live.pool.clock.now() + self._every_s
+        self._next_at = live.pool.clock.now() + _LOG_EVERY_S
         self._left = _Left(live)
 
     def __call__(self, batch: Sequence[Acknowledged]) -> None:
@@ -212,11 +209,12 @@ class _Log:
         now = self._live.pool.clock.now()
         if not self._silent:
             self._left.refresh(now)
-        if now >= self._next_at and not self._silent:
-            self._next_at = now + self._every_s
-            self._log_counts(now)
+        # A daemon reports by itself.
+        if now >= self._next_at and not self._silent and self._live.snapshot is None:
+            self._next_at = now + _LOG_EVERY_S
+            self._log_counts()
 
-    def _log_counts(self, now: float) -> None:
+    def _log_counts(self) -> None:
         tally = self._live.tally
         counts: dict[str, object] = {
             "pages": tally.pages, "fetches": tally.fetches, "errors": tally.errors,
@@ -224,15 +222,9 @@ class _Log:
         }  # fmt: skip
         if (needs := self._live.pool.requisites) is not None:
             counts["requisites_left"] = needs.left
-        if self._live.snapshot is None:
-            if self._left.urls is not None:
-                counts |= {"left": self._left.urls, "left_s": round(self._left.seconds)}
-            log.info("crawling", **counts)
-            return
-        snapshot = self._live.snapshot(now)
-        if snapshot.outlook is not None and snapshot.outlook.stale is not None:
-            counts["fresh"] = round(1 - snapshot.outlook.stale, 4)
-        log.info("keeping fresh", **counts, flowed=int(snapshot.flowed))
+        if self._left.urls is not None:
+            counts |= {"left": self._left.urls, "left_s": round(self._left.seconds)}
+        log.info("crawling", **counts)
 
 
 def _log_visit(visit: Visit) -> None:

@@ -64,6 +64,10 @@ def run_sharded(
     if settings.politeness.key == "ip":
         fail("politeness.key = ip: hosts of one address may be in several shards; "
              "with --shards it must be host or domain", 2)  # fmt: skip
+    owner, per_day = "freshet", 1.0
+    if isinstance(order, DaemonOrder):
+        with terminal.told_in_one_line():
+            owner, per_day = "daemon", order.given_budget
     if find_spec("ray") is None:
         fail("--shards needs Ray: `pip install 'freshet[ray]'` brings it")
     with terminal.told_in_one_line(), err.status("starting Ray") as status:
@@ -83,9 +87,6 @@ def run_sharded(
             shards=made, settings=settings, order=order,
             watching=partial(_in_actor, verbose=verbose, log_format=as_json),
         )  # fmt: skip
-        owner, per_day = "freshet", 1.0
-        if isinstance(order, DaemonOrder):
-            owner, per_day = "daemon", order.budget
         with (
             store_errors(db),
             closing(held(db / SHARDS_FILE, owner)) as lock,

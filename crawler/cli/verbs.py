@@ -56,6 +56,9 @@ VERBS: Final[Mapping[str, str]] = {
     "config": "Show the settings.",
 }
 
+#: Where a context keeps the verb and what was typed after it.
+TYPED: Final = "freshet.typed"
+
 #: Verbs that stand in the module of another one.
 _WITH = {
     "reload": "daemon",
@@ -77,6 +80,11 @@ def _untyped(parameters: list[Any]) -> list[Any]:
 class _Verb(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return _untyped(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # An error may say the same command with another option.
+        ctx.meta[TYPED] = [str(self.name), *args]
+        return super().parse_args(ctx, args)
 
 
 class _Verbs(TyperGroup):

@@ -99,7 +99,7 @@ def _of_one(order: Order, shards: Shards, shard: int) -> Order:
     """Return the order of a shard; until it is told its share, all have as much."""
     if isinstance(order, CrawlOrder):
         return replace(order, db=shards.path(shard))
-    return replace(order, db=shards.path(shard), budget=order.budget / shards.count)
+    return replace(order, db=shards.path(shard), budget=order.given_budget / shards.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,7 +462,7 @@ class Cluster:
             PolicyError: its policy is not known, or an option of it.
         """
         order = reread()
-        ranker_of(order.policy, order.budget)
+        ranker_of(order.policy, order.given_budget)
         self._job = replace(self._job, order=order)
         self._orders += 1
 
@@ -589,7 +589,7 @@ class Cluster:
         """Ask all shards how they stand."""
         if self._orders and isinstance(self._job.order, DaemonOrder):
             # Also one that was started again since.
-            self._coordinator.change.remote(self._job.order.budget)
+            self._coordinator.change.remote(self._job.order.given_budget)
         now = time.monotonic()
         found = await asyncio.gather(*(self._state(shard) for shard in self._runs))
         self.states |= zip(self._runs, found, strict=True)

@@ -26,11 +26,14 @@ from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.run import default_budget
 from freshet.crawler.run.crawl import COMPARED, Live
+from freshet.crawler.run.default_budget import DefaultBudget, limited
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
 from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.quality import note_quality, open_index
+from freshet.crawler.run.reports import Reports
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.shards import NOTHING, Running, Shard, own
 from freshet.crawler.run.state import DaemonState
@@ -61,7 +64,6 @@ from freshet.crawler.search import index_pending
 from freshet.crawler.search_marks import judge_next
 from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
 from freshet.scheduler import PolicyError
-from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policies.greedy_index import SearchQuality
@@ -150,8 +152,12 @@ _UPKEEP_EVERY_S = _DAY_S
 _MOMENT_S = 1e-3
 #: It looks this often for what was set in a browser.
 _HEEDED_S = 2.0
+#: It looks this often for how many pages there are, if its budget follows them.
+_COUNTED_S = 10.0
 #: With more observations, learning anew takes over a minute and waits for the next start.
 _RELEARNT = 1_000_000
+#: A default budget that has become so many times larger, or smaller, lets the ranker learn anew.
+_LEARNS_ANEW = 2.5
 #: From this number on, pages are valued in a thread.
 _MANY = 20_000
 _NOTHING_TO_KEEP = "there is nothing to keep fresh: name a SITE, or a list with --sites FILE"
@@ -183,7 +189,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         StoreError: the store cannot be opened, read or written.
     """
     service = service or Service()
-    ranker = ranker_of(order.policy, order.budget)
+    ranker_of(order.policy, order.budget or 1.0)
     channels(settings.alerts)
     require_browser(settings)
     if not order.seeds and not order.db.exists():
@@ -204,7 +210,8 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         parser = parser_of(settings, clock, network)
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
-        run_id, has_room = await _open_run(database, settings, order, clock.now())
+        per_day = order.budget or await default_budget.of_store(database.reader, len(order.seeds))
+        run_id, has_room = await _open_run(database, settings, order, per_day, clock.now())
         chosen = await chosen_sites(database.reader, order.seeds, settings)
         network.require_contact([s.root_url or s.url for s in chosen.seeds])
         began_at = await runs.began_at(database.reader, run_id)
@@ -233,7 +240,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         daemon = _Daemon(
             context=context,
             order=order,
-            ranker=ranker,
+            per_day=per_day,
             chosen=chosen,
             network=network,
             service=service,
@@ -247,7 +254,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
 
 
 async def _open_run(
-    database: Database, settings: Settings, order: DaemonOrder, now: float
+    database: Database, settings: Settings, order: DaemonOrder, per_day: float, now: float
 ) -> tuple[int, HasRoom | None]:
     """Start a run, or resume one that was killed; return its id, and room.
 
@@ -255,7 +262,7 @@ async def _open_run(
         CrawlError: there is nothing to keep fresh.
     """
     last = await runs.latest(database.reader)
-    said = with_stored(_in_force(settings, order), ()).model_dump_json()
+    said = with_stored(_in_force(settings, order, per_day), ()).model_dump_json()
     if not order.seeds and not await runs.load(database.reader):
         raise UsageError(_NOTHING_TO_KEEP)
 
@@ -272,11 +279,16 @@ async def _open_run(
     return await database.write(begin)
 
 
-def _in_force(settings: Settings, order: DaemonOrder) -> Settings:
-    """Return the settings with the budget and the policy of the order."""
-    said = {"budget": f"{order.budget:.12g}/day", "policy": order.policy}
+def _in_force(settings: Settings, order: DaemonOrder, per_day: float) -> Settings:
+    """Return the settings with this budget and the policy of the order."""
+    said = {"budget": f"{per_day:.12g}/day", "policy": order.policy}
     daemon = settings.daemon.model_copy(update=said)
     return settings.model_copy(update={"daemon": daemon})
+
+
+def _learns_by(order: DaemonOrder, per_day: float) -> float:
+    """Return the budget by which a ranker learns."""
+    return default_budget.for_ranker(per_day) if order.budget is None else per_day
 
 
 class _Daemon:
@@ -287,7 +299,7 @@ class _Daemon:
         *,
         context: RunContext,
         order: DaemonOrder,
-        ranker: Ranker,
+        per_day: float,
         chosen: _ChosenSites,
         network: Network,
         service: Service,
@@ -296,6 +308,7 @@ class _Daemon:
         self._shard = shard
         #: Wishes that were heeded, and when new ones are looked for.
         self._wishes, self._heeds_at = set[SiteSetting](), -inf
+        self._counts_at = -inf
         self._context = context
         self._service = service
         self._order = order
@@ -307,15 +320,16 @@ class _Daemon:
         self._pool: FetchPool | None = None
         self._ends_at = self._kept_up_at = inf
         # A shard has its share when it is told.
-        budget = order.budget if shard is None else NOTHING
-        self._pacer = Pacer(budget, context.clock.now())
+        self._pacer = Pacer(per_day if shard is None else NOTHING, context.clock.now())
+        #: The budget by which the ranker learns.
+        self._learns_by = _learns_by(order, per_day)
         #: Requests spent and forgone at the last report.
         self._reported = 0, 0.0
         self._tally = Tally()
         self.state = DaemonState(
             context.database.reader,
-            _in_force(context.settings, order),
-            ranker,
+            _in_force(context.settings, order, self._learns_by),
+            ranker_of(order.policy, self._learns_by),
             seeds=chosen.seeds,
             left_out=lambda urls: self._chosen.left_out_of(urls, self._assembly.admission.scope),
             chosen=lambda: repr(sorted(self._chosen.left_out.roots())),
@@ -326,11 +340,19 @@ class _Daemon:
         self.agenda = self.state.agenda
         self.agenda.timed = service.timed
         self.agenda.saved, self.agenda.save = self._pacer.saved, self._pacer.save
+        self.agenda.allows, self._pacer.overdue_at = self._pacer.allows, self.agenda.overdue_at
+        self.agenda.budget = per_day
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(context, network.resolver, self._importances)
         self._recorder = StatusRecorder(
             self.state, self._pacer, context.clock.now(), context.database
         )
+        self._reports = Reports(
+            self._recorder, self._pacer, self._tally, self._default_of(order, per_day)
+        )
+
+    def _default_of(self, order: DaemonOrder, per_day: float) -> DefaultBudget | None:
+        return DefaultBudget(self.agenda, self._pacer, per_day) if order.budget is None else None
 
     async def _importances(self, alerts: Sequence[PendingAlert]) -> Sequence[float]:
         ids = np.array([each.page_id for each in alerts], np.int64)
@@ -356,6 +378,9 @@ class _Daemon:
             self.outbox.committed,
         ]
         self._service.attend(pool, self._recorder, outages, self._context.database)
+        receiver = self._settings.receiver.listen
+        listens = [each for each in (self._service.address, receiver) if each]
+        self._reports.started(self._order, len(self._chosen.seeds), listens, started_at)
         await self._assembly.ask_schemes(seeding)
         await self.state.weigh()
         async with receiving(self._context, self._assembly, pool):
@@ -369,6 +394,7 @@ class _Daemon:
         changed = [each async for batch in self._recorder.estimates() for each in batch.estimates]
         await outages.endure(partial(self._close_run, last, changed))
         await outages.endure(partial(self.state.write, self._context.database))
+        self._reports.ended(ending, self._clock.now())
         report = await make_report(
             self._context.database.reader,
             self._context.run_id,
@@ -389,7 +415,10 @@ class _Daemon:
         # Alerts start after the first turn: during the first learning no delivery is recorded.
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
+        if self._shard is None:
+            pool.chores.append(enduring(self._follow_pages))
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
+        pool.chores.append(self._reports.chore)
         if isinstance(self._clock, SteadyClock):
             pool.chores.append(enduring(partial(self._heed, pool)))
         if self._shard is not None:
@@ -424,6 +453,8 @@ class _Daemon:
     def _shift(self, by: float) -> None:
         self._ends_at += by
         self._heeds_at += by
+        self._counts_at += by
+        self._reports.shift(by)
         self._kept_up_at += by
         self.agenda.shift(by, self._clock.now())
         self._recorder.shift(by)
@@ -456,6 +487,28 @@ class _Daemon:
         if before.sites != self._settings.sites:
             self.reload(lambda: self._order)
 
+    async def _follow_pages(self, now: float) -> None:
+        """Let the default budget follow the pages, and the ranker the budget."""
+        default = self._reports.default
+        if default is None or now < self._counts_at:
+            return
+        await self.agenda.at_rest()
+        before, per_day = default.steady, default.per_day()
+        self._counts_at = now + (1.0 if default.first else _COUNTED_S)
+        if per_day != self._pacer.per_day:
+            self._pacer.change(per_day, now)
+            self.agenda.budget = per_day
+        if default.steady != before:
+            said = _in_force(self._settings, self._order, default.steady)
+            await self._context.database.write(partial(self._note_settings, said=said))
+        wanted = _learns_by(self._order, default.steady)
+        if not 1 / _LEARNS_ANEW < wanted / self._learns_by < _LEARNS_ANEW:
+            self._learns_by = wanted
+            self.state.follow(_in_force(self._settings, self._order, wanted))
+            self.agenda.budget = per_day
+            await self.agenda.settle()
+            await self.state.learn_anew(ranker_of(self._order.policy, wanted))
+
     def reload(self, reread: Reread) -> None:
         """Read the order again when the requests under way have ended."""
         # The queue begins anew.
@@ -469,13 +522,15 @@ class _Daemon:
         self._reread = None
         try:
             order = reread()
-            ranker = ranker_of(order.policy, order.budget)
+            per_day = order.budget or limited(len(self.agenda.pages) or len(order.seeds))
+            learns_by = _learns_by(order, per_day)
+            ranker = ranker_of(order.policy, learns_by)
             self._network.require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
             settings = await with_kept(taken_over(self._settings, wanted), database.reader)
             self.outbox.obey(settings.alerts, channels(settings.alerts))
-            said = _in_force(settings, order)
+            said = _in_force(settings, order, per_day)
             self._network.obey(settings)
             self._assembly.obey(settings)
             self._assembly.admission.has_room = await database.write(
@@ -489,42 +544,58 @@ class _Daemon:
         left_for_later = waiting_for_a_restart(settings, wanted)
         before, self._settings = self._chosen, settings
         self._chosen = await chosen_sites(database.reader, order.seeds, settings)
-        if self._context.archive is not None:
-            began_at = await runs.began_at(database.reader, self._context.run_id)
-            self._context.archive.describe(
-                described(settings, self._chosen.seeds, began_at=began_at, lasting=True)
-            )
-        self.state.follow(said)
+        await self._describe_archive()
+        self._learns_by = learns_by
+        self.state.follow(_in_force(settings, order, learns_by))
         await self.state.weigh()
         seeding.renew(self._chosen.seeds)
         await outages.endure(partial(self._assembly.ask_schemes, seeding))
-        self._pacer.change(order.budget if self._shard is None else self._pacer.per_day, now)
         await self.state.begin_anew(ranker)
-        self._order = order
+        self._spend(order, per_day, now)
         self._service.reloaded(done=True)
         done = (
-            f"reloaded: {order.budget:g} requests a day by {order.policy}"
+            f"reloaded: {per_day:g} requests a day by {order.policy}"
             f"{self._chosen.beside(before)}{left_for_later}"
         )
-        log.warning("%s", done)
+        self._reports.reloaded(done)
         self._context.database.answer(done)
+
+    async def _describe_archive(self) -> None:
+        """Write into the archive what is crawled from now on."""
+        if self._context.archive is not None:
+            began_at = await runs.began_at(self._context.database.reader, self._context.run_id)
+            self._context.archive.describe(
+                described(self._settings, self._chosen.seeds, began_at=began_at, lasting=True)
+            )
+
+    def _spend(self, order: DaemonOrder, per_day: float, now: float) -> None:
+        """Go by the budget of an order from now on; a shard is told its own."""
+        self._order, self._counts_at = order, -inf
+        self.agenda.budget = per_day
+        if self._shard is None:
+            self._pacer.change(per_day, now)
+        if self._reports.default is None or order.budget is not None:
+            self._reports.default = self._default_of(order, per_day)
 
     def _record(
         self, connection: sqlite3.Connection, order: DaemonOrder, said: Settings, now: float
     ) -> HasRoom | None:
         runs.add(connection, order.seeds, now)
         has_room = take_over_pages(connection, said, lasting=True)
+        self._note_settings(connection, said)
+        return has_room
+
+    def _note_settings(self, connection: sqlite3.Connection, said: Settings) -> None:
         runs.record_settings(
             connection, self._context.run_id, with_stored(said, ()).model_dump_json()
         )
-        return has_room
 
     async def _relearn(self, moved: Sequence[int]) -> None:
         """Learn anew from corrected verdicts, unless that would take long."""
         if await columns.visits(self._context.database.reader) > _RELEARNT:
             await self.agenda.inherit(moved)
             return
-        await self.state.learn_anew(ranker_of(self._order.policy, self._order.budget))
+        await self.state.learn_anew(ranker_of(self._order.policy, self._learns_by))
 
     def _report_unused(self) -> None:
         """Log the requests since the last report that the budget allowed and no host could take."""

@@ -14,7 +14,7 @@ from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.crawl import crawl as crawl_until_done
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.orders import CrawlReport, DaemonOrder, parsed
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, budget_of
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.queries import page
 from freshet.storage.records import Acknowledged, Observation, StoredSeed, Visit
@@ -112,9 +112,7 @@ class Daemon:
         try:
             db = Path(self.store)
             chosen = await _loaded(db, given, self.settings, self.config)
-            if not chosen.daemon.budget:
-                raise ValueError('no budget: give budget="5000/day", or set daemon.budget')
-            per_day, policy = parsed(chosen.daemon.budget), chosen.daemon.policy
+            per_day, policy = budget_of(chosen.daemon.budget), chosen.daemon.policy
             order = DaemonOrder(db, _seeds(self.sites), per_day, policy)
             self.report = await keep(chosen, order, watch=self._watch, embedded=True)
             return self.report

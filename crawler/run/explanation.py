@@ -405,7 +405,7 @@ def _is_overdue(it: PageForecast) -> bool:
 
 
 def _due(it: PageForecast, now: float) -> Iterator[str]:
-    if it.captured and it.least_days:
+    if it.captured and it.least_days and it.least_days != it.most_days:
         yield f"A rule keeps visits at least {_days(it.least_days)} apart."
     if it.captured and it.most_days is not None and not _is_overdue(it):
         yield f"A rule asks for a visit every {_days(it.most_days)}."

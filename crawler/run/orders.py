@@ -11,7 +11,7 @@ import aiosqlite
 
 from freshet.crawler.documents import change_summary
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.tally import ANSWERED, Ending, Tally
+from freshet.crawler.tally import ANSWERED, Ending, Tally, UsageError
 from freshet.crawler.terminal import fail
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
@@ -29,15 +29,27 @@ if TYPE_CHECKING:
 class DaemonOrder:
     """Seeds and options of a daemon: ``budget`` in requests a day, ``time_limit_s`` (0: none).
 
+    Without a budget it is the default one, which follows the pages.
+
     ``settings`` come only with an order to a running daemon.
     """
 
     db: Path
     seeds: Sequence[StoredSeed]
-    budget: float
+    budget: float | None
     policy: str = "site_clock"
     time_limit_s: float = 0.0
     settings: "Settings | None" = None
+
+    @property
+    def given_budget(self) -> float:
+        """Return the budget; raises UsageError where there is none, as shards want one."""
+        if self.budget is None:
+            raise UsageError(
+                "a sharded store has no default budget: give --budget 5000/day, or set "
+                "daemon.budget in freshet.toml"
+            )
+        return self.budget
 
 
 #: Reads the order again; raises CrawlError if it is not valid.
@@ -55,6 +67,11 @@ def crawls_per_day(text: str) -> float:
         return parsed(text)
     except ValueError as error:
         fail(f"--budget {error}", 2)
+
+
+def budget_of(text: str) -> float | None:
+    """Return the crawls per day that the settings give, None for the default."""
+    return parsed(text) if text else None
 
 
 def parsed(text: str) -> float:

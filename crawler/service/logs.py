@@ -28,6 +28,10 @@ from freshet.crawler.masking import masked_value
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err
 
+#: Logger of what a daemon reports: its lines are written whatever else is not.
+REPORTS: Final = "freshet.reports"
+#: Field of a line with what it says in words as values: for programs only.
+_FIGURES: Final = "figures"
 #: Logger name of our own lines.
 _NAME: Final = "freshet"
 _FIRST: Final = ("time", "level", "logger", "message")
@@ -99,7 +103,8 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     if as_json:
         rendering = [EventRenamer("message"), _in_order, JSONRenderer(serializer=json.dumps)]
     shared: list[Processor] = [add_log_level, TimeStamper(fmt="iso", utc=True, key="time")]
-    ending: list[Processor] = [StackInfoRenderer(), format_exc_info, _mask, *rendering]
+    figures = _with_figures if as_json else _without_figures
+    ending: list[Processor] = [StackInfoRenderer(), format_exc_info, figures, _mask, *rendering]
     structlog.configure(
         processors=[*shared, _name, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -114,10 +119,21 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     handler.setFormatter(formatter)
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(handlers=[handler], level=level, force=True)
+    logging.getLogger(REPORTS).setLevel(logging.INFO)
 
 
 def _name(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
     line.setdefault("logger", _NAME)
+    return line
+
+
+def _with_figures(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    figures = line.pop(_FIGURES, {})
+    return {**line, **figures}
+
+
+def _without_figures(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    line.pop(_FIGURES, None)
     return line
 
 

@@ -67,8 +67,9 @@ _UNSEEN: Final = 0.3
 _OF_THE_HOST: Final = 2.0
 #: Days that pages are taken to have lived on a host before one went.
 _LIVED_DAYS: Final = 30.0
-#: What a day of an overdue page is worth: more than all else.
+#: What a day of an overdue page is worth: more than all else. What is worth so much is overdue.
 _OVERDUE: Final = 1e200
+OVERDUE: Final = 1e150
 
 _ROW: Final = np.dtype(
     [
@@ -262,6 +263,29 @@ class PageTable:
         may &= (rows["since"] + rows["least"] <= now) | ~rows["captured"]
         return may
 
+    def overdue(self, now: float) -> Bools:
+        """Return (n,), whether more than ``most`` days have passed since a page's last visit.
+
+        A page of a fixed interval need not have been visited: it may wait as long for the first.
+        """
+        found: Bools = self._recurs() & (self["since"] + self["most"] <= now)
+        return found
+
+    def next_overdue(self, now: float) -> float:
+        """Return the next day on which a page becomes overdue that may then be requested."""
+        may = self._recurs() & ~self["taken"] & np.isfinite(self["most"])
+        at = self.overdue_from(may)
+        return float(np.min(at, where=at > now, initial=inf))
+
+    def overdue_from(self, rows: int | Rows | Bools) -> Any:
+        """Return from which days on pages are overdue and may be requested."""
+        return np.maximum(self["since"][rows] + self["most"][rows], self["not_before"][rows])
+
+    def _recurs(self) -> Bools:
+        is_first = np.isinf(self["absent"]) & (self["least"] == self["most"])
+        found: Bools = self["captured"] | is_first
+        return found
+
     def weighted(
         self, worth: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
     ) -> Floats:
@@ -281,7 +305,7 @@ class PageTable:
         found[rows["gone"] > 0] *= _GONE_FACTOR
         empty = rows["empty"][:] = self._empty()
         found[empty] = self._of_turning(np.flatnonzero(empty), now)
-        overdue = rows["captured"] & (rows["since"] + rows["most"] <= now)
+        overdue = self.overdue(now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 

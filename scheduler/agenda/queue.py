@@ -4,11 +4,13 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 import numpy as np
 
 from freshet.compiled import numeric
+from freshet.scheduler.agenda.pages import OVERDUE
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.sources import Rows
@@ -79,10 +81,18 @@ class ReadyQueue:
             self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
         self._order = sorted(map(self._entry, self._hosts))
 
-    def best(self, ready: Collection[int], *, favoured: bool | None = None) -> DueUrl | None:
-        """Take the worthiest page of the hosts that are ready.
+    @property
+    def has_overdue(self) -> bool:
+        """Return whether a page here is overdue."""
+        return any(row[0][0] >= OVERDUE for row in self._hosts.values())
 
-        ``favoured`` says whether pages that are due for discovery come before all others, or after.
+    def best(
+        self, ready: Collection[int], *, favoured: bool | None = None, least: float = 0.0
+    ) -> DueUrl | None:
+        """Take the worthiest page of the hosts that are ready, if it is worth at ``least`` so much.
+
+        ``favoured`` says whether pages that are due for discovery come before all others, or after;
+        overdue ones come first in any case.
         """
         if favoured is None:
             found = self._first(ready)
@@ -96,6 +106,8 @@ class ReadyQueue:
             if chosen is None:
                 return None
             host_id, place = chosen
+        if self._hosts[host_id][place][0] < least:
+            return None
         self.paid.append(self._hosts[host_id][place][0])
         return self._take(host_id, place)
 
@@ -114,7 +126,7 @@ class ReadyQueue:
 
     def _favour(self, host_id: int, place: int, *, favoured: bool) -> tuple[bool, float]:
         worth, due = self._hosts[host_id][place]
-        fits = due.reason == "audit" or (due.reason == "discovery") == favoured
+        fits = worth >= OVERDUE or (due.reason == "discovery") == favoured
         return fits, worth
 
     def worthiest(self, is_closed: Callable[[int], bool]) -> DueUrl | None:
@@ -129,16 +141,16 @@ class ReadyQueue:
         place = next((i for i, (_, due) in enumerate(row) if due.page_id == page_id), None)
         return None if place is None else self._take(host_id, place)
 
-    def clear(self, host_id: int) -> list[DueUrl]:
-        """Remove all pages of a host, except audit samples."""
+    def clear(self, host_id: int, least: float = inf) -> list[DueUrl]:
+        """Remove the pages of a host that are worth less, except audit samples."""
         row = self._hosts.pop(host_id, [])
-        kept = [each for each in row if each[1].audit]
+        kept = [each for each in row if each[1].audit or each[0] >= least]
         if kept:
             self._count += 1
             self._hosts[host_id], self._came[host_id] = kept, self._count
             self._rank(host_id)
         self._size -= len(row) - len(kept)
-        return [due for _, due in row if not due.audit]
+        return [due for worth, due in row if not due.audit and worth < least]
 
     def _take(self, host_id: int, place: int) -> DueUrl:
         _, due = self._hosts[host_id].pop(place)

@@ -38,7 +38,7 @@ from freshet.scheduler.agenda import pages as pages_agenda
 from freshet.scheduler.agenda.ephemeral import decaying
 from freshet.scheduler.agenda.history import NewEvidence, PendingEvidence
 from freshet.scheduler.agenda.new_pages import HubPages, recall
-from freshet.scheduler.agenda.pages import PageTable
+from freshet.scheduler.agenda.pages import OVERDUE, PageTable
 from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, Valuation, worthiest
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
@@ -95,7 +95,8 @@ class RecrawlAgenda:
     Where it works in threads (``many`` pages or more), ``wake`` is called when one has ended; its
     work is ``timed``.
     ``away`` says which hosts are unreachable: their pages take no room in the ready queue.
-    ``saved`` says how many requests of the budget have been saved, ``save`` how many may be.
+    ``saved`` says how many requests of the budget have been saved, ``save`` how many may be. Where
+    the budget ``allows`` no request now, overdue pages alone may be taken, ahead of it.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class RecrawlAgenda:
         self.away: Callable[[float], Collection[int]] = lambda _now: ()
         self.saved: Callable[[float], float] = lambda _now: 0.0
         self.save: Callable[[float], None] = lambda _most: None
+        self.allows: Callable[[float], bool] = lambda _now: True
         #: Reads a snapshot, if one can be used; writes it at the next turn.
         self.recall: Callable[[], Awaitable[bool]] | None = None
         self.note: Callable[[], Awaitable[None]] | None = None
@@ -168,6 +170,8 @@ class RecrawlAgenda:
         self.amended = self.corrections = 0
         #: A valuation is due at once.
         self._must_value = True
+        #: When, after the last valuation, a page becomes overdue.
+        self._overdue_at = inf
 
     async def forget(self, ranker: Ranker) -> None:
         """Begin anew with another ranker; nothing may be in flight."""
@@ -261,12 +265,11 @@ class RecrawlAgenda:
 
         Those come first whose robots.txt was read for a session and of which no page was taken.
         """
-        favoured = self.quota.favoured
-        unserved = [self.host_ids[code] for code in islice(self.sessions.unserved, _UNSERVED)]
-        due = self.queue.best([each for each in unserved if each in ready], favoured=favoured)
-        due = due or self.queue.best(ready, favoured=favoured)
-        if due is None:
+        if not self.allows(now):
+            due = self.queue.best(ready, favoured=self.quota.favoured, least=OVERDUE)
+        elif (due := self._worthiest(ready)) is None:
             self._widen(now)
+        if due is None:
             return None
         self.sessions.serve(self.host_codes[due.host_id])
         self._is_altered = True
@@ -281,6 +284,12 @@ class RecrawlAgenda:
         self._audits_due += self.audit_share
         return due
 
+    def _worthiest(self, ready: Collection[int]) -> DueUrl | None:
+        favoured = self.quota.favoured
+        unserved = [self.host_ids[code] for code in islice(self.sessions.unserved, _UNSERVED)]
+        due = self.queue.best([each for each in unserved if each in ready], favoured=favoured)
+        return due or self.queue.best(ready, favoured=favoured)
+
     def _widen(self, now: float) -> None:
         """Value pages again if a host could offer one that is not in the ready queue."""
         if self._work is not None:
@@ -290,6 +299,10 @@ class RecrawlAgenda:
             self._should_value = True
         self._should_value |= self._is_drained
         self._must_value |= self._should_value and now >= self.wakes_at()
+
+    def overdue_at(self) -> float:
+        """Return when a page is overdue, -inf if one is in the ready queue."""
+        return -inf if self.queue.has_overdue else self._overdue_at
 
     def put_back(self, due: DueUrl) -> None:
         """Take back a URL that has not been visited; it comes before all others."""
@@ -355,11 +368,12 @@ class RecrawlAgenda:
         is_low = self._is_altered and len(self.queue) * 2 < self._wanted
         if self._should_value or is_low:
             wait = min(wait, _REST_S + _REST_S_A_PAGE * len(self.pages))
-        return self._valued_at + wait
+        return min(self._valued_at + wait, self._overdue_at)
 
     def shift(self, by: float, now: float) -> None:
         """Follow a jump of the time."""
         self._valued_at += by
+        self._overdue_at += by
         self.pages.shift(by / _DAY_S, now / _DAY_S)
         self.sessions.shift(by / _DAY_S)
 
@@ -429,6 +443,9 @@ class RecrawlAgenda:
                     visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
                 )  # fmt: skip
             self.pages.settle(row, visit)
+            overdue_at = self.pages.overdue_from(row) * _DAY_S
+            if overdue_at > self._valued_at:
+                self._overdue_at = min(self._overdue_at, overdue_at)
             self.evidence.seen(row, visit.observation)
         churned, self._churned = self._churned, []
         self._make_way(self.hubs.churned(self.pages, churned))
@@ -440,9 +457,22 @@ class RecrawlAgenda:
         for row in rows:
             if row in self._sources:
                 self._must_value = True
-                back = self.queue.clear(self.host_ids[self.pages["host"][row]])
-                ids = np.array([due.page_id for due in back], np.int64)
-                self.pages["taken"][self.pages.rows(ids)[0]] = False
+                self._clear(self.pages["host"][row])
+
+    def _clear(self, host: int, least: float = inf) -> None:
+        """Take the pages of a host (a code) that are worth less out of the ready queue."""
+        back = self.queue.clear(self.host_ids[host], least)
+        ids = np.array([due.page_id for due in back], np.int64)
+        self.pages["taken"][self.pages.rows(ids)[0]] = False
+
+    def _heed_overdue(self, now: float) -> None:
+        """Let pages that are overdue on this day take the place of others of their hosts."""
+        if np.isinf(self.pages["most"]).all():
+            return
+        overdue = self.pages.overdue(now) & self.pages.may_be_asked(now)
+        for host in np.unique(self.pages["host"][overdue]).tolist():
+            self._clear(host, OVERDUE)
+        self._overdue_at = self.pages.next_overdue(now) * _DAY_S
 
     # -- learning ----------------------------------------------------------------
 
@@ -505,6 +535,7 @@ class RecrawlAgenda:
         self._valued_at, self._must_value, self._should_value = now, False, False
         self._is_altered = self._is_drained = False
         self._wanted = max(_LEAST, min(self._wanted, _MOST), len(self.pages) // _SHARE)
+        self._heed_overdue(now / _DAY_S)
         counts, away = list(self.queue.counts()), self.away(now)
         self.sessions.grow(len(self.host_ids))
         for host_id in self.host_codes.keys() & away:

@@ -109,6 +109,12 @@ async def pages(db: Reader, page_ids: Sequence[int] | None = None) -> WatchedPag
     return await load_columns(db, WatchedPages, f"{_PAGES}{chosen} ORDER BY id", values)
 
 
+async def watched(db: Reader) -> int:
+    """Count the pages that are not held back, and not gone."""
+    text = "SELECT count(*) FROM page WHERE held_back IS NULL AND last_kind IS NOT 'gone'"
+    return int(next(iter(await db.execute_fetchall(text)))[0])
+
+
 @dataclass(frozen=True, slots=True)
 class VisitColumns(Columns):
     """m visits that found content or its end, in their order; every column has length m.

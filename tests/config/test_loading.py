@@ -59,19 +59,81 @@ def test_each_source_gives_way_to_the_stronger_ones(
     assert (settings.politeness.slow_cap_s, origins["politeness.slow_cap_s"]) == (30.0, "default")
 
 
-def test_the_file_in_the_working_directory_comes_before_the_users_own(place: Path) -> None:
-    written(place / "xdg/freshet/config.toml", "[crawl]\nmax_pages = 1\n")
+USERS = "xdg/freshet/config.toml"
+
+
+def test_the_users_own_file_is_read_below_the_one_in_the_working_directory(place: Path) -> None:
+    written(place / USERS, "[crawl]\nmax_pages = 1\nattempts = 5\n[politeness]\ndelay_s = 3\n")
     assert load(None, {})[0].crawl.max_pages == 1
     written(place / "freshet.toml", "[crawl]\nmax_pages = 2\n")
     settings, origins = load(None, {})
     assert (settings.crawl.max_pages, origins["crawl.max_pages"]) == (2, "file freshet.toml")
+    assert (settings.crawl.attempts, origins["crawl.attempts"]) == (5, f"file {place / USERS}")
+    assert settings.politeness.delay_s == 3
 
 
-def test_a_file_that_was_named_is_the_only_one_that_is_read(place: Path) -> None:
+def test_a_file_that_was_named_takes_the_place_of_the_one_in_the_working_directory(
+    place: Path,
+) -> None:
+    written(place / USERS, "[crawl]\npatience_s = 9\nmax_pages = 1\n")
     written(place / "freshet.toml", "[crawl]\nattempts = 7\n")
     named = written(place / "named.toml", "[crawl]\nmax_pages = 2\n")
-    settings, _ = load(named, {})
-    assert (settings.crawl.max_pages, settings.crawl.attempts) == (2, 3)
+    crawl = load(named, {})[0].crawl
+    assert (crawl.max_pages, crawl.attempts, crawl.patience_s) == (2, 3, 9)
+
+
+@pytest.mark.parametrize("strong", ["freshet.toml", "named.toml"])
+@pytest.mark.parametrize(
+    ("own", "other", "name", "value"),
+    [
+        ("[crawl]\ncontact = 'a@a.example'", "[crawl]\nscope = 'list'",
+         "crawl.contact", "mailto:a@a.example"),
+        ("[crawl]\ncontact = 'a@a.example'", "[crawl]\ncontact = ''", "crawl.contact", ""),
+        ("[crawl]\ncontact = 'a@a.example'", "", "crawl.contact", "mailto:a@a.example"),
+        ("db = 'mine.db'", "[crawl]\nscope = 'list'", "db", Path("mine.db")),
+        ("db = 'mine.db'", "db = 'theirs.db'", "db", Path("theirs.db")),
+        ("[politeness.groups]\na = ['a.example']", "[politeness.groups]\nb = ['b.example']",
+         "politeness.groups", {"b": ("b.example",)}),
+        ("[daemon]\nbudget = '9/day'", "[daemon]\npolicy = 'uniform'", "daemon.budget", "9/day"),
+        ("[daemon]\nbudget = '9/day'", "[daemon]\nbudget = '8/day'", "daemon.budget", "8/day"),
+        ("crawl.max_depth = 4", "crawl = { max_pages = 2 }", "crawl.max_depth", 4),
+        ("[operation]\nlisten = '127.0.0.1:1'", "[operation]\nlog_format = 'json'",
+         "operation.listen", "127.0.0.1:1"),
+    ],
+)  # fmt: skip
+def test_each_key_is_that_of_the_strongest_file_that_has_it(
+    place: Path, strong: str, own: str, other: str, name: str, value: object
+) -> None:
+    written(place / USERS, own)
+    file = written(place / strong, other)
+    found: object = load(file if strong == "named.toml" else None, {})[0]
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert found == value
+
+
+def test_tables_of_sites_are_all_those_of_the_strongest_file(place: Path) -> None:
+    written(place / USERS, "[[sites]]\nmatch = 'a.example'\n")
+    assert len(load(None, {})[0].sites) == 1
+    written(
+        place / "freshet.toml", "[[sites]]\nmatch = 'b.example'\n[[sites]]\nmatch = 'c.example'\n"
+    )
+    assert [each.match for each in load(None, {})[0].sites] == ["b.example", "c.example"]
+
+
+def test_a_fault_of_the_users_own_file_is_told_with_its_path(place: Path) -> None:
+    own = written(place / USERS, "[crawl]\nmax_pagse = 1\n")
+    named = written(place / "named.toml", "[crawl]\nmax_pages = 2\n")
+    assert refusal(named).startswith(f"file {own}: crawl.max_pagse is not a setting")
+
+
+def test_nobodys_home_has_no_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setattr(Path, "home", nobody)
+    assert load(None, {})[1]["crawl.contact"] == "default"
 
 
 def test_a_relative_xdg_directory_is_ignored(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any, get_origin
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from freshet.config.settings import Settings
+from freshet.config.settings import Settings, SiteSettings
 
 TEXT = files("freshet.config").joinpath("defaults.toml").read_text(encoding="utf-8")
 
@@ -69,7 +69,7 @@ def test_settings_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("crawl__product", "Fresh et"), ("crawl__product", ""), ("crawl__contact", "me@example.org"),
+    [("crawl__product", "Fresh et"), ("crawl__product", ""), ("crawl__contact", "me@example"),
      ("crawl__contact", "https://example.org/\r\nX-Injected: 1"),
      ("crawl__contact", "https://example.org/(a"), ("crawl__scope", "web"),
      ("store__alert_age_days", 29), ("crawl__max_pages", -1), ("crawl__max_pages", True),
@@ -105,6 +105,37 @@ def test_a_text_is_read_as_the_file_would_write_it(name: str, value: str, meant:
     assert getattr(getattr(settings, group), key) == meant
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("me@example.org", "mailto:me@example.org"),
+        ("first.last+crawler@mail.example.co.uk", "mailto:first.last+crawler@mail.example.co.uk"),
+        ("o'neil@xn--bcher-kva.example", "mailto:o'neil@xn--bcher-kva.example"),
+        ("mailto:me@example.org", "mailto:me@example.org"),
+        ("mailto:ops@intranet?subject=crawler", "mailto:ops@intranet?subject=crawler"),
+        ("https://example.org/bot", "https://example.org/bot"),
+        ("http://[2001:db8::1]:8080/bot", "http://[2001:db8::1]:8080/bot"),
+        ("", ""),
+    ],
+)
+def test_a_contact_is_a_mail_address_or_a_url(said: str, meant: str) -> None:
+    assert Settings.model_validate(defaults(crawl__contact=said)).crawl.contact == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "me", "me@", "@example.org", "me@example", "me @example.org", "me@example.org, a@b.example",
+        "me@exam_ple.org", "example.org/bot", "https://", "https:///bot", "mailto:", "mailto:me",
+        "mailto:@example.org", "ftp://example.org/", "https://example.org/(a)", "mé@example.org",
+        "https://example.org/ a", "me@example.org\r\nX: 1", " ", "javascript:alert(1)",
+    ],
+)  # fmt: skip
+def test_what_nobody_can_be_reached_by_is_no_contact(said: str) -> None:
+    with pytest.raises(ValidationError, match=r"should be a mail address .*or a URL: https://"):
+        Settings.model_validate(defaults(crawl__contact=said))
+
+
 def test_networks_of_both_families_are_read() -> None:
     networks = ["10.1.0.0/16", "fd00:1::/64"]
     settings = Settings.model_validate(defaults(network__allow_networks=networks))
@@ -136,3 +167,45 @@ def test_it_listens_elsewhere_only_with_a_token(listen: str) -> None:
 def test_an_endpoint_that_makes_no_sense_is_refused(listen: str) -> None:
     with pytest.raises(ValidationError, match=r"operation\.listen"):
         Settings.model_validate(defaults(operation__listen=listen, operation__token="0" * 32))
+
+
+def table(**keys: object) -> SiteSettings:
+    return SiteSettings.model_validate({"match": "a.example", **keys})
+
+
+@pytest.mark.parametrize(
+    ("said", "hours"),
+    [
+        ("30 minutes", 0.5), ("1 hour", 1), ("2 days", 48), ("1h", 1), ("90 min", 1.5),
+        ("5m", 1 / 12),
+        ("1.5 h", 1.5), ("1 Week", 168), ("1 day", 24), ("36 hours", 36), ("2d", 48),
+        ("1 minute", 1 / 60),
+    ],
+)  # fmt: skip
+def test_every_sets_both_bounds_and_survives_being_written(said: str, hours: float) -> None:
+    found = table(every=said)
+    assert found.least_days == found.most_days == pytest.approx(hours / 24)
+    assert SiteSettings.model_validate(found.model_dump(mode="json")) == found
+
+
+@pytest.mark.parametrize(
+    ("keys", "where", "said"),
+    [
+        *(({"every": wrong}, "every", "should be a number with its unit, such as \"30 minutes\"")
+          for wrong in ("", "60", 3600, 1.5, True, "hourly", "1 month", "30 seconds", "-1 h",
+                        "1 hour 3",
+                        "one hour", "1e3 h", ["1 h"])),
+        ({"every": "0 hours"}, "every", "at least 1 minute"),
+        ({"every": "20000 days"}, "every", "at most 3650 days"),
+        ({"every": "1 hour", "least_days": 1}, "least_days", "left out where every is given"),
+        ({"every": "1 hour", "most_days": 2}, "most_days", "left out where every is given"),
+    ],
+)  # fmt: skip
+def test_an_interval_that_makes_no_sense_is_refused(
+    keys: dict[str, object], where: str, said: str
+) -> None:
+    with pytest.raises(ValidationError, match="1 validation error") as refused:
+        table(**keys)
+    (error,) = refused.value.errors()
+    assert error["loc"] == (where,)
+    assert said in error["msg"]

@@ -90,7 +90,7 @@ class Stage:
 
     async def keep(
         self,
-        budget: float,
+        budget: float | None,
         days: float,
         names: Sequence[str] = (),
         reread: Callable[[DaemonOrder], DaemonOrder] | None = None,

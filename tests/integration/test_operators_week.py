@@ -226,7 +226,6 @@ def assert_logged_once(records: list[logging.LogRecord]) -> None:
         "the disk is full; fetching is paused",
         "the store can be written again after ",
         " requests of the budget were not used",
-        "reloaded: 480 requests a day by site_clock",
         "not reloaded: alerts.rules: now: url: environment variable FRESHET_NOT_THERE is not set",
     ]
     assert len(told) == len(wanted), told

@@ -16,6 +16,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run import daemon
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.service.logs import REPORTS
 from freshet.storage.database import Database, open_store
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage
@@ -103,6 +104,7 @@ async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(
         return await open_store(path, owner=owner)
 
     monkeypatch.setattr(daemon, "open_store", told_meanwhile)
+    caplog.set_level("INFO", REPORTS)
     order = DaemonOrder(
         stage.db, seeds_from_arguments(["http://news.localhost/"]).seeds, 240.0,
         time_limit_s=DAY_S / 24,

@@ -27,7 +27,7 @@ def test_json_has_the_steps(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["http://"], 2, "http://"),
-        (["https://example.org/"], 2, "set a contact URL"),
+        (["https://example.org/"], 2, "set a contact with --contact"),
         ([CLOSED, "--include", "a["], 2, "'a[' is not a valid CSS selector"),
         ([CLOSED, "--ignore", ">"], 2, "[[sites]], /*: '>'"),
     ],

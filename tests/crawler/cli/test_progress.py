@@ -149,7 +149,9 @@ def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> Non
     assert max(map(len, lines[:1])) < 80
 
 
-def test_a_daemon_off_a_terminal_logs_every_ten_minutes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_daemon_off_a_terminal_logs_what_it_reports_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     clock = Clock()
     parts, _ = live(Hosts(), clock)
     seen = DaemonSnapshot(spent=7, flowed=8.5, next_at=0.0, next_url=None, outlook=VISIT)
@@ -159,9 +161,7 @@ def test_a_daemon_off_a_terminal_logs_every_ten_minutes(capsys: pytest.CaptureFi
         for _ in range(20):
             clock.at += 61
             observer([])
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["message"] for line in lines] == ["keeping fresh"] * 2
-    assert (lines[0]["fresh"], lines[0]["flowed"]) == (0.75, 8)
+    assert not capsys.readouterr().err
 
 
 def test_verbose_logs_every_committed_page_as_a_line_of_json(

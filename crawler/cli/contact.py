@@ -1,0 +1,105 @@
+"""The contact that each request names: where none is set, a terminal is asked once for it."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from freshet.config import ConfigError
+from freshet.config.loading import Origins, users_file
+from freshet.config.settings import Settings, contact
+from freshet.crawler import terminal
+from freshet.crawler.cli.config import write_settings
+from freshet.crawler.cli.options import stores_at
+from freshet.crawler.cli.verbs import TYPED
+from freshet.crawler.network import public_host
+from freshet.crawler.terminal import fail, say
+from freshet.storage.database import open_store
+from freshet.storage.records import StoredSeed
+from freshet.storage.tables import runs
+
+_NAME = "crawl.contact"
+
+
+def with_contact(
+    settings: Settings,
+    origins: Origins,
+    db: Path,
+    seeds: Sequence[StoredSeed],
+    context: typer.Context,
+) -> Settings:
+    """Return the settings with a contact, if these seeds or those of the store need one.
+
+    On a terminal it is asked for, and stored in the user's own file. Elsewhere the program exits
+    with the command to type, which is that of the ``context``.
+    """
+    if settings.crawl.contact:
+        return settings
+    urls = [seed.url for seed in seeds]
+    host = public_host(urls, settings.network.resolve)
+    if host is None and db.exists():
+        there = [path for path in stores_at(db).paths if path.exists()]
+        urls = [url for path in there for url in terminal.run(_stored(path))]
+        host = public_host(urls, settings.network.resolve)
+    if host is None:
+        return settings
+    if origins[_NAME] != "default":
+        fail(f"{host} is a public host, and {_NAME} is empty ({origins[_NAME]}): set it there", 2)
+    if not terminal.asks():
+        _refuse(host, context)
+    with terminal.told_in_one_line():
+        found = _asked(host, context)
+        _keep(found)
+    crawl = settings.crawl.model_copy(update={"contact": found})
+    return settings.model_copy(update={"crawl": crawl})
+
+
+async def _stored(path: Path) -> list[str]:
+    # Opened for writing, which migrates a store of an older version.
+    database = await open_store(path)
+    try:
+        return [seed.root_url or seed.url for seed in await runs.load(database.reader)]
+    finally:
+        await database.close()
+
+
+def _refuse(host: str, context: typer.Context) -> NoReturn:
+    typed = context.meta[TYPED]
+    line = shlex.join(["freshet", *typed, "--contact", "you@example.org"])
+    fail(f"{host} is a public host, and a crawler must say who runs it: {line}", 2)
+
+
+def _asked(host: str, context: typer.Context) -> str:
+    """Ask until the answer is a contact; the end of the input ends the program."""
+    say("contact:", "green", f"{host} is a public host, and a crawler must say who runs it")
+    while True:
+        sys.stderr.write("Your mail address, or a URL about you (asked once): ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            sys.stderr.write("\n")
+            _refuse(host, context)
+        try:
+            if found := contact(line.strip()):
+                return found
+        except ValueError as error:
+            say("contact:", "yellow", str(error))
+
+
+def _keep(found: str) -> None:
+    """Store a contact in the user's own file; if that cannot be, it counts for this run."""
+    path = users_file()
+    if path is None:
+        say("not stored:", "yellow", f"there is no home directory; {found} counts for this run")
+        return
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_settings(path, {_NAME: found}, mode=0o600)
+    except (OSError, ConfigError) as error:
+        why = error if isinstance(error, ConfigError) else f"{path}: {error.strerror or error}"
+        say("not stored:", "yellow", f"{why}; {found} counts for this run")
+    else:
+        say("stored:", "green", f"{_NAME} = {found} in {path}")
