@@ -69,7 +69,7 @@ def alerts_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show the alert rules: alerts that wait, and messages pending, sent and given up.
+    """Show alert rules and their messages; test or send them.
 
     Rules stand in the settings (`alerts.rules`); a crawl and a daemon send their messages.
     """

@@ -54,7 +54,7 @@ def archive_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the contents of an archive, or index and package it for pywb and ReplayWeb.page.
+    """Show, index or package WARC archives.
 
     A file that is being written is left out; one that a crash left open is closed first.
     """

@@ -68,7 +68,7 @@ def backup_command(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing TARGET.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy the store while a crawl or a daemon writes it, and check the copy.
+    """Copy the store, even while it is written; check the copy.
 
     The copy has everything committed before it began. It appears when it is whole, checked and on
     the disk; an interrupted backup leaves the old one in place. `freshet restore` restores it.
@@ -122,7 +122,7 @@ def restore_command(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
     json: Json = False,
 ) -> None:
-    """Restore a backup to the store at --db, after checking it; never over a store in use.
+    """Restore a backup to --db, after checking it.
 
     A store does not depend on its path or machine. A crawl or a daemon resumes from it as after a
     kill; a store of an older Freshet is migrated then.

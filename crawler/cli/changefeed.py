@@ -56,7 +56,7 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Print what changed since a cursor, one JSON object a line: each page once, by its last state.
+    """Print what changed since a cursor, one JSON object a line.
 
     Keep "seq" of the last line that you have dealt with, and go on from there. A page that is gone
     has "deleted". The last line is {"last_seq": CURSOR}; a continuous feed has none.

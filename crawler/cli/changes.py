@@ -43,7 +43,7 @@ def changes_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """List what changed significantly, newest first, each change in one line.
+    """List what changed, newest first, one change a line.
 
     `freshet diff URL` shows the whole of a change, and `freshet diff URL A B` compares versions.
     """

@@ -327,7 +327,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fetch a page now and show the result of each step, and why. Nothing is stored.
+    """Fetch a page now, show each step, and store nothing.
 
     The site's robots.txt is fetched first. If the store knows the page, the text is compared with
     its last version, rung by rung.

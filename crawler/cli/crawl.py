@@ -157,6 +157,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="FILE",
             help="A site list: text (one a line), CSV (url, importance), OPML or a sitemap; "
             "- for standard input.",
+            rich_help_panel=options.SITES,
         ),
     ] = None,
     db: options.Db = options.DEFAULT_DB,
@@ -165,26 +166,43 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     contact: options.Contact = None,
     max_pages: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Stop after N pages, or about 10 N + 100 requests."),
+        typer.Option(
+            metavar="N",
+            help="Stop after N pages, or about 10 N + 100 requests.",
+            rich_help_panel=options.LIMITS,
+        ),
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(metavar="N", help="Follow at most N links from a seed.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Follow at most N links from a seed.", rich_help_panel=options.SITES
+        ),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop after this many seconds.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Stop after this many seconds.", rich_help_panel=options.LIMITS
+        ),
     ] = None,
     patience: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="Wait at most N seconds for parked hosts before ending."
+            metavar="SECONDS",
+            help="Wait at most N seconds for parked hosts before ending.",
+            rich_help_panel=options.LIMITS,
+            hidden=True,
         ),
     ] = None,
     allow_private_addresses: options.PrivateAddresses = None,
     resolve: options.Resolve = None,
     shards: options.Shards = None,
     ray: options.RayAddress = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Finish the last run.")] = False,
-    new: Annotated[bool, typer.Option("--new", help="Start a new run.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Finish the last run.", rich_help_panel=options.LIMITS)
+    ] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new run.", rich_help_panel=options.LIMITS)
+    ] = False,
     archive: options.ArchiveDir = None,
     requisites: options.Requisites = None,
     index: options.Index = None,
@@ -194,8 +212,9 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     log_format: options.Logs = None,
     config: options.ConfigFile = None,
     json: options.Json = False,
+    help_all: options.HelpAll = False,  # noqa: ARG001 - its callback shows it
 ) -> None:
-    """Crawl sites politely and completely, and record what changed.
+    """Crawl sites politely and completely; record what changed.
 
     The same command finishes an unfinished run; after a finished one it crawls every known page
     again and reports changed, new and vanished pages. Without SITE it crawls the sites of the

@@ -29,7 +29,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     sites: options.Sites = None,
     sites_file: Annotated[
         str | None,
-        typer.Option("--sites", metavar="FILE", help="A site list, as for `freshet crawl`."),
+        typer.Option(
+            "--sites",
+            metavar="FILE",
+            help="A site list, as for `freshet crawl`.",
+            rich_help_panel=options.SITES,
+        ),
     ] = None,
     db: options.Db = options.DEFAULT_DB,
     budget: Annotated[
@@ -38,6 +43,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="N/day|N/hour",
             help="Requests per day or hour, of all kinds (5000/day, 100/hour); without it one a "
             "page and day, at most one a second.",
+            rich_help_panel=options.LIMITS,
         ),
     ] = None,
     policy: Annotated[
@@ -46,6 +52,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             metavar="NAME[:OPTIONS]",
             help="How pages are ranked for the next visit: site_clock (default), greedy_index, …; "
             "OPTIONS are OPTION=VALUE,…",
+            rich_help_panel=options.LIMITS,
+            hidden=True,
         ),
     ] = None,
     importance: Annotated[
@@ -53,6 +61,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="KIND",
             help="Where importance comes from: list, constant, depth, pagerank or opened.",
+            rich_help_panel=options.LIMITS,
+            hidden=True,
         ),
     ] = None,
     scope: options.Scope = None,
@@ -60,7 +70,12 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     contact: options.Contact = None,
     time_limit: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0, help="Stop after this many seconds; 0: never."),
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Stop after this many seconds; 0: never.",
+            rich_help_panel=options.LIMITS,
+        ),
     ] = 0.0,
     allow_private_addresses: options.PrivateAddresses = None,
     resolve: options.Resolve = None,
@@ -75,6 +90,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         typer.Option(
             metavar="ADDRESS:PORT",
             help="Where to show the store in a browser, and answer /healthz, /metrics and /v1.",
+            rich_help_panel=options.RESULTS,
         ),
     ] = None,
     shards: options.Shards = None,
@@ -82,8 +98,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     log_format: options.Logs = None,
     config: options.ConfigFile = None,
     json: options.Json = False,
+    help_all: options.HelpAll = False,  # noqa: ARG001 - its callback shows it
 ) -> None:
-    """Keep pages fresh: fetch the most valuable page next, and learn how often each one changes.
+    """Keep pages fresh within a budget of requests.
 
     New pages are found as in a crawl and compete with known ones for the budget, which is spent
     evenly over the day. Ctrl-C ends it after the requests under way; `freshet reload` lets it read
@@ -212,7 +229,7 @@ _POLL_S = 0.1
 
 
 def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
-    """Let a running daemon take over another budget, policy, site list or importances.
+    """Let the running daemon read its settings and sites again.
 
     It follows all of the changes, or says why it cannot and goes on as before. Options of its
     command line stay. It does so when the requests under way have ended; this waits for that.

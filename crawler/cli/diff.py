@@ -176,7 +176,7 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show what changed between two stored versions of a page, block by block.
+    """Show what changed between two versions of a page.
 
     Blocks of main text are edited, moved, added or removed; edited ones are shown word by word.
     Without numbers the last significant change is shown.

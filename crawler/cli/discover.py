@@ -246,7 +246,7 @@ def discover_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show which pages of a site reveal its new ones, and what they would have found before.
+    """Show which pages of a site reveal its new pages.
 
     A page reveals its link targets, and the targets of new pages behind them. The past is cut into
     steps; before each the algorithm chooses by the earlier steps, and is judged by the new pages.

@@ -254,7 +254,7 @@ def doctor_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Check the store, the disk, the clock, DNS, the contact and the limits of this machine.
+    """Check the store, disk, clock, DNS, contact and limits.
 
     Exit code 1 if there is a problem that would make a crawl fail or lose data.
     """

@@ -65,7 +65,7 @@ def duplicates_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show duplicate pages: mirrors, printer versions, parameter variants.
+    """List mirrors, printer versions and parameter variants.
 
     Pages with the same main text count as one page, under the URL that they name as canonical, or
     the shortest.

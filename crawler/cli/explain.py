@@ -19,7 +19,7 @@ from freshet.storage.tables.claims import HeardClaim
 def explain_command(
     url: AnyUrl, db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False
 ) -> None:
-    """Show the stored facts on a URL, its next visit, and the reasons.
+    """Show when a page is visited next, and why.
 
     Nothing is fetched: robots.txt is the stored one.
     """

@@ -64,7 +64,7 @@ def export_command(
     ] = None,
     db: Db = DEFAULT_DB,
 ) -> None:
-    """Write pages, observations, estimates or links as one table, for other programs.
+    """Write pages, observations, links or estimates as a table.
 
     Times are Unix seconds (UTC), in JSONL ISO 8601. A file appears when it is whole: an interrupted
     export leaves the old one in place.

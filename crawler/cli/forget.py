@@ -80,7 +80,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Forget pages: bodies, texts, versions, visits, links, alerts and what was learnt from them.
+    """Delete pages, with all that was learnt from them.
 
     Only the address stays, so that the changefeed can say `deleted`. The file is written anew, so
     that nothing of them can be found in it. Their records in archives are listed, or removed with

@@ -55,7 +55,7 @@ def history_command(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Show what every visit to a page found, newest first.
+    """List every visit to a page and what it found, newest first.
 
     Each line has the result (kind), the rung of the change-detection ladder that decided, and the
     similarity of the main text to the one before (0 to 1).
@@ -150,7 +150,7 @@ def text_command(
     db: Db = DEFAULT_DB,
     config: ConfigFile = None,
 ) -> None:
-    """Print the main content of a page: the last significant version, or the one asked for.
+    """Print the main content of a page.
 
     Menus, adverts and other frames are left out; links are absolute. It is made from the kept
     bytes when it is read. JSON also has what the page says of itself: title, author, dates ….

@@ -63,7 +63,7 @@ def import_command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Add the sites that another program watches to a site list.
+    """Turn the watch list of another program into a site list.
 
     It reads backups, data stores and lists of changedetection.io, urlwatch's urls.yaml, OPML and
     sitemaps. Existing lines stay: importing again adds nothing. Settings without a counterpart are

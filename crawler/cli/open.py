@@ -46,7 +46,7 @@ def open_command(
     ] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Open a page of the last list that `freshet search` showed, and note that.
+    """Open a result of your last search, and note that you did.
 
     The store keeps lists where `presentation.record` is on. The page is opened in the browser that
     this machine has, or that the environment variable BROWSER names.
@@ -98,7 +98,7 @@ def opened_command(
     config: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
-    """Note what other programs showed and what was opened there, a list a line in JSON.
+    """Note what people opened of lists that other programs showed.
 
     Each line has `shown`, the URLs in their order, and `opened`, those of them that were opened.
     It may have `promoted`, those that came there by chance, `at`, a time (else now), and `id`, by

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: The groups of options in the help of verbs with many; rare options are hidden.
+SITES = "Sites"
+LIMITS = "Limits and manners"
+RESULTS = "Store and output"
+MACHINES = "Network and machines"
+
 
 def store_of(context: typer.Context, parameter: typer.CallbackParam, value: Path | None) -> object:
     """Return the store: that of the option, else that of the settings."""
@@ -61,9 +67,33 @@ AnyUrl = Annotated[
     str, typer.Argument(metavar="URL", help="Any URL; without a scheme https, then http.")
 ]
 
+
+def _show_all(context: typer.Context, value: bool) -> None:
+    """Show the help with the rare options, too."""
+    if value:
+        for each in context.command.params:
+            setattr(each, "hidden", False)  # noqa: B010 - not every kind of parameter has it
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        callback=_show_all,
+        is_eager=True,
+        help="Show this message with the rare options, too.",
+    ),
+]
 Logs = Annotated[
     str | None,
-    typer.Option("--log-format", metavar="FORMAT", help="How log lines look: console or json."),
+    typer.Option(
+        "--log-format",
+        metavar="FORMAT",
+        help="How log lines look: console or json.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 
 #: What crawls and daemons share.
@@ -77,11 +107,17 @@ Scope = Annotated[
         "--scope",
         metavar="KIND",
         help="The URLs that belong to a seed: host, domain, prefix or list (kept by the store).",
+        rich_help_panel=SITES,
     ),
 ]
 Delay = Annotated[
     float | None,
-    typer.Option("--delay", metavar="SECONDS", help="Seconds between two requests to a host."),
+    typer.Option(
+        "--delay",
+        metavar="SECONDS",
+        help="Seconds between two requests to a host.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 Contact = Annotated[
     str | None,
@@ -89,22 +125,34 @@ Contact = Annotated[
         "--contact",
         metavar="MAIL|URL",
         help="Mail address or URL that tells webmasters who crawls; asked once on a terminal.",
+        rich_help_panel=LIMITS,
     ),
 ]
 PrivateAddresses = Annotated[
     bool | None,
-    typer.Option("--allow-private-addresses", help="Also crawl loopback and private networks."),
+    typer.Option(
+        "--allow-private-addresses",
+        help="Also crawl loopback and private networks.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 Resolve = Annotated[
     list[str] | None,
     typer.Option(
-        "--resolve", metavar="HOST:ADDRESS", help="Fixed address of a host; may be repeated."
+        "--resolve",
+        metavar="HOST:ADDRESS",
+        help="Fixed address of a host; may be repeated.",
+        rich_help_panel=MACHINES,
+        hidden=True,
     ),
 ]
 ArchiveDir = Annotated[
     str | None,
     typer.Option(
-        "--archive", metavar="DIR", help="Archive all requests and responses there, as WARC files."
+        "--archive",
+        metavar="DIR",
+        help="Archive all requests and responses there, as WARC files.",
+        rich_help_panel=RESULTS,
     ),
 ]
 Requisites = Annotated[
@@ -112,12 +160,17 @@ Requisites = Annotated[
     typer.Option(
         "--requisites",
         help="With --archive: also fetch the style sheets, images, fonts and scripts of pages.",
+        rich_help_panel=RESULTS,
+        hidden=True,
     ),
 ]
 Index = Annotated[
     str | None,
     typer.Option(
-        "--index", metavar="on|off", help="Make the index for `freshet search`, or delete it."
+        "--index",
+        metavar="on|off",
+        help="Make the index for `freshet search`, or delete it.",
+        rich_help_panel=RESULTS,
     ),
 ]
 Queries = Annotated[
@@ -126,24 +179,39 @@ Queries = Annotated[
         "--queries",
         metavar="FILE|made",
         help="With --index on: measure search quality by these queries, or by made ones.",
+        rich_help_panel=RESULTS,
+        hidden=True,
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at a bad line of the site list.")]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Stop at a bad line of the site list.", rich_help_panel=SITES, hidden=True
+    ),
+]
 Shards = Annotated[
     int | None,
     typer.Option(
         "--shards", metavar="N", min=1, max=1_000,
         help="A new store of N shards in a folder, each with a process of its own.",
+        rich_help_panel=MACHINES, hidden=True,
     ),
 ]  # fmt: skip
 RayAddress = Annotated[
     str | None,
     typer.Option(
-        "--ray", metavar="ADDRESS", help="With shards: the Ray cluster to join; else one starts."
+        "--ray",
+        metavar="ADDRESS",
+        help="With shards: the Ray cluster to join; else one starts.",
+        rich_help_panel=MACHINES,
+        hidden=True,
     ),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log every page as it is committed.")
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Log every page as it is committed.", rich_help_panel=RESULTS
+    ),
 ]
 
 DEFAULT_DB = Path("crawl.db")

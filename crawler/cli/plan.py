@@ -262,7 +262,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Divide a crawl budget among pages, and compare the policies.
+    """Divide a budget among pages, and compare policies.
 
     The pages are those of a store, with change rates learned from their histories, or those of a
     file. No host gets more crawls than politeness allows. Costs are sums over the pages, weighted

@@ -122,7 +122,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Fill a store from archives, or ask a store which policy would have kept it fresher.
+    """Fill a store from archives, or compare policies on its past.
 
     With --db every exchange of the archives goes through robots.txt, reduction, comparison and the
     store in the order of time, as in a crawl. An interrupted replay resumes.

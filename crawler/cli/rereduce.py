@@ -51,7 +51,7 @@ class _Rereduced:
 
 
 def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json = False) -> None:
-    """Extract the main text of all pages again, with the current extraction and selectors.
+    """Extract the texts of kept pages again, after an upgrade.
 
     Do this after an upgrade of Freshet that changes the extraction, and after a change of include
     or ignore in [[sites]], if the search index is to have the new texts at once. It makes text and

@@ -72,7 +72,7 @@ def search_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Find the pages that hold these words, the best first, each with a part of its text.
+    """Find pages by their words, the best first.
 
     The store needs an index: `freshet search --index on` makes it, and so do `freshet crawl` and
     `freshet daemon` with --index on. From then on it holds what was last crawled.

@@ -36,7 +36,7 @@ def serve_command(
     log_format: Logs = None,
     config: ConfigFile = None,
 ) -> None:
-    """Show the store in a browser, and answer programs: the changefeed, documents, a feed.
+    """Show the store in a browser, and answer programs over HTTP.
 
     A daemon that listens does the same. /v1/openapi.json describes what programs can ask. Ctrl-C
     ends it.

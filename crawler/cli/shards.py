@@ -56,8 +56,7 @@ _BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
 Place: TypeAlias = Callable[[str], str]
 
 shards_command = typer.Typer(
-    help="Change the number of shards of a store, check them, and move one of them.",
-    no_args_is_help=True,
+    help="Split, merge, verify or move the shards of a store.", no_args_is_help=True
 )
 
 Folder = Annotated[

@@ -46,7 +46,7 @@ def signals_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the sources of change signals, and how far the daemon believes them.
+    """Show who reports changes, and how reliably.
 
     *right*: the share of signals that a visit confirmed; *finds*: the share of the changes found
     that had been signalled; *late*: from the change to the signal; *odd*: impossible dates.

@@ -368,7 +368,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    """Simulate policies on a random population, or with --web the daemon on a synthetic web.
+    """Simulate policies, or the daemon on a synthetic web.
 
     All policies decide in the same world. The population is fitted to the figures that the
     LambdaCrawl paper prints of its 18.5 million URLs. Costs are means over the sources, weighted

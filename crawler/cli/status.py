@@ -276,7 +276,7 @@ class Status:
 
 
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
-    """Show the daemon, the last run, the contents of the store, and the hosts that wait.
+    """Show the daemon, the last run, the store, and waiting hosts.
 
     A crawl may be writing the store meanwhile.
     """

@@ -10,50 +10,55 @@ from typer.main import get_command
 
 from freshet import __version__
 
-#: Each verb and the first line of its help, in the order of the help.
+#: The verbs in the groups of the help, each with the first line of its own help.
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Start": {
+        "crawl": "Crawl sites politely and completely; record what changed.",
+        "daemon": "Keep pages fresh within a budget of requests.",
+        "import": "Turn the watch list of another program into a site list.",
+        "serve": "Show the store in a browser, and answer programs over HTTP.",
+    },
+    "Look": {
+        "status": "Show the daemon, the last run, the store, and waiting hosts.",
+        "changes": "List what changed, newest first, one change a line.",
+        "diff": "Show what changed between two versions of a page.",
+        "history": "List every visit to a page and what it found, newest first.",
+        "text": "Print the main content of a page.",
+        "search": "Find pages by their words, the best first.",
+        "open": "Open a result of your last search, and note that you did.",
+        "opened": "Note what people opened of lists that other programs showed.",
+        "explain": "Show when a page is visited next, and why.",
+        "signals": "Show who reports changes, and how reliably.",
+        "duplicates": "List mirrors, printer versions and parameter variants.",
+        "check": "Fetch a page now, show each step, and store nothing.",
+    },
+    "Export": {
+        "changefeed": "Print what changed since a cursor, one JSON object a line.",
+        "alerts": "Show alert rules and their messages; test or send them.",
+        "export": "Write pages, observations, links or estimates as a table.",
+        "archive": "Show, index or package WARC archives.",
+    },
+    "Plan": {
+        "plan": "Divide a budget among pages, and compare policies.",
+        "replay": "Fill a store from archives, or compare policies on its past.",
+        "simulate": "Simulate policies, or the daemon on a synthetic web.",
+        "discover": "Show which pages of a site reveal its new pages.",
+    },
+    "Maintain": {
+        "config": "Show the settings.",
+        "reload": "Let the running daemon read its settings and sites again.",
+        "backup": "Copy the store, even while it is written; check the copy.",
+        "restore": "Restore a backup to --db, after checking it.",
+        "gc": "Delete what the settings in [store] do not keep.",
+        "forget": "Delete pages, with all that was learnt from them.",
+        "rereduce": "Extract the texts of kept pages again, after an upgrade.",
+        "shards": "Split, merge, verify or move the shards of a store.",
+        "doctor": "Check the store, disk, clock, DNS, contact and limits.",
+    },
+}
+
 VERBS: Final[Mapping[str, str]] = {
-    "crawl": "Crawl sites politely and completely, and record what changed.",
-    "daemon": "Keep pages fresh: fetch the most valuable page next, and learn how often each one "
-    "changes.",
-    "reload": "Let a running daemon take over another budget, policy, site list or importances.",
-    "status": "Show the daemon, the last run, the contents of the store, and the hosts that wait.",
-    "alerts": "Show the alert rules: alerts that wait, and messages pending, sent and given up.",
-    "changes": "List what changed significantly, newest first, each change in one line.",
-    "diff": "Show what changed between two stored versions of a page, block by block.",
-    "history": "Show what every visit to a page found, newest first.",
-    "text": "Print the main content of a page: the last significant version, or the one asked for.",
-    "changefeed": "Print what changed since a cursor, one JSON object a line: each page once, by "
-    "its last state.",
-    "serve": "Show the store in a browser, and answer programs: the changefeed, documents, a feed.",
-    "search": "Find the pages that hold these words, the best first, each with a part of its text.",
-    "open": "Open a page of the last list that `freshet search` showed, and note that.",
-    "opened": "Note what other programs showed and what was opened there, a list a line in JSON.",
-    "explain": "Show the stored facts on a URL, its next visit, and the reasons.",
-    "signals": "Show the sources of change signals, and how far the daemon believes them.",
-    "check": "Fetch a page now and show the result of each step, and why. Nothing is stored.",
-    "duplicates": "Show duplicate pages: mirrors, printer versions, parameter variants.",
-    "discover": "Show which pages of a site reveal its new ones, and what they would have found "
-    "before.",
-    "export": "Write pages, observations, estimates or links as one table, for other programs.",
-    "archive": "Show the contents of an archive, or index and package it for pywb and "
-    "ReplayWeb.page.",
-    "import": "Add the sites that another program watches to a site list.",
-    "backup": "Copy the store while a crawl or a daemon writes it, and check the copy.",
-    "restore": "Restore a backup to the store at --db, after checking it; never over a store in "
-    "use.",
-    "gc": "Delete what the settings in [store] do not keep.",
-    "forget": "Forget pages: bodies, texts, versions, visits, links, alerts and what was learnt "
-    "from them.",
-    "rereduce": "Extract the main text of all pages again, with the current extraction and "
-    "selectors.",
-    "doctor": "Check the store, the disk, the clock, DNS, the contact and the limits of this "
-    "machine.",
-    "plan": "Divide a crawl budget among pages, and compare the policies.",
-    "simulate": "Simulate policies on a random population, or with --web the daemon on a synthetic "
-    "web.",
-    "replay": "Fill a store from archives, or ask a store which policy would have kept it fresher.",
-    "shards": "Change the number of shards of a store, check them, and move one of them.",
-    "config": "Show the settings.",
+    verb: line for verbs in GROUPS.values() for verb, line in verbs.items()
 }
 
 #: Where a context keeps the verb and what was typed after it.
@@ -108,7 +113,7 @@ def application(arguments: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="freshet",
         cls=_Verbs,
-        help="A web crawler that knows when to come back.",
+        help="The web crawler that knows when to come back.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         add_completion=True,
@@ -117,8 +122,9 @@ def application(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(_root)
     if not arguments or arguments[0] not in VERBS:
-        for verb, line in VERBS.items():
-            app.command(verb, cls=_Unread, help=line)(lambda: None)
+        for group, verbs in GROUPS.items():
+            for verb, line in verbs.items():
+                app.command(verb, cls=_Unread, help=line, rich_help_panel=group)(lambda: None)
         return app
     verb = arguments[0]
     module = import_module(f"freshet.crawler.cli.{_WITH.get(verb, verb)}")

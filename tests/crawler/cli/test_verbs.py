@@ -12,13 +12,32 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from freshet.crawler import cli
-from freshet.crawler.cli.verbs import VERBS, application
+from freshet.crawler.cli.verbs import GROUPS, VERBS, application
 from tests.console import freshet
 
 
 def test_the_help_lists_every_verb() -> None:
     result = CliRunner().invoke(application([]), ["--help"])
     assert [verb for verb in VERBS if f"│ {verb} " not in result.stdout] == []
+
+
+def test_the_help_groups_the_verbs_and_shows_each_line_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = freshet("--help").stdout
+    assert list(GROUPS) == re.findall(r"─ (\w+) ─+╮", shown)[1:]
+    assert [line for line in VERBS.values() if line not in shown] == []
+
+
+@pytest.mark.parametrize("verb", ["crawl", "daemon"])
+def test_rare_options_are_shown_by_help_all(verb: str) -> None:
+    rare = ["--resolve", "--shards", "--ray", "--requisites", "--queries", "--strict"]
+    short, whole = (freshet(verb, option).stdout for option in ("--help", "--help-all"))
+    assert [option for option in rare if f"{option} " in short] == []
+    assert [option for option in rare if f"{option} " not in whole] == []
+    common = re.findall(r"│ (--[\w-]+)", short)
+    assert [option for option in common if f"{option} " not in whole] == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["crawll"], ["-h", "crawl"]])
