@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from ipaddress import ip_address, ip_network
 from itertools import islice, pairwise
-from math import inf, isfinite
+from math import inf
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -21,6 +21,7 @@ from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
 from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import AlertFilter
@@ -32,12 +33,8 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 # -- conditions --------------------------------------------------------------
 
-#: Groups of three after a blank, or digits with points, commas and apostrophes in between. A digit
-#: comes first: long texts without one are passed over fast.
-_NUMBER: Final = re.compile(r"\d(?:\d{0,2}(?: \d{3})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,'’]\d+)*)")
 #: The sign of a range ("10-20") is none.
 _MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
-_GROUPS: Final = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
 _MOST_NUMBERS: Final = 10_000
 #: Letters of words that may be divided there; nobody sees them.
 _UNSEEN: Final = dict.fromkeys(map(ord, "\u00ad\u200b"))
@@ -57,33 +54,6 @@ def normal(text: str) -> str:
 def joined(blocks: Sequence[str]) -> str:
     """Return blocks of text as conditions compare them, a line each."""
     return "\n".join(map(normal, blocks))
-
-
-def value_of(said: str) -> float | None:
-    """Return the value of a number as people write it, None if it is a date, a version or such.
-
-    Of a point and a comma the last is the decimal mark. One of them alone that stands before
-    exactly three digits groups them, unless a lone 0 or more than three digits come before it.
-
-    >>> [value_of(said) for said in ("1,234.50", "1.234,50", "1 234", "1.234", "0.125", "9.99")]
-    [1234.5, 1234.5, 1234.0, 1234.0, 0.125, 9.99]
-    >>> value_of("26.11.2026")
-    """
-    plain = re.sub("[ '’]", "", said)
-    is_grouped = len(plain) < len(said)
-    marks = re.sub("[^.,]", "", plain)
-    whole, _, rest = plain.rpartition(marks[-1:] or ".")
-    if not marks:
-        whole, rest = plain, ""
-    elif len(set(marks)) == 1 and not is_grouped:
-        if _GROUPS.fullmatch(plain) and whole != "0":
-            whole, rest = plain, ""
-        elif len(marks) > 1:
-            return None
-    elif marks[-1] in marks[:-1] or (marks[:-1] and not _GROUPS.fullmatch(whole)):
-        return None
-    value = float(f"{re.sub('[.,]', '', whole)}.{rest or 0}")
-    return value if isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +116,7 @@ class Condition:
         flat = text.replace("\n", " ")
         if (begin := flat.find(before)) < 0:
             return None
-        found = islice(_NUMBER.finditer(text, begin + len(before)), _MOST_NUMBERS)
+        found = islice(NUMBER.finditer(text, begin + len(before)), _MOST_NUMBERS)
         numbers = [
             (*it.span(), -value if _MINUS.match(text, max(it.start() - 1, 0)) else value)
             for it in found

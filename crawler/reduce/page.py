@@ -366,7 +366,7 @@ def selector_of(
     body, content_type, text = next(side for side in reversed(sides) if side[2])
     tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
     tree.strip_tags(["script", "style", "svg", "template"])
-    named = ((it, node) for node in _holders(tree, text) for it in _selectors(node))
+    named = ((it, node) for node in _holders(tree, text) for it in selectors_of(node))
     alone = (it for it, node in named if [n.mem_id for n in tree.css(it)] == [node.mem_id])
     return {"selector": next(filter(is_fit, islice(alone, _TRIED)), "")}
 
@@ -383,7 +383,7 @@ def _holders(tree: LexborHTMLParser, text: str) -> Iterator[LexborNode]:
             yield node
 
 
-def _selectors(node: LexborNode | None) -> Iterator[str]:
+def selectors_of(node: LexborNode | None) -> Iterator[str]:
     """Yield selectors of an element, by its own name before its place below a named one."""
     path, steps = "", _STEPS
     while node and (steps := steps - 1) and (tag := node.tag or "").replace("-", "").isalnum():

@@ -32,6 +32,7 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
+from freshet.crawler.reduce.offers import Offer, Offers, offers
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.page import ParsedPage, Side, parse, selector_of
 from freshet.crawler.reduce.parser_worker import FRAME, OUT_OF_MEMORY
@@ -193,6 +194,11 @@ class Parser:
         find = partial(selector_of, url, sides, hints, deepest=_DEEPEST)
         return await self._apart(url, sum(len(body) for body, _, _ in sides), dict, find)
 
+    async def offers(self, body: bytes, url: str, content_type: str | None) -> Offers | Unparsable:
+        """Find as :func:`freshet.crawler.reduce.offers.offers`, out of this process."""
+        find = partial(offers, body, content_type, deepest=_DEEPEST)
+        return await self._apart(url, len(body), _offers, find)
+
     async def close(self) -> None:
         """End the processes, if there are any, and wait for them."""
         await asyncio.gather(*(each.close() for each in (self._first, self._second) if each))
@@ -246,6 +252,10 @@ def _built(kind: Callable[..., Result], values: Mapping[str, Any]) -> Result:
     made = {name: _as_tuples(value) for name, value in values.items()}
     columns = {n: _COLUMNS[n](**value) for n, value in made.items() if isinstance(value, dict)}
     return kind(**made | columns)
+
+
+def _offers(shown: Sequence[Any], stated: Sequence[float]) -> Offers:
+    return Offers(tuple(Offer(**each) for each in shown), tuple(stated))
 
 
 def _as_tuples(value: Any) -> Any:
