@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import aiohttp
+import structlog
 from aiohttp.abc import AbstractResolver
 
 from freshet.crawler.fetch.addresses import AddressGuard
@@ -155,6 +156,25 @@ class Webhook:
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
+
+
+# -- log ----------------------------------------------------------------------
+
+#: The address of the log, for rules without another one.
+LOG: Final = "log:"
+
+
+class Logged:
+    """Receiver that writes a line to the log of the crawl or the daemon."""
+
+    async def deliver(self, message: Message, now: float) -> Delivery:
+        """Write the message, see :class:`Receiver`."""
+        title, body = in_words(json.loads(message.body))
+        structlog.get_logger().info("alert", rule=message.rule, title=title, text=body)
+        return Delivery("taken")
+
+    async def close(self) -> None:
+        """Do nothing: nothing is open."""
 
 
 # -- apprised ----------------------------------------------------------------

@@ -16,7 +16,7 @@ from yarl import URL
 from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.config.sites import pattern
-from freshet.crawler.alerts.receivers import Apprised, Receiver, Webhook, key_of
+from freshet.crawler.alerts.receivers import LOG, Apprised, Logged, Receiver, Webhook, key_of
 from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
@@ -186,7 +186,7 @@ class Channel:
     @property
     def target(self) -> str:
         """Return its destination, as it may be shown."""
-        return masked(self.url)
+        return self.url if self.url == LOG else masked(self.url)
 
     def period(self, at: float) -> tuple[float, float]:
         """Return the period (Unix seconds, the end excluded) that a moment belongs to.
@@ -231,6 +231,8 @@ def channels(alerts: Alerts) -> list[Channel]:
 
 def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) -> Receiver:
     """Return the receiver of a channel; raises as :class:`Apprised`."""
+    if channel.url == LOG:
+        return Logged()
     timeout_s = settings.alerts.timeout_s
     url = URL(channel.url)
     if url.scheme in _WEB:
@@ -251,12 +253,11 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     hour = alerts.hour if rule.hour is None else rule.hour
-    url = read_secret(f"alerts.rules: {rule.name}: url", rule.url)
-    hide_url(url)
-    scheme, mark, rest = url.partition("://")
-    url = f"{scheme.lower()}://{rest}"
-    if not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url)):
-        raise CrawlError(f"alerts.rules: {rule.name}: url is not a URL such as https://…")
+    url = _address(read_secret(f"alerts.rules: {rule.name}: url", rule.url))
+    if url is None:
+        raise CrawlError(
+            f"alerts.rules: {rule.name}: url is neither a URL such as https://… nor log:"
+        )
     mode, most = rule.mode or alerts.mode, alerts.most if rule.most is None else rule.most
     if rule.most and mode == "immediate":
         raise CrawlError(f"alerts.rules: {rule.name}: most is of digests; set mode to daily")
@@ -273,6 +274,17 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
         return replace(channel, key=key_of(secret))
     except ValueError as error:
         raise CrawlError(f"alerts.rules: {rule.name}: secret: {error}") from error
+
+
+def _address(url: str) -> str | None:
+    """Return the address of a receiver with its scheme in lower case, or None if it is none."""
+    if url == LOG:
+        return url
+    hide_url(url)
+    scheme, mark, rest = url.partition("://")
+    url = f"{scheme.lower()}://{rest}"
+    is_wrong = not mark or not scheme or (scheme.lower() in _WEB and not _is_web(url))
+    return None if is_wrong else url
 
 
 def _is_web(url: str) -> bool:

@@ -21,6 +21,7 @@ from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.network import Network, parser_of, with_kept
+from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
@@ -74,6 +75,7 @@ def alerts_command(
     Rules stand in the settings (`alerts.rules`); a crawl and a daemon send their messages.
     """
     settings, _ = read_settings(config, {})
+    configure_logging(settings.operation.log_format, verbose=False)
     if test is not None:
         terminal.run(_test(settings, test))
         show_line(f"{test}: the receiver accepted the test message")

@@ -100,7 +100,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
         found = Check(urls[0])
         for url in urls:
             found = Check(url, [_table(each) for each in sites.matching(url)])
-            result = await _visited(_fetcher(settings, network, parser), settings, found)
+            result = await visited(page_fetcher(settings, network, parser), settings, found)
             if result is not None and result.outcome != "failed":
                 judged = await _judged(parser, db, found, result, now)
                 await _watched(parser, settings, judged, result)
@@ -111,7 +111,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
         await network.close()
 
 
-def _fetcher(settings: Settings, network: Network, parser: Parser) -> RenderingFetcher:
+def page_fetcher(settings: Settings, network: Network, parser: Parser) -> RenderingFetcher:
     """Return a fetcher that renders pages as a crawl would, which waits for no host."""
     is_never = never_at(settings)
     return RenderingFetcher(
@@ -134,7 +134,7 @@ def _table(table: SiteSettings) -> Step:
     )
 
 
-async def _visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
+async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
     """Return the page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
         found.conclusion = "refused: only robots.txt was fetched"
@@ -190,7 +190,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     if result.outcome != "fetched":
         found.conclusion = f"{result.outcome}: no content to compare"
         return found
-    parsed = await _parsed(parser, result)
+    parsed = await parsed_page(parser, result)
     if isinstance(parsed, Unparsable):
         found.steps.append(Step("parse", "unparsable", parsed.reason))
         found.conclusion = "compared by its bytes alone"
@@ -211,7 +211,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
     return found
 
 
-async def _parsed(
+async def parsed_page(
     parser: Parser, result: FetchResult, hints: SelectorHints | None = None
 ) -> ParsedPage | Unparsable:
     try:
@@ -246,7 +246,7 @@ async def _watched(parser: Parser, settings: Settings, found: Check, result: Fet
             continue
         texts = [block["text"] for block in found.blocks]
         if condition.hints is not None:
-            parsed = await _parsed(parser, result, condition.hints)
+            parsed = await parsed_page(parser, result, condition.hints)
             texts = [] if isinstance(parsed, Unparsable) else list(parsed.blocks.texts)
         answer = "nothing there" if condition.hints and not texts else ""
         found.steps.append(Step(f"alert {rule.name}", answer, condition.on(texts)))

@@ -15,6 +15,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Start": {
         "crawl": "Crawl sites politely and completely; record what changed.",
         "daemon": "Keep pages fresh within a budget of requests.",
+        "watch": "Watch a page for a price, a number, a word or any change.",
         "import": "Turn the watch list of another program into a site list.",
         "serve": "Show the store in a browser, and answer programs over HTTP.",
     },

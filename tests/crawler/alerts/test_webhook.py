@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from freshet.crawler.alerts.receivers import (
     Apprised,
     Delivery,
     DeliveryOutcome,
+    Logged,
     Webhook,
     in_words,
     signature,
@@ -203,3 +205,11 @@ def test_a_digest_in_words_is_no_longer_than_people_read() -> None:
     assert title == "r: 60 pages, x to y"
     assert body.splitlines()[:2] == ["changed: https://a.example/", "  a → b"]
     assert body.splitlines()[-1] == "… and 10 more"
+
+
+async def test_the_log_takes_a_message_in_words() -> None:
+    with capture_logs() as lines:
+        assert await Logged().deliver(MESSAGE, NOW) == Delivery("taken")
+    (line,) = lines
+    assert (line["event"], line["rule"]) == ("alert", "ä")
+    assert (line["title"], line["text"]) == ("ä: a test", "hello")

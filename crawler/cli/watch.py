@@ -1,0 +1,507 @@
+"""``freshet watch``: watch pages for a price, a number, a word, or any change."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from socket import create_connection, getfqdn
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import typer
+from freshet.config.writing import amended
+
+from freshet.config import ConfigError
+from freshet.config.loading import HERE
+from freshet.config.settings import AlertRuleSettings, Alerts, Settings, SiteSettings, masked
+from freshet.crawler import terminal
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.alerts.receivers import LOG
+from freshet.crawler.alerts.rules import Condition, channels, joined, receiver
+from freshet.crawler.cli import options
+from freshet.crawler.cli.check import Check, page_fetcher, parsed_page, visited
+from freshet.crawler.cli.progress import watching
+from freshet.crawler.clock import SteadyClock
+from freshet.crawler.fetch.addresses import CachingResolver
+from freshet.crawler.network import Network, parser_of
+from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.numbers import NUMBER, value_of
+from freshet.crawler.reduce.offers import Offer
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.terminal import counted, fail, print_json, say, show_line, show_list
+from freshet.storage.database import owner_of, reading
+from freshet.storage.records import FetchResult
+from freshet.storage.shards import is_sharded
+from freshet.storage.tables import runs
+
+_HOPS: Final = 5
+_SHOWN: Final = 5
+_WIDTH: Final = 100
+_MAIL: Final = re.compile(r"[^@\s:/]+@[^@\s:/]+")
+_SMTP: Final = ("localhost", 25)
+#: How often a page is visited, unless told otherwise; a whole site goes by the budget.
+_USUAL: Final = "1 hour"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to watch for: bounds of a number, a text that appears, the element that holds it."""
+
+    below: float | None
+    above: float | None
+    contains: str | None
+    within: str | None
+
+    @property
+    def wants_number(self) -> bool:
+        """Return whether a bound is given, so that the page must show a number."""
+        return self.below is not None or self.above is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A page as it is now: the prices on it, and its main text, or that of the wished element."""
+
+    url: str
+    title: str | None = None
+    offers: tuple[Offer, ...] = ()
+    stated: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A page or a site (``match`` ends in ``*``) with what was chosen: a number, or its text."""
+
+    match: str
+    chosen: str
+    selector: str | None = None
+    number: str = ""
+    value: float | None = None
+
+    @property
+    def is_site(self) -> bool:
+        """Return whether all pages below an address are watched."""
+        return self.match.endswith("*")
+
+
+# -- looking -----------------------------------------------------------------
+
+
+async def look(settings: Settings, url: str, wish: Wish) -> Look:
+    """Fetch a page as a crawl would and read it; nothing is stored.
+
+    Raises:
+        CrawlError: it cannot be fetched or read; the message says why.
+    """
+    parser = parser_of(settings)
+    network = Network(settings, SteadyClock())
+    fetcher = page_fetcher(settings, network, parser)
+    try:
+        urls = terminal.spellings(url)
+        network.require_contact(urls)
+        found = Check(url)
+        for each in urls:
+            result = await _followed(fetcher, settings, found := Check(each))
+            if result is not None and result.outcome == "fetched":
+                return await _read(parser, result, wish)
+        last = found.steps[-1]
+        raise CrawlError(f"{found.url}: {last.name}: {last.answer}: {last.why}")
+    finally:
+        await parser.close()
+        await network.close()
+
+
+async def _followed(fetcher: Any, settings: Settings, found: Check) -> FetchResult | None:
+    """Return the answer of a page, after its redirects."""
+    result = None
+    for _ in range(_HOPS):
+        result = await visited(fetcher, settings, found)
+        if result is None or result.outcome != "redirected" or result.location is None:
+            break
+        found.url = result.location
+    return result
+
+
+async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
+    content_type = result.header("Content-Type")
+    hints = None
+    if wish.within is not None:
+        try:
+            hints = SelectorHints((wish.within,), strict=True)
+        except ValueError as error:
+            raise UsageError(f"--within: {error}") from error
+    page = await parsed_page(parser, result, hints)
+    if isinstance(page, Unparsable):
+        raise CrawlError(f"{result.url}: it cannot be read: {page.reason}")
+    seen = Look(result.url, page.title, texts=tuple(page.blocks.texts))
+    if hints is not None:
+        if not seen.texts:
+            raise CrawlError(f"{result.url}: --within {wish.within}: no such element has text")
+        return seen
+    prices = await parser.offers(result.body, result.url, content_type)
+    if isinstance(prices, Unparsable) or wish.contains is not None:
+        return seen
+    # A rule must find there what is shown to the user now.
+    offers = [
+        offer
+        for offer in prices.shown
+        if offer.selector and await _reads(parser, result, offer) == offer.value
+    ]
+    return Look(seen.url, seen.title, tuple(offers), prices.stated, seen.texts)
+
+
+async def _reads(parser: Parser, result: FetchResult, offer: Offer) -> float | None:
+    hints = SelectorHints((offer.selector,), strict=True)
+    page = await parsed_page(parser, result, hints)
+    return None if isinstance(page, Unparsable) else _number_in(page.blocks.texts, offer.number)
+
+
+def _number_in(texts: Sequence[str], number: str = "") -> float | None:
+    before, _, behind = number.partition("*")
+    return Condition((), (), {}, (before, behind), None).read(joined(texts))
+
+
+# -- choosing ----------------------------------------------------------------
+
+
+def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
+    """Return what is watched on a page, asked for on a terminal; exit if it is not there."""
+    if wish.within is not None:
+        return _element(page, wish, wish.within)
+    if wish.contains is not None:
+        there = wish.contains.casefold() in " ".join(page.texts).casefold()
+        return Watched(page.url, f"the text, which has “{wish.contains}” {_now(there)}")
+    # What its data states and no element shows would be watched in vain.
+    offers = [each for each in page.offers if each.is_stated or not page.stated] or (
+        list(page.offers) if ask else []
+    )
+    if offers:
+        place = _asked(page, offers[:_SHOWN]) if ask else 1
+        if place:
+            it = offers[place - 1]
+            if not ask and len(offers) > 1:
+                say("no terminal:", "yellow", f"took the first of {counted(len(offers), 'price')}")
+            words = f"{it.value:.15g} (“{it.text}” in {it.selector})"
+            return Watched(page.url, words, it.selector, it.number, it.value)
+    elif wish.wants_number:
+        fail(_nothing(page))
+    elif ask:
+        show_list(page.title or page.url, ("the text begins",), _beginning(page))
+        typer.confirm("Watch this text?", default=True, abort=True, err=True)
+    return Watched(page.url, f"the text, which begins “{_short(page)}”")
+
+
+def _element(page: Look, wish: Wish, selector: str) -> Watched:
+    value = _number_in(page.texts)
+    if wish.wants_number and value is None:
+        fail(f"{page.url}: --within {selector}: there is no number: “{_short(page)}”")
+    words = f"“{_short(page)}” in {selector}"
+    if wish.wants_number:
+        words = f"{value:.15g} ({words})"
+    return Watched(page.url, words, selector, value=value if wish.wants_number else None)
+
+
+def _asked(page: Look, offers: Sequence[Offer]) -> int:
+    """Return the place of the price that the user chooses, 0 for the whole text."""
+    rows = [
+        (place, f"{it.value:.15g}", it.text, it.selector, "yes" if it.is_stated else "")
+        for place, it in enumerate(offers, 1)
+    ]
+    columns = ("", "price", "shown as", "in", "stated in the page's data")
+    show_list(page.title or page.url, columns, rows)
+    question = "Which price? (0: watch the whole text)"
+    return typer.prompt(question, default=1, type=typer.IntRange(0, len(offers)), err=True)  # type: ignore[attr-defined,no-any-return]
+
+
+def _nothing(page: Look) -> str:
+    """Return in words what a page without a price has instead."""
+    if page.stated:
+        prices = ", ".join(f"{each:.15g}" for each in page.stated[:_SHOWN])
+        shown = ", ".join(f"“{each.text}”" for each in page.offers[:_SHOWN]) or "no price"
+        instead = f"its data states {prices} (schema.org), and it shows {shown}"
+    else:
+        matches = (NUMBER.search(text) for text in page.texts)
+        texts = [m.string for m in matches if m and value_of(m[0]) is not None][:_SHOWN]
+        numbers = ", ".join(f"“{each[:40]}”" for each in texts)
+        begins = f"no number; its text begins “{_short(page)}”"
+        instead = f"numbers without a currency: {numbers}" if numbers else begins
+    return f"{page.url}: no price to watch: {instead}; name the element with --within SELECTOR"
+
+
+def _now(there: bool) -> str:
+    return "now" if there else "not now"
+
+
+def _short(page: Look) -> str:
+    text = " ".join(page.texts)[:_WIDTH]
+    return text if len(text) < _WIDTH else f"{text[:-1]}…"
+
+
+def _beginning(page: Look) -> list[tuple[str]]:
+    return [(text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…",) for text in page.texts[:3]]
+
+
+# -- settings ----------------------------------------------------------------
+
+
+def tables(
+    watched: Sequence[Watched], wish: Wish, settings: Settings, *, every: str | None, notify: str,
+    daily: bool,
+) -> dict[str, list[dict[str, object]]]:  # fmt: skip
+    """Return the tables ``sites`` and ``alerts.rules`` to append to the settings file."""
+    sites: list[dict[str, object]] = []
+    rules: dict[str, dict[str, object]] = {}
+    taken = {rule.name for rule in settings.alerts.rules}
+    for it in watched:
+        rhythm = every or ("" if it.is_site else _USUAL)
+        site = {
+            "match": it.match,
+            "scope": None if it.is_site else "list",
+            "every": rhythm or None,
+            "include": [it.selector] if it.selector else None,
+        }
+        sites.append(_without_none(site))
+        rule = {
+            "kinds": ["new", "changed", "gone"] if it.is_site else ["changed", "gone"],
+            "url": notify,
+            "mode": "daily" if daily else None,
+            "appears": [wish.contains] if wish.contains else None,
+            "below": wish.below,
+            "above": wish.above,
+            "within": it.selector if wish.contains or wish.wants_number else None,
+            "number": it.number or None,
+        }
+        # One message for the pages that have one wish.
+        kept = rules.setdefault(repr(rule), {"name": "", "match": []} | _without_none(rule))
+        if not kept["name"]:
+            kept["name"] = _name(it.match, taken)
+        matches: Any = kept["match"]
+        matches.append(it.match)
+    return {
+        "sites": [each for each in sites if len(each) > 1],
+        "alerts.rules": list(rules.values()),
+    }
+
+
+def _without_none(table: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _name(match: str, taken: set[str]) -> str:
+    """Return a new name of a rule, by the host and the end of the path; it is then taken."""
+    words = re.findall(r"[A-Za-z0-9]+", match.partition("://")[2])
+    name = "-".join(words)[:50].strip("-") or "page"
+    free = next(each for n in count(1) if (each := name if n == 1 else f"{name}-{n}") not in taken)
+    taken.add(free)
+    return free
+
+
+def address(text: str | None) -> str:
+    """Return where alerts go: a URL, ``log:`` by default; a mail address goes by this machine.
+
+    Exits if this machine has no mail server for a mail address.
+    """
+    if text is None:
+        return LOG
+    if not _MAIL.fullmatch(text):
+        return text
+    try:
+        create_connection(_SMTP, timeout=5).close()
+    except OSError:
+        fail(
+            f"--notify {text}: no mail server answers on this machine (localhost:25); name one: "
+            f"--notify 'mailtos://USER:PASSWORD@mail.example.org?to={text}'",
+            2,
+        )
+    sender = quote(f"freshet@{getfqdn()}")
+    return f"mailto://localhost?from={sender}&to={quote(text)}&format=text&mode=insecure"
+
+
+# -- the verb ----------------------------------------------------------------
+
+
+def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    urls: Annotated[
+        list[str],
+        typer.Argument(metavar="URL…", help="Pages; https://example.org/* is a whole site."),
+    ],
+    below: Annotated[
+        float | None, typer.Option(metavar="N", help="Tell when the number falls below N.")
+    ] = None,
+    above: Annotated[
+        float | None, typer.Option(metavar="N", help="Tell when the number rises above N.")
+    ] = None,
+    contains: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Tell when this text appears on the page.")
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="SELECTOR", help="Watch only the elements of this CSS selector."),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help='Time between two visits, such as "1 hour", which is that of a page; a site goes '
+            "by the daemon's budget.",
+        ),
+    ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where alerts go: a mail address, a webhook, or a URL of Apprise; else the log.",
+        ),
+    ] = None,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="Send one message a day, not one a change.")
+    ] = False,
+    db: options.Db = options.DEFAULT_DB,
+    contact: options.Contact = None,
+    allow_private_addresses: options.PrivateAddresses = None,
+    config: options.ConfigFile = None,
+    json: options.Json = False,
+) -> None:
+    """Watch a page for a price, a number, a word or any change.
+
+    Freshet reads the page, shows the price that it finds (or the text) and asks; then it adds the
+    page and an alert rule to the settings file (--config, else ./freshet.toml) and visits the page
+    once. `freshet daemon` visits it again and again.
+    """
+    wish = Wish(below, above, contains, within)
+    given = {"crawl.contact": contact, "network.allow_private_addresses": allow_private_addresses}
+    overrides = given | {"crawl.scope": options.scope_of(db, None, config)}
+    settings, _ = options.read_settings(config, overrides)
+    _refuse(db)
+    to = address(notify)
+    ask = sys.stdin.isatty() and terminal.err.is_terminal and not json
+    watched = []
+    for url in urls:
+        page = terminal.run(look(settings, url.removesuffix("*"), wish))
+        it = choose(page, wish, ask=ask) if not url.endswith("*") else _site(page, wish)
+        _refuse_known(it, settings)
+        watched.append(it)
+    new = tables(watched, wish, settings, every=every, notify=to, daily=daily)
+    file = config or HERE
+    text = _amended(file, new, settings)
+    with_sites = _with_tables(settings, new)
+    report = terminal.run(_visit(with_sites, db, watched))
+    if report.silent_seeds:
+        site, why, *_ = report.silent_seeds[0]
+        fail(f"{site}: the first visit found no page: {why}; nothing was written to {file}")
+    if not file.exists():
+        # It may hold the password of a mail server.
+        file.touch(mode=0o600)
+    with terminal.written(file) as writing:
+        writing.write(text)
+    if json:
+        print_json({"settings": str(file), **new})
+    else:
+        _print(watched, new, file, db, config)
+
+
+def _refuse(db: Path) -> None:
+    """Exit if the first visit cannot be written."""
+    if is_sharded(db):
+        fail(f"{db}: is a folder of shards; add [[sites]] and [[alerts.rules]] to freshet.toml", 2)
+    owner = owner_of(db)
+    if owner is not None:
+        fail(f"{db}: process {owner.process} ({owner.name}) writes it; end it, and try again")
+
+
+def _refuse_known(it: Watched, settings: Settings) -> None:
+    """Exit if the settings have a table or a rule for the same page."""
+    rules = [rule.name for rule in settings.alerts.rules if it.match in rule.match]
+    if rules:
+        fail(f"{it.match}: the alert rule {rules[0]} watches it; change it in the settings file")
+    if any(table.match == it.match for table in settings.sites):
+        fail(f"{it.match}: it has a table [[sites]]; change that in the settings file")
+
+
+def _site(page: Look, wish: Wish) -> Watched:
+    if wish.wants_number:
+        fail(f"{page.url}*: a number is watched on one page; give its address without *", 2)
+    return Watched(f"{page.url}*", f"all pages below {page.url}", wish.within)
+
+
+def _with_tables(settings: Settings, new: Mapping[str, Sequence[Mapping[str, Any]]]) -> Settings:
+    """Return the settings of the first visit, which raises no alert."""
+    sites = (*settings.sites, *(SiteSettings(**table) for table in new["sites"]))
+    return settings.model_copy(update={"sites": sites})
+
+
+def _amended(file: Path, new: Mapping[str, Any], settings: Settings) -> str:
+    """Return the new text of the settings file; exit if it, or the receiver, is not valid."""
+    try:
+        before = file.read_text(encoding="utf-8") if file.exists() else ""
+        text = amended(before, file, {}, new)
+        rules = [AlertRuleSettings(**rule) for rule in new["alerts.rules"]]
+    except (OSError, UnicodeDecodeError, ConfigError) as error:
+        fail(f"{file}: cannot be amended: {error}", 2)
+    terminal.run(_try_receivers(settings, settings.alerts.model_copy(update={"rules": rules})))
+    return text
+
+
+async def _try_receivers(settings: Settings, alerts: Alerts) -> None:
+    """Raise CrawlError if the receiver of a rule cannot be made."""
+    resolver = CachingResolver()
+    try:
+        for channel in channels(alerts):
+            await receiver(channel, settings, resolver).close()
+    finally:
+        await resolver.close()
+
+
+async def _visit(settings: Settings, db: Path, watched: Sequence[Watched]) -> CrawlReport:
+    """Crawl what is watched now, beside what the store's last run left."""
+    seeds = seeds_from_arguments([it.match.removesuffix("*") for it in watched]).seeds
+    last = None
+    if db.exists():
+        async with reading(db) as connection:
+            last = await runs.latest(connection)
+    if not any(it.is_site for it in watched):
+        # Seeds come first.
+        crawl_settings = settings.crawl.model_copy(update={"max_pages": len(seeds)})
+        settings = settings.model_copy(update={"crawl": crawl_settings})
+    order = CrawlOrder(db, seeds, resume=True if last else None)
+    with watching(quiet=False, verbose=False, log_format=settings.operation.log_format) as watch:
+        report = await crawl(settings, order, watch=watch)
+    ours = {seed.url for seed in seeds}
+    return replace(report, silent_seeds=[it for it in report.silent_seeds if it[1] in ours])
+
+
+def _print(
+    watched: Sequence[Watched], new: Mapping[str, Sequence[Mapping[str, Any]]], file: Path, db: Path,
+    config: Path | None,
+) -> None:  # fmt: skip
+    every = {table["match"]: table.get("every") for table in new["sites"]}
+    show_list(
+        "Watched",
+        ("page", "what", "visited"),
+        [
+            (
+                it.match,
+                it.chosen,
+                f"every {every.get(it.match)}" if every.get(it.match) else "by the budget",
+            )
+            for it in watched
+        ],
+    )
+    show_line("")
+    for rule in new["alerts.rules"]:
+        to = "go to the daemon's log" if rule["url"] == LOG else f"go to {masked(rule['url'])}"
+        show_line(
+            f"Alerts of the rule {rule['name']} {to}; try: freshet alerts --test {rule['name']}"
+        )
+    words = ["freshet daemon"]
+    if db != options.DEFAULT_DB:
+        words.append(f"--db {db}")
+    if config is not None:
+        words.append(f"--config {config}")
+    show_line(f"Written to {file}. Keep watching: {' '.join(words)}", "green")
