@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from socket import create_connection, getfqdn
@@ -11,11 +12,11 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
-from freshet.config.writing import amended
 
 from freshet.config import ConfigError
 from freshet.config.loading import HERE
 from freshet.config.settings import AlertRuleSettings, Alerts, Settings, SiteSettings, masked
+from freshet.config.writing import amended
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.receivers import LOG
@@ -130,12 +131,7 @@ async def _followed(fetcher: Any, settings: Settings, found: Check) -> FetchResu
 
 async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
     content_type = result.header("Content-Type")
-    hints = None
-    if wish.within is not None:
-        try:
-            hints = SelectorHints((wish.within,), strict=True)
-        except ValueError as error:
-            raise UsageError(f"--within: {error}") from error
+    hints = None if wish.within is None else SelectorHints((wish.within,), strict=True)
     page = await parsed_page(parser, result, hints)
     if isinstance(page, Unparsable):
         raise CrawlError(f"{result.url}: it cannot be read: {page.reason}")
@@ -185,8 +181,9 @@ def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
         place = _asked(page, offers[:_SHOWN]) if ask else 1
         if place:
             it = offers[place - 1]
-            if not ask and len(offers) > 1:
-                say("no terminal:", "yellow", f"took the first of {counted(len(offers), 'price')}")
+            if not ask:
+                many = counted(len(page.offers), "price")
+                say("no terminal:", "yellow", f"took the first of {many} on {page.url}")
             words = f"{it.value:.15g} (“{it.text}” in {it.selector})"
             return Watched(page.url, words, it.selector, it.number, it.value)
     elif wish.wants_number:
@@ -251,7 +248,7 @@ def _beginning(page: Look) -> list[tuple[str]]:
 
 
 def tables(
-    watched: Sequence[Watched], wish: Wish, settings: Settings, *, every: str | None, notify: str,
+    watched: Sequence[Watched], *, wish: Wish, settings: Settings, every: str | None, notify: str,
     daily: bool,
 ) -> dict[str, list[dict[str, object]]]:  # fmt: skip
     """Return the tables ``sites`` and ``alerts.rules`` to append to the settings file."""
@@ -271,7 +268,7 @@ def tables(
             "kinds": ["new", "changed", "gone"] if it.is_site else ["changed", "gone"],
             "url": notify,
             "mode": "daily" if daily else None,
-            "appears": [wish.contains] if wish.contains else None,
+            "appears": None if wish.contains is None else [wish.contains],
             "below": wish.below,
             "above": wish.above,
             "within": it.selector if wish.contains or wish.wants_number else None,
@@ -375,23 +372,23 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     once. `freshet daemon` visits it again and again.
     """
     wish = Wish(below, above, contains, within)
-    given = {"crawl.contact": contact, "network.allow_private_addresses": allow_private_addresses}
-    overrides = given | {"crawl.scope": options.scope_of(db, None, config)}
-    settings, _ = options.read_settings(config, overrides)
-    _refuse(db)
-    to = address(notify)
-    ask = sys.stdin.isatty() and terminal.err.is_terminal and not json
-    watched = []
-    for url in urls:
-        page = terminal.run(look(settings, url.removesuffix("*"), wish))
-        it = choose(page, wish, ask=ask) if not url.endswith("*") else _site(page, wish)
-        _refuse_known(it, settings)
-        watched.append(it)
-    new = tables(watched, wish, settings, every=every, notify=to, daily=daily)
-    file = config or HERE
+    given = {
+        "crawl.contact": contact,
+        "network.allow_private_addresses": allow_private_addresses,
+        "crawl.scope": options.scope_of(db, None, config),
+    }
+    settings, _ = options.read_settings(config, given)
+    file, ask = config or HERE, sys.stdin.isatty() and terminal.err.is_terminal and not json
+    make = partial(
+        tables, wish=wish, settings=settings, every=every, notify=address(notify), daily=daily
+    )
+    _refuse(db, urls, wish)
+    # Before anything is fetched.
+    _amended(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
+    watched = [_chosen(settings, url, wish, ask=ask) for url in urls]
+    new = make(watched)
     text = _amended(file, new, settings)
-    with_sites = _with_tables(settings, new)
-    report = terminal.run(_visit(with_sites, db, watched))
+    report = terminal.run(_visit(_with_tables(settings, new), db, watched))
     if report.silent_seeds:
         site, why, *_ = report.silent_seeds[0]
         fail(f"{site}: the first visit found no page: {why}; nothing was written to {file}")
@@ -403,11 +400,24 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if json:
         print_json({"settings": str(file), **new})
     else:
-        _print(watched, new, file, db, config)
+        words = ["freshet daemon"]
+        words += [f"--db {db}"] if db != settings.db else []
+        words += [f"--config {config}"] if config is not None else []
+        _print(watched, new, " ".join(words), file)
+        show_line(f"The first visit read {counted(report.pages, 'page')}.")
 
 
-def _refuse(db: Path) -> None:
-    """Exit if the first visit cannot be written."""
+def _refuse(db: Path, urls: Sequence[str], wish: Wish) -> None:
+    """Exit if the wish is wrong, or the first visit cannot be written."""
+    if wish.contains is not None and not wish.contains.strip():
+        fail("--contains: give a text that is not blank", 2)
+    if wish.within is not None:
+        try:
+            SelectorHints((wish.within,))
+        except ValueError as error:
+            fail(f"--within: {error}", 2)
+    if wish.wants_number and (sites := [url for url in urls if url.endswith("*")]):
+        fail(f"{sites[0]}: a number is watched on one page; give its address without *", 2)
     if is_sharded(db):
         fail(f"{db}: is a folder of shards; add [[sites]] and [[alerts.rules]] to freshet.toml", 2)
     owner = owner_of(db)
@@ -415,19 +425,26 @@ def _refuse(db: Path) -> None:
         fail(f"{db}: process {owner.process} ({owner.name}) writes it; end it, and try again")
 
 
-def _refuse_known(it: Watched, settings: Settings) -> None:
-    """Exit if the settings have a table or a rule for the same page."""
+def _spelled(url: str) -> str:
+    """Return a URL as it is matched; exit if it is none."""
+    if "*" in url.removesuffix("/*"):
+        fail(f"{url}: a * stands only behind the last slash: https://example.org/*", 2)
+    return terminal.spellings(url.removesuffix("*"))[0] + "*" * url.endswith("*")
+
+
+def _chosen(settings: Settings, url: str, wish: Wish, *, ask: bool) -> Watched:
+    """Read a page, or the first page of a site, and return what is watched; exit if it is known."""
+    page = terminal.run(look(settings, url.removesuffix("*"), wish))
+    if url.endswith("*"):
+        it = Watched(f"{page.url}*", f"all pages below {page.url}", wish.within)
+    else:
+        it = choose(page, wish, ask=ask)
     rules = [rule.name for rule in settings.alerts.rules if it.match in rule.match]
     if rules:
         fail(f"{it.match}: the alert rule {rules[0]} watches it; change it in the settings file")
     if any(table.match == it.match for table in settings.sites):
         fail(f"{it.match}: it has a table [[sites]]; change that in the settings file")
-
-
-def _site(page: Look, wish: Wish) -> Watched:
-    if wish.wants_number:
-        fail(f"{page.url}*: a number is watched on one page; give its address without *", 2)
-    return Watched(f"{page.url}*", f"all pages below {page.url}", wish.within)
+    return it
 
 
 def _with_tables(settings: Settings, new: Mapping[str, Sequence[Mapping[str, Any]]]) -> Settings:
@@ -449,11 +466,13 @@ def _amended(file: Path, new: Mapping[str, Any], settings: Settings) -> str:
 
 
 async def _try_receivers(settings: Settings, alerts: Alerts) -> None:
-    """Raise CrawlError if the receiver of a rule cannot be made."""
+    """Raise UsageError if the receiver of a rule cannot be made."""
     resolver = CachingResolver()
     try:
         for channel in channels(alerts):
             await receiver(channel, settings, resolver).close()
+    except CrawlError as error:
+        raise UsageError(f"--notify: {error}") from error
     finally:
         await resolver.close()
 
@@ -465,8 +484,8 @@ async def _visit(settings: Settings, db: Path, watched: Sequence[Watched]) -> Cr
     if db.exists():
         async with reading(db) as connection:
             last = await runs.latest(connection)
-    if not any(it.is_site for it in watched):
-        # Seeds come first.
+    if last is not None and last.ended_at is None and not any(it.is_site for it in watched):
+        # Seeds come before what that run has left.
         crawl_settings = settings.crawl.model_copy(update={"max_pages": len(seeds)})
         settings = settings.model_copy(update={"crawl": crawl_settings})
     order = CrawlOrder(db, seeds, resume=True if last else None)
@@ -476,32 +495,14 @@ async def _visit(settings: Settings, db: Path, watched: Sequence[Watched]) -> Cr
     return replace(report, silent_seeds=[it for it in report.silent_seeds if it[1] in ours])
 
 
-def _print(
-    watched: Sequence[Watched], new: Mapping[str, Sequence[Mapping[str, Any]]], file: Path, db: Path,
-    config: Path | None,
-) -> None:  # fmt: skip
-    every = {table["match"]: table.get("every") for table in new["sites"]}
-    show_list(
-        "Watched",
-        ("page", "what", "visited"),
-        [
-            (
-                it.match,
-                it.chosen,
-                f"every {every.get(it.match)}" if every.get(it.match) else "by the budget",
-            )
-            for it in watched
-        ],
-    )
+def _print(watched: Sequence[Watched], new: Mapping[str, Any], next_words: str, file: Path) -> None:
+    every = {table["match"]: table["every"] for table in new["sites"] if "every" in table}
+    rhythms = [f"every {every[it.match]}" if it.match in every else "by budget" for it in watched]
+    rows = [(it.match, it.chosen, rhythm) for it, rhythm in zip(watched, rhythms, strict=True)]
+    show_list("Watched", ("page", "what", "visited"), rows)
     show_line("")
     for rule in new["alerts.rules"]:
-        to = "go to the daemon's log" if rule["url"] == LOG else f"go to {masked(rule['url'])}"
-        show_line(
-            f"Alerts of the rule {rule['name']} {to}; try: freshet alerts --test {rule['name']}"
-        )
-    words = ["freshet daemon"]
-    if db != options.DEFAULT_DB:
-        words.append(f"--db {db}")
-    if config is not None:
-        words.append(f"--config {config}")
-    show_line(f"Written to {file}. Keep watching: {' '.join(words)}", "green")
+        name = rule["name"]
+        to = "the daemon's log" if rule["url"] == LOG else masked(rule["url"])
+        show_line(f"Alerts of the rule {name} go to {to}; `freshet alerts --test {name}` tries it")
+    show_line(f"Written to {file}. Keep watching with: {next_words}", "green")
