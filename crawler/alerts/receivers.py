@@ -7,9 +7,11 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -197,9 +199,14 @@ class Apprised:
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        # Its log lines may quote the URL, and with it passwords.
-        logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
+        log = logging.getLogger("apprise")
+        # Its lines may quote the URL, and with it passwords.
+        log.propagate = False
+        if _reasons not in log.handlers:
+            log.addHandler(_reasons)
+            log.setLevel(logging.DEBUG)
         self._service = _service(url)
+        self._whom = _whom(url)
         self._timeout_s = timeout_s
         self._thread: threading.Thread | None = None
 
@@ -213,10 +220,9 @@ class Apprised:
 
         def work() -> None:
             try:
-                taken = self._service.notify(body=body, title=title, body_format="text")
-                answer = Delivery("taken")
-                if not taken:
-                    answer = Delivery("failed", "the service rejected the message")
+                with _reason() as reason:
+                    taken = self._service.notify(body=body, title=title, body_format="text")
+                answer = Delivery("taken") if taken else Delivery("failed", self._failed(reason))
             except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
                 answer = Delivery("failed", f"the service failed: {type(error).__name__}")
             if not loop.is_closed():
@@ -230,8 +236,55 @@ class Apprised:
         except TimeoutError:
             return Delivery("failed", f"no answer within {self._timeout_s:g} s")
 
+    def _failed(self, reason: Sequence[str]) -> str:
+        if reason:
+            return f"{self._whom} did not answer ({reason[-1].lower()})"
+        return f"{self._whom} rejected the message"
+
     async def close(self) -> None:
         """Do nothing: no connection is kept."""
+
+
+def _whom(url: str) -> str:
+    """Return the displayable name of a service: only of a mail server the host is no secret."""
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in {"mailto", "mailtos"}:
+        return "the service"
+    return f"mail server {re.split('[/?]', rest)[0].rpartition('@')[2]}"
+
+
+class _Reasons(logging.Handler):
+    """Errors of sockets that apprise logs; nothing else of its lines, which may quote passwords."""
+
+    _ERROR: Final = re.compile(r"\[Errno -?\d+\] ([A-Za-z ]+)|\b(timed out)\b")
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.found: list[str] = []
+        self.deliveries = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if match := self._ERROR.search(record.getMessage()):
+            self.found.append(match[1] or match[2])
+
+
+_reasons: Final = _Reasons()
+
+
+@contextmanager
+def _reason() -> Iterator[list[str]]:
+    """Yield what apprise logs as the reason of a failure; nothing while it has other deliveries.
+
+    Its threads do not tell for which of them they work.
+    """
+    _reasons.deliveries += 1
+    alone, found = _reasons.deliveries == 1, list[str]()
+    _reasons.found = []
+    try:
+        yield found
+        found += _reasons.found if alone and _reasons.deliveries == 1 else ()
+    finally:
+        _reasons.deliveries -= 1
 
 
 def _service(url: str) -> Any:

@@ -60,7 +60,7 @@ class Logins:
             raise Refused(429, "too many tries from your address; try again in ten seconds")
         if not _same(form.get("token", "").strip(), self._token):
             self._tries.take(request.remote, now)
-            raise Refused(403, "that is not the token of operation.token")
+            raise Refused(403, "Wrong token. It is operation.token in freshet.toml.")
         name = secrets.token_urlsafe(32)
         self._opened[name] = now
         # The browser itself says how it came; a header of a proxy may be anybody's.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -213,3 +214,28 @@ async def test_the_log_takes_a_message_in_words() -> None:
     (line,) = lines
     assert (line["event"], line["rule"]) == ("alert", "ä")
     assert (line["title"], line["text"]) == ("ä: a test", "hello")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (
+            "mailtos://me:secret-word@127.0.0.1:2?from=me@b.example&to=you@b.example",
+            "mail server 127.0.0.1:2 did not answer (connection refused)",
+        ),
+        ("json://127.0.0.1:2/secret-word", "the service did not answer (connection refused)"),
+    ],
+)
+async def test_a_service_that_cannot_be_reached_is_named_without_secrets(
+    url: str, words: str
+) -> None:
+    seen: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: seen.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    try:
+        answer = await Apprised(url, 20.0).deliver(MESSAGE, NOW)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert (answer.outcome, answer.said) == ("failed", words)
+    assert [line for line in seen if "secret-word" in line] == []

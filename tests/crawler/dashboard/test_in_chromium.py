@@ -68,7 +68,7 @@ async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> Non
         await page.goto(f"{url}/changes?kind=changed")
         await page.fill("input[name=token]", "another-token-than-it-is")
         await page.keyboard.press("Enter")
-        await page.get_by_text("that is not the token").wait_for()
+        await page.get_by_text("Wrong token").wait_for()
         await page.fill("input[name=token]", TOKEN)
         await page.keyboard.press("Enter")
         await page.locator(".changes a.url").first.click()
