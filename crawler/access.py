@@ -171,7 +171,9 @@ def _cookies(name: str, path: Path) -> MozillaCookieJar:
     try:
         jar.load(str(path.expanduser()), ignore_discard=True, ignore_expires=True)
     except LoadError as error:
-        raise CrawlError(f"{name}, cookies: {path} is no cookies.txt of Netscape's form") from error
+        raise CrawlError(
+            f"{name}, cookies: {path} is not a cookies.txt of Netscape's form; export it again"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise CrawlError(f"{name}, cookies: {path} cannot be read: {_why(error)}") from error
     for cookie in list(jar):

@@ -389,7 +389,7 @@ async def nearest(db: Reader, url: str) -> list[str]:
 def unknown(url: str, near: Sequence[str]) -> str:
     """Return the message about a URL that the store does not know."""
     if not near:
-        return f"{url} is not known, nor any other URL on that host"
+        return f"{url} is not known, nor any other URL on that host; `freshet crawl {url}` adds it"
     return f"{url} is not known; the nearest on that host: {', '.join(near)}"
 
 
@@ -536,7 +536,7 @@ async def selector_in(made: Documents, url: str, of: Sequence[str], block: str) 
     it = await difference(made, url, *of)
     found = [b for b in it.blocks if b.change != "kept" and b.text[:2_000] == block]
     if not found:
-        raise UnknownPage(f"{it.url}: this block does not differ any more")
+        raise UnknownPage(f"{it.url}: this block does not differ any more; load the page again")
     old = "".join(run.before for run in found[0].runs) or found[0].text
     texts = old * (found[0].before is not None), found[0].text * (found[0].after is not None)
     async with page.snapshot(made.path) as db:
@@ -557,7 +557,7 @@ def _chosen(
     counted = stored if noise else [each for each in stored if each.significant]
     if len(stored) < 2:
         had = "one version" if stored else "no version"
-        raise NoHistory(f"{url}: has {had} in the store; a diff needs two")
+        raise NoHistory(f"{url}: has {had} in the store; a diff needs two: crawl it again later")
     if None in wanted and len(counted) < 2:
         raise NoHistory(
             f"{url}: has not changed significantly; --all compares its {len(stored)} versions"

@@ -110,9 +110,9 @@ class Query:
                     is_prefix = bool(star) or (not quoted and said.endswith("*"))
                     terms[bool(minus)].setdefault(Term(tuple(words), is_prefix))
         if not terms[False]:
-            raise UsageError(f"{text!r}: it names no word to look for")
+            raise UsageError(f"{text!r}: it names no word to look for; give one")
         if len(terms[False]) + len(terms[True]) > _MOST_TERMS:
-            raise UsageError(f"it has more than {_MOST_TERMS} words and phrases")
+            raise UsageError(f"it has more than {_MOST_TERMS} words and phrases; give fewer")
         return cls(
             terms=tuple(terms[False]),
             excluded=tuple(terms[True]),

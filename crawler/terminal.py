@@ -416,7 +416,7 @@ def replacing(output: Path) -> Iterator[Path]:
         with replaced(output) as whole:
             yield whole
     except OSError as error:
-        fail(f"{output}: cannot be written: {error.strerror or error}")
+        fail(f"{output}: cannot be written: {error.strerror or error}; name another file")
 
 
 @contextmanager

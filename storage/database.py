@@ -40,7 +40,7 @@ _PASSING = {
     "SQLITE_LOCKED": ("another program holds a lock on it", "close that program and try again"),
 }
 _SENTENCES = {
-    "SQLITE_NOTADB": "it is not a Freshet store (not an SQLite file)",
+    "SQLITE_NOTADB": "it is not a Freshet store (not an SQLite file); --db names another",
     "SQLITE_CORRUPT": "it is damaged; restore a backup, or salvage it with `sqlite3 FILE .recover`",
     "SQLITE_CANTOPEN": "it cannot be opened; check that it is a file in a folder for writing",
     "SQLITE_READONLY": "it may not be written",
@@ -382,7 +382,10 @@ def held(path: Path, owner: str) -> IO[bytes]:
         lock.close()
         who, number, _ = holder
         whose = f"a freshet {who}" if who != "freshet" else "another freshet"
-        raise StoreError(f"{path}: {whose} (process {number or 'unknown'}) is writing it")
+        raise StoreError(
+            f"{path}: {whose} (process {number or 'unknown'}) is writing it; end it, or name "
+            "another store with --db"
+        )
     _sign(lock, owner)
     return lock
 
@@ -415,7 +418,9 @@ def _refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if header and not header.startswith(b"SQLite format 3\x00"):
-        raise StoreError(f"{path}: it is not a Freshet store (not an SQLite file)")
+        raise StoreError(
+            f"{path}: it is not a Freshet store (not an SQLite file); --db names another"
+        )
 
 
 def _require(path: Path) -> None:
@@ -430,7 +435,7 @@ def _refuse_folder(path: Path) -> None:
         first = path / "0000.db"
         raise StoreError(f"{path}: this works on one shard of a sharded store, such as {first}")
     if path.is_dir():
-        raise StoreError(f"{path}: it is a folder, not a file")
+        raise StoreError(f"{path}: it is a folder, not a file; --db names a file")
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -514,7 +519,9 @@ def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = Tr
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
-        raise StoreError(f"{path}: it is not a Freshet store (another program's SQLite file)")
+        raise StoreError(
+            f"{path}: it is not a Freshet store (another program's SQLite file); --db names another"
+        )
     if version > newest():
         raise StoreError(
             f"{path}: its schema {version} is newer than the {newest()} this Freshet knows; "

@@ -94,7 +94,7 @@ def back_up(
         return _copy_shards(db, target, replace=replace, restores=False, progress=progress)
     if (owner := owner_of(target)) is not None:
         who = f"a freshet {owner.name} (process {owner.process})"
-        raise StoreError(f"{target}: {who} is writing it")
+        raise StoreError(f"{target}: {who} is writing it; end that first")
     return _copy(db, target, replace=replace, progress=progress, mark=mark)
 
 
@@ -132,7 +132,7 @@ def _copy_shards(
     if target.exists() and not target.is_dir():
         raise StoreError(f"{target}: it is a file; a store with shards is copied to a folder")
     if target.exists() and target.samefile(source):
-        raise StoreError(f"{target}: it is the store itself")
+        raise StoreError(f"{target}: it is the store itself; name another file")
     there = sorted(target.glob("[0-9][0-9][0-9][0-9].db"))
     if not replace and (there or is_sharded(target)):
         raise StoreError(f"{target}: it is there already; --force replaces it")
@@ -182,7 +182,7 @@ def _copy(
 ) -> Copied:
     """Copy a store; ``deed`` is done in the copy."""
     if not source.exists():
-        raise StoreError(f"{source}: there is no such file")
+        raise StoreError(f"{source}: there is no such file; name a backup")
     if source.is_dir():
         raise StoreError(f"{source}: it is a folder without {SHARDS_FILE}: no store, nor a backup")
     _require_target(source, target, replace=replace)
@@ -206,14 +206,14 @@ def _copy(
 def _require_target(source: Path, target: Path, *, replace: bool) -> None:
     """Refuse a target that is a file of the store, or that exists unless ``replace``."""
     if target.exists() and target.samefile(source):
-        raise StoreError(f"{target}: it is the store itself")
+        raise StoreError(f"{target}: it is the store itself; name another file")
     company = {os.path.realpath(source) + ending for ending in (*_BESIDE, ".lock")}
     if os.path.realpath(target) in company:
         raise StoreError(f"{target}: the store has a file of its own there")
     if target.exists() and not target.is_file():
         raise StoreError(f"{target}: it is a folder or a device, not a file")
     if not target.parent.is_dir():
-        raise StoreError(f"{target}: there is no folder {target.parent}")
+        raise StoreError(f"{target}: there is no folder {target.parent}; make it, or name another")
     for ending in ("", *_BESIDE):
         file = target.with_name(target.name + ending)
         if not replace and file.exists():

@@ -298,7 +298,10 @@ def _service(url: str) -> Any:
                 "URLs other than http and https need the extra: pipx install 'freshet[apprise]'"
             ) from error
         if not service.add(url):
-            raise CrawlError("apprise does not know this kind of URL, or something is missing")
+            raise CrawlError(
+                "apprise does not know this URL, or a part is missing; its forms are on "
+                "github.com/caronc/apprise"
+            )
         return service
 
 

@@ -102,7 +102,7 @@ async def _test(settings: Settings, name: str) -> None:
     """Send a test message."""
     channel = next((each for each in channels(settings.alerts) if each.name == name), None)
     if channel is None:
-        raise CrawlError(f"alerts.rules: rule {name} does not exist")
+        raise CrawlError(f"alerts.rules: there is no rule {name}; `freshet alerts` lists them")
     clock = SteadyClock()
     async with AsyncExitStack() as stack:
         network = Network(settings, clock)
@@ -114,7 +114,10 @@ async def _test(settings: Settings, name: str) -> None:
         message = Message(0, key, name, trial(name, now), since=now, tries=0, next_at=now)
         answer = await to.deliver(message, now)
     if answer.outcome != "taken":
-        raise CrawlError(f"{name}: {channel.target} refused the message: {answer.said}")
+        raise CrawlError(
+            f"{name}: {channel.target} refused the message: {answer.said}; check its url in "
+            "alerts.rules"
+        )
 
 
 def _drop(db: Path, settings: Settings, name: str) -> None:
@@ -127,7 +130,9 @@ def _drop(db: Path, settings: Settings, name: str) -> None:
     told = _beside(stores, partial(alerts.drop, rule=name))
     if not (dropped := [each for each in told if each is not None]):
         options.tell_down(db, stores.down)
-        raise CrawlError(f"{db}: no alerts of a rule {name}")
+        raise CrawlError(
+            f"{db}: there are no alerts of a rule {name}; `freshet alerts` lists the rules"
+        )
     (stood,) = alerts.merged([dropped])
     unsent = f"{counted(stood.waiting, 'alert')} and {counted(stood.pending, 'message')} unsent"
     show_line(f"{name}: rule removed; discarded: {unsent}, {stood.failed:,} given up")
@@ -149,7 +154,7 @@ async def _send(db: Path, settings: Settings) -> None:
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
         if not db.exists():
-            raise CrawlError(f"{db}: there is no such file")
+            raise CrawlError(f"{db}: there is no such file; --db names the store")
         database = await open_store(db, owner="alerts")
         stack.push_async_callback(database.close)
         parser = parser_of(settings)

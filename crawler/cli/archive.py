@@ -61,7 +61,9 @@ def archive_command(
     with terminal.told_in_one_line():
         files = [file for archive in archives for file in warc_files(archive)]
         if not files:
-            raise CrawlError(f"{archives[0]}: no WARC files found")
+            raise CrawlError(
+                f"{archives[0]}: there are no WARC files; `freshet crawl --archive DIR` makes some"
+            )
         if cdxj is not None:
             with written(cdxj) as index:
                 write_cdxj(files, index)
@@ -75,7 +77,9 @@ def archive_command(
 def warc_files(archive: Path) -> list[Path]:
     """Return the complete WARC files in order, after closing those that a crash left open."""
     if not archive.exists():
-        raise CrawlError(f"{archive}: there is no such file or folder")
+        raise CrawlError(
+            f"{archive}: there is no such file or folder; give WARC files, or a folder of them"
+        )
     if not archive.is_dir():
         return [archive]
     if (archive / NAME).exists():

@@ -135,7 +135,7 @@ def _table(table: SiteSettings) -> Step:
 
 
 async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchResult | None:
-    """Return the page, or None if robots.txt forbids it."""
+    """Return the answer of a page, or None if robots.txt forbids it."""
     if not await _robots(fetcher, settings, found.url, found):
         found.conclusion = "refused: only robots.txt was fetched"
         return None
@@ -214,6 +214,7 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
 async def parsed_page(
     parser: Parser, result: FetchResult, hints: SelectorHints | None = None
 ) -> ParsedPage | Unparsable:
+    """Return what a page holds; raises CrawlError where the parser's process failed."""
     try:
         return await parser.parse(result.body, result.url, result.header("Content-Type"), hints)
     except ParserLost as error:

@@ -239,13 +239,16 @@ def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     owner = owner_of(db)
     if owner is None or owner.name != "daemon":
         inside = " by itself: a program runs one inside" if owner is not None else ""
-        fail(f"{db}: no daemon is running on this store{inside}")
+        fail(
+            f"{db}: no daemon is running on this store{inside}; "
+            f"`freshet daemon --db {db}` starts one"
+        )
     os.kill(owner.process, signal.SIGHUP)
     give_up_at = time.monotonic() + _RELOAD_S
     while (now := owner_of(db)) == owner and time.monotonic() < give_up_at:
         time.sleep(_POLL_S)
     if now is None or now.process != owner.process:
-        fail(f"{db}: process {owner.process} has ended")
+        fail(f"{db}: process {owner.process} has ended; `freshet daemon --db {db}` starts another")
     _, _, answer = now.answer.partition(" ")
     if now == owner:
         fail(f"process {owner.process} has not answered yet; its log will have the result")

@@ -98,7 +98,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     folders = [folder for folder in map(Path, sorted(archives_of)) if folder.is_dir()]
     choice = _choice(urls, prefixes, [pages for pages, _ in found.values()], folders)
     if not choice.pages and not choice.records and not (keep_refusing and prefixes):
-        fail(f"{url or site or prefix}: {db} knows no such page")
+        fail(f"{url or site or prefix}: {db} knows no such page; `freshet export pages` lists them")
     if not dry_run:
         with err.status("Forgetting"), terminal.told_in_one_line():
             for shard, (pages, _) in found.items():

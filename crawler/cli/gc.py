@@ -85,7 +85,7 @@ def _merged(found: list[_Outcome]) -> _Outcome:
 
 def _require_idle(db: Path) -> None:
     if not db.exists():
-        fail(f"{db}: there is no such file")
+        fail(f"{db}: there is no such file; --db names the store")
     if (owner := owner_of(db)) is not None:
         does = "; it deletes the same every day" if owner.name == "daemon" else ""
         fail(

@@ -71,10 +71,12 @@ async def _open(db: Path, place: int) -> str:
     if not listed:
         raise CrawlError(f"{db}: no list is kept; `freshet search` shows one")
     if place not in listed:
-        raise CrawlError(f"{place}: the last list has {min(listed)} to {max(listed)}")
+        raise CrawlError(
+            f"{place}: the last list has {min(listed)} to {max(listed)}; give one of these numbers"
+        )
     shard, (showing_id, url) = listed[place]
     if url is None:
-        raise CrawlError(f"{place}: this page was forgotten just now")
+        raise CrawlError(f"{place}: this page was forgotten just now; run `freshet search` again")
     await note_opening(stores.paths[shard], showing_id, time.time())
     return url
 

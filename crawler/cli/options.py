@@ -297,7 +297,7 @@ def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     for problem in site_list.problems:
         raise CrawlError(f"{file}:{problem.line}: {problem.message}")
     if not site_list.seeds:
-        raise CrawlError(f"{file}: no usable line in it")
+        raise CrawlError(f"{file}: it has no usable line; write one host or URL a line")
     return [*found, *site_list.seeds]
 
 
@@ -355,7 +355,7 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
             say("skipped", "yellow", f"{place}: {problem.message}")
     found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
-        fail("no usable line in the site list", 2)
+        fail("the site list has no usable line; write one host or URL a line", 2)
     return found
 
 

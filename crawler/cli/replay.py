@@ -162,7 +162,7 @@ def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> No
     """Exit before any work if a path or a name is wrong."""
     for path in past:
         if not path.exists():
-            fail(f"{path}: there is no such file", 2)
+            fail(f"{path}: there is no such file; give a store or archives", 2)
         if len(past) > 1 and is_store(path):
             fail(f"{path}: is a store; give one store and nothing else", 2)
         if db is not None and is_store(path):

@@ -62,7 +62,7 @@ def rereduce_command(db: Db = DEFAULT_DB, config: ConfigFile = None, json: Json 
     """
     settings, _ = read_settings(config, {})
     if not db.exists():
-        fail(f"{db}: there is no such file")
+        fail(f"{db}: there is no such file; --db names the store")
     with progress_bars() as tell:
         found = terminal.run(_rereduce(db, settings, tell))
     if json:

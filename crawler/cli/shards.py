@@ -155,7 +155,8 @@ def _place(config: Path | None) -> Place:
 def _shards(db: Path) -> Shards:
     if not is_sharded(db):
         raise StoreError(
-            f"{db}: it is not the folder of a sharded store: there is no {SHARDS_FILE}"
+            f"{db}: it is not the folder of a sharded store: there is no {SHARDS_FILE}; "
+            "`freshet shards split` makes one"
         )
     return Shards.read(db)
 
@@ -426,7 +427,7 @@ def move(
         if shard >= shards.count:
             fail(f"{db}: it has the shards 0 to {shards.count - 1}", 2)
         if folder.resolve() == db.resolve():
-            fail(f"{folder}: it is the folder of the store itself", 2)
+            fail(f"{folder}: it is the folder of the store itself; name another", 2)
         path = shards.path(shard)
         _require_shard(path, shard)
         target = folder.resolve() / path.name
@@ -437,7 +438,9 @@ def move(
                 if not list(target.parent.glob(_STORES)):
                     elsewhere.write()
                 elif _shards(target.parent) != elsewhere:
-                    raise StoreError(f"{folder}: its {SHARDS_FILE} is of another store")
+                    raise StoreError(
+                        f"{folder}: its {SHARDS_FILE} is of another store; name another folder"
+                    )
                 total = _copied(path, real, target, shard, tell)
                 link, is_moved_again = path.with_name(f".{path.name}.link"), path.is_symlink()
                 link.unlink(missing_ok=True)

@@ -112,7 +112,9 @@ async def look(settings: Settings, url: str, wish: Wish) -> Look:
             if result is not None and result.outcome == "fetched":
                 return await _read(parser, result, wish)
         last = found.steps[-1]
-        raise CrawlError(f"{found.url}: {last.name}: {last.answer}: {last.why}")
+        raise CrawlError(
+            f"{found.url}: {last.name}: {last.answer}: {last.why}; `freshet check` tells more"
+        )
     finally:
         await parser.close()
         await network.close()
@@ -134,7 +136,9 @@ async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
     hints = None if wish.within is None else SelectorHints((wish.within,), strict=True)
     page = await parsed_page(parser, result, hints)
     if isinstance(page, Unparsable):
-        raise CrawlError(f"{result.url}: it cannot be read: {page.reason}")
+        raise CrawlError(
+            f"{result.url}: it cannot be read: {page.reason}; `freshet check` tells more"
+        )
     seen = Look(result.url, page.title, texts=tuple(page.blocks.texts))
     if hints is not None:
         if not seen.texts:

@@ -121,7 +121,9 @@ def _received(worker: _Pipe) -> object:
     try:
         return worker.recv()
     except (EOFError, ConnectionError):
-        raise CrawlError("the process of a policy was killed; is memory short?") from None
+        raise CrawlError(
+            "the process of a policy was killed, perhaps for want of memory; compare fewer policies"
+        ) from None
 
 
 def _work(bench: Bench, pipe: _Pipe) -> None:
@@ -235,12 +237,16 @@ def ask(
 def _span(db: Path, captures: Captures, shown: float) -> tuple[float, float]:
     """Return the first and the last day on which policies are judged."""
     if not len(captures):
-        fail(f"{db}: no page has had content yet; policies cannot be compared", 0)
+        fail(f"{db}: no page has had content yet; `freshet crawl` first, then compare policies", 0)
     first, end = float(captures.at.min()), float(captures.until.max())
     start = first + shown * (end - first)
     judged = (captures.at > start) & (captures.content != FAILED)
     if not judged.any() or not np.any(np.diff(captures.offsets) > 1):
-        fail(f"{db}: no page has two captures yet; policies are judged between captures", 0)
+        fail(
+            f"{db}: no page has two captures yet; crawl again, for policies are judged between "
+            "captures",
+            0,
+        )
     return start, end
 
 

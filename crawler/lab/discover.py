@@ -157,7 +157,9 @@ async def hosts_of(connection: aiosqlite.Connection, db: Path, site: str) -> lis
     known = await hosts.origins(connection)
     found = [number for number, origin in known.items() if site_key(f"{origin}/") in keys]
     if not found:
-        raise CrawlError(f"{db}: the store does not know the site {site}")
+        raise CrawlError(
+            f"{db}: the store does not know the site {site}; `freshet crawl {site}` adds it"
+        )
     return found
 
 

@@ -368,7 +368,9 @@ def check_writable(path: Path) -> None:
     if _ending(path) == ".parquet":
         require_duckdb(path)
     if not path.parent.is_dir():
-        raise CrawlError(f"{path}: the folder does not exist: {path.parent}")
+        raise CrawlError(
+            f"{path}: the folder does not exist: {path.parent}; make it, or name another"
+        )
     if path.exists() and not path.is_file():
         raise CrawlError(f"{path}: not a file, so it is not replaced")
 

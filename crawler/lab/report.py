@@ -51,7 +51,9 @@ def check_folders(plots: Path | None, parquet: Path | None) -> None:
         if folder.exists() and not folder.is_dir():
             raise CrawlError(f"{folder}: not a folder; the files need one")
         if not folder.absolute().parent.is_dir():
-            raise CrawlError(f"{folder}: the folder does not exist: {folder.parent}")
+            raise CrawlError(
+                f"{folder}: the folder does not exist: {folder.parent}; make it, or name another"
+            )
 
 
 def write_folders(answer: StoreComparison, plots: Path | None, parquet: Path | None) -> None:

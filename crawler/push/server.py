@@ -273,7 +273,9 @@ class PushListener:
             return (await self._server.open(host, port))[1]
         except OSError as error:
             why = error.strerror or str(error)
-            raise CrawlError(f"receiver.listen: cannot listen at {host}:{port}: {why}") from error
+            raise CrawlError(
+                f"receiver.listen: cannot listen at {host}:{port}: {why}; name another place"
+            ) from error
 
     async def close(self) -> None:
         """Stop listening, and close all connections."""

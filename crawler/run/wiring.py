@@ -660,7 +660,9 @@ async def archiving(
         ) from error
     except (OSError, sqlite3.Error) as error:
         why = getattr(error, "strerror", None) or error
-        raise CrawlError(f"{folder}: the archive cannot be written: {why}") from error
+        raise CrawlError(
+            f"{folder}: the archive cannot be written: {why}; --archive names another folder"
+        ) from error
     closed_by.push_async_callback(secure, archive.close)
     return archive
 

@@ -330,7 +330,10 @@ async def listening(server: HttpServer, operation: Operation) -> str:
         return await server.open(*operation.endpoint or ("", 0))
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise CrawlError(f"{operation.listen}: cannot listen there: {why}") from error
+        raise CrawlError(
+            f"{operation.listen}: cannot listen there: {why}; --listen or operation.listen names "
+            "another place"
+        ) from error
 
 
 # -- sending -----------------------------------------------------------------

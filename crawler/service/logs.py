@@ -62,7 +62,9 @@ def read_secret(name: str, secret: SecretStr) -> str:
     text = found = secret.get_secret_value()
     where, _, source = text.partition(":")
     if where == "env" and not (found := os.environ.get(source, "").strip()):
-        raise CrawlError(f"{name}: environment variable {source} is not set")
+        raise CrawlError(
+            f"{name}: environment variable {source} is not set; set it, or change the key"
+        )
     if where == "file":
         try:
             found = Path(source).expanduser().read_text("utf-8").strip()

@@ -81,7 +81,9 @@ def test_a_file_that_is_no_store_of_this_version_is_left_as_it_is(
 
 async def test_a_second_writer_is_told_who_the_first_one_is(tmp_path: Path) -> None:
     database = await open_store(tmp_path / "crawl.db", owner="daemon")
-    with pytest.raises(StoreError, match=r"db: a freshet daemon \(process \d+\) is writing it$"):
+    with pytest.raises(
+        StoreError, match=r"db: a freshet daemon \(process \d+\) is writing it; end it"
+    ):
         await open_store(tmp_path / "crawl.db")
     await database.close()
 
