@@ -267,11 +267,41 @@ def spending(requests: int, allowed: float, of: str) -> str:
     return f"{requests:,} {of}, {requests - allowed:,.0f} ahead of plan"
 
 
+#: Units of an interval in days, the longest first.
+_UNITS: Final = (("year", 365.25), ("month", 30.44), ("week", 7.0), ("day", 1.0))
+
+
+def rhythm(per_day: float) -> str:
+    """Format a rate for people.
+
+    >>> [rhythm(rate) for rate in (288, 5.2, 1.1, 1 / 3, 1 / 7, 1 / 40, 1 / 800)]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['about every 5 min', 'about 5.2 times a day', 'about once a day', 'about every 3 days',
+     'about once a week', 'about once a month', 'about every 2 years']
+    """
+    if per_day > 24:
+        return f"about every {_brief(_MINUTES / per_day)} min"
+    if per_day >= 1.5:
+        return f"about {_brief(per_day)} times a day"
+    days = inf if per_day <= 0 else 1 / per_day
+    if days > 100 * 365.25:
+        return "hardly ever"
+    unit, length = next((it for it in _UNITS if days >= 0.75 * it[1]), _UNITS[-1])
+    count = round(days / length)
+    return f"about once a {unit}" if count <= 1 else f"about every {count:,} {unit}s"
+
+
 def beside(ratio: float, lower: float, upper: float) -> str:
     """Format a time as a share of another one, which may be the shorter, with its interval."""
     if ratio <= 1:
         return within(ratio, lower, upper)
     return f"{times(ratio)} times ({times(lower)} to {times(upper)})"
+
+
+def of_turns(ratio: float, lower: float, upper: float) -> str:
+    """Format a time beside that for which copies would be out of date if visited in turn."""
+    of = "of " if ratio <= 1 else ""
+    return f"{beside(ratio, lower, upper)} {of}the time that visiting in turn would cost"
 
 
 def within(share: float, lower: float, upper: float) -> str:

@@ -21,6 +21,7 @@ from freshet.crawler.terminal import (
     counted_duplicates,
     joined,
     moment,
+    of_turns,
     percent,
     print_json,
     show_facts,
@@ -34,7 +35,7 @@ from freshet.crawler.terminal import (
     when,
 )
 from freshet.storage.database import owner_of
-from freshet.storage.entries import Outlook, RobotsRecord, summed
+from freshet.storage.entries import Discovered, Outlook, RobotsRecord, summed
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
@@ -97,24 +98,18 @@ def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, A
             if outlook.forgone < 1
             else f"{amount(outlook.forgone)} in {span(outlook.at - outlook.began_at)}: no host "
             "could take them",
-            "visits": None
-            if found.share is None
-            else f"{percent(found.share)} for discovery: {found.first_visits:,} first ones, "
-            f"{found.revealing_visits:,} to hub pages; refresh: {found.refreshing_visits:,}",
+            "visits": None if found.share is None else _visits(found),
             "pages": f"{outlook.watched:,}: {outlook.captured:,} captured, "
             f"{outlook.waiting:,} new waiting, {outlook.gone:,} gone"
             if outlook.watched
             else None,
-            "new pages": f"{amount(found.new_per_day)} a day expected, "
-            f"{amount(found.unknown_pages)} unknown by now"
-            if found.new_per_day
-            else None,
+            "new pages": _new_pages(found, outlook.waiting) if found.new_per_day else None,
             "fresh": _fresh(it),
             "harmonic cost": _harmonic(it),
-            "of a rotation": None
+            "out of date": None
             if it.rotation is None
-            else f"{_beside(it.rotation)} as stale; {counted(it.rotation.changes, 'change')}, "
-            f"{span(RECORD_S)}",
+            else f"for {of_turns(it.rotation.ratio, it.rotation.lower, it.rotation.upper)}; "
+            f"{counted(it.rotation.changes, 'change')}, {span(RECORD_S)}",
             "price": None
             if outlook.price is None
             else f"{price}: pages worth less than this are not visited now",
@@ -130,7 +125,9 @@ def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, A
     _print_rates(outlook)
     if len(it.by_host) > 1:
         rows = [(host, _beside(found), found.changes) for host, found in it.by_host]
-        show_list("Stale, of a rotation", ("host", "share", "changes"), rows, _QUEUES_SHOWN)
+        show_list(
+            "Out of date, of visits in turn", ("host", "share", "changes"), rows, _QUEUES_SHOWN
+        )
     show_list(
         "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
@@ -152,6 +149,27 @@ def _print_shards(shards: Sequence[Mapping[str, Any]]) -> None:
     show_list("Shards", ("shard", "state", *_SHARD.values()), rows, _SHARDS_SHOWN)
 
 
+def _visits(found: Discovered) -> str:
+    kinds = {
+        "known pages": found.refreshing_visits,
+        "new ones": found.first_visits,
+        "hub pages": found.revealing_visits,
+    }
+    told = ", ".join(f"{count:,} to {what}" for what, count in kinds.items() if count)
+    return f"{sum(kinds.values()):,}: {told}"
+
+
+def _new_pages(found: Discovered, waiting: int) -> str:
+    """Return how many new pages are expected, by a unit in which they can be counted."""
+    per, days = next(
+        (it for it in (("day", 1.0), ("week", 7.0)) if found.new_per_day * it[1] >= 1),
+        ("month", 30.44),
+    )
+    expected = counted(round(max(1.0, found.new_per_day * days)), "page")
+    waits = f"{waiting:,} waiting" if waiting else "none waiting"
+    return f"about {expected} a {per}; {waits}"
+
+
 def _beside(it: BesideRotation) -> str:
     return beside(it.ratio, it.lower, it.upper)
 
@@ -167,9 +185,9 @@ def _fresh(it: DaemonStatus) -> str | None:
     if measured is None:
         return expected
     binary = measured.binary
-    interval = f"{100 * (1 - binary.upper):.1f} to {percent(1 - binary.lower)}"
-    by = f"{counted(measured.draws, 'audit')}, {span(AUDITED_S)}"
-    return joined((expected, f"{percent(1 - binary.mean)} measured ({interval}, {by})"))
+    interval = f"{100 * (1 - binary.upper):.0f} to {100 * (1 - binary.lower):.0f} %"
+    by = f"{counted(measured.draws, 'spot check')} in {span(AUDITED_S)}"
+    return joined((f"{percent(1 - binary.mean)} ({by}; {interval})", expected))
 
 
 def _harmonic(it: DaemonStatus) -> str | None:

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
+from freshet.config.writing import amended
 
 from freshet.config import ConfigError
 from freshet.config.loading import HERE
 from freshet.config.settings import AlertRuleSettings, Alerts, Settings, SiteSettings, masked
-from freshet.config.writing import amended
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.receivers import LOG

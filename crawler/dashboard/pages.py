@@ -31,6 +31,7 @@ from freshet.crawler.clock import iso
 from freshet.crawler.dashboard import changes, kept, one_page, overview, search, sites
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.dashboard.policies import Comparisons
+from freshet.crawler.run.explanation import is_vague
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Post, Route, leading, whole
 from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
@@ -160,8 +161,12 @@ def _templates() -> Environment:
         loader=PackageLoader("freshet.crawler.dashboard"), autoescape=True,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    shown = ("amount", "counted", "percent", "span", "size", "changed_share", "blocks", "spending")
+    shown = (
+        "amount", "counted", "percent", "span", "size", "changed_share", "blocks", "rhythm",
+        "spending",
+    )  # fmt: skip
     made.filters |= {name: getattr(terminal, name) for name in shown}
+    made.filters |= {"is_vague": is_vague}
     made.filters |= {"query": urlencode, "iso": iso, "plain_title": partial(_TURNING.sub, "")}
     made.globals |= {"version": __version__, "relative": terminal.relative}
     for name in made.list_templates():

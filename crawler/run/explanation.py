@@ -14,11 +14,12 @@ from freshet.crawler.run.forecast import LastVisit, PageForecast, Rate, forecast
 from freshet.crawler.terminal import (
     Cell,
     amount,
-    beside,
     counted,
     joined,
     moment,
+    of_turns,
     percent,
+    rhythm,
     size,
     span,
     times,
@@ -229,7 +230,7 @@ def _when(known: KnownUrl, place: FrontierPlace | None, settings: Settings, now:
         if known.asked_again_at is not None and known.asked_again_at > now:
             again = moment(known.asked_again_at, now)
             return f"gone or no content, visited again in the first run after {again}"
-        return "not due in this run; due again when the next one starts"
+        return "due in the next crawl"
     if place.deferred is not None:
         return f"deferred to the next run ({place.deferred}), due first there"
     if place.due_at > now:
@@ -237,12 +238,17 @@ def _when(known: KnownUrl, place: FrontierPlace | None, settings: Settings, now:
     return "due now"
 
 
+#: The beginning of the one obstacle that leaves nothing else to say.
+_FORBIDDEN: Final = "robots.txt forbids"
+
+
 def obstacle(robots: _RobotsView | None, host: HostState | None, now: float) -> str | None:
     """Return the obstacle to a visit, or None."""
     if robots is not None and robots.standing == "unreachable":
         return f"its host is not visited while robots.txt is unreachable: {robots.reason}"
     if robots is not None and not robots.verdict.allowed:
-        return "robots.txt forbids it"
+        rule = robots.verdict.rule
+        return f"{_FORBIDDEN} this page" + (f" ({rule})" if rule else "")
     if host is not None and host.parked_until is not None and host.parked_until > now:
         return f"its host is paused until {moment(host.parked_until, now)}: {host.parked_reason}"
     return None
@@ -261,10 +267,13 @@ def sentences(
     if it.excluded_by is not None:
         yield f"Not visited: the rule for {it.excluded_by} says never."
         return
+    if obstacle is not None and obstacle.startswith(_FORBIDDEN):
+        yield f"{obstacle}. It is not visited."
+        return
     yield from _history(it, now)
     yield f"Its importance is {it.importance.value:.3g} ({it.importance.said()})."
     if it.captured or it.not_before is None:
-        yield from _value(it, now)
+        yield from _value(it)
         yield from _due(it, now)
     else:
         yield f"It is visited again from {moment(it.not_before, now)} on."
@@ -274,20 +283,15 @@ def sentences(
             f"{amount(it.capped.wanted)} are wanted."
         )
     if (rotation := it.rotation) is not None:
-        of = " of" if rotation.ratio <= 1 else ""
-        yield (
-            "Copies of its host were stale for "
-            f"{beside(rotation.ratio, rotation.lower, rotation.upper)}{of} the time for which "
-            "visits in turn would have left them so."
-        )
+        told = of_turns(rotation.ratio, rotation.lower, rotation.upper)
+        yield f"Copies of its host were out of date for {told}."
     if it.searched is not None:
         yield it.searched
     if obstacle:
         yield f"Now {obstacle}."
-    if it.estimated_at is None:
-        yield "The daemon has not valued it since; it does so within the hour."
     if not is_running:
-        yield "No daemon is running."
+        ended = None if it.estimated_at is None else now - it.estimated_at
+        yield "No daemon is running." if ended is None else f"No daemon has run for {span(ended)}."
 
 
 def _history(it: PageForecast, now: float) -> Iterator[str]:
@@ -319,11 +323,22 @@ def _history(it: PageForecast, now: float) -> Iterator[str]:
 
 def change_rate(rate: Rate) -> str:
     """Return a change rate as a sentence."""
-    if not rate.compared:
-        return f"Its change rate is not known yet; the daemon assumes {_often(rate.per_day)}."
-    comparisons = f"{rate.compared:,} comparison{'s' * (rate.compared != 1)}"
-    between = _between(rate.lower, rate.upper)
-    return f"It changes about {_often(rate.per_day)} ({between}, from {comparisons})."
+    comparisons = counted(rate.compared, "comparison")
+    if is_vague(rate):
+        return (
+            f"Too early to say how often it changes ({comparisons}); the daemon assumes "
+            f"{rhythm(rate.per_day)}."
+        )
+    return f"It changes {rhythm(rate.per_day)} ({comparisons})."
+
+
+#: A rate is told from when its 90 % interval is narrower than this ratio.
+_TELLING_RATIO: Final = 30.0
+
+
+def is_vague(rate: Rate) -> bool:
+    """Return whether it is too early to tell a rate to people."""
+    return not rate.compared or rate.upper > _TELLING_RATIO * rate.lower
 
 
 def _visited(it: PageForecast, last: LastVisit, ago: str) -> str:
@@ -333,11 +348,14 @@ def _visited(it: PageForecast, last: LastVisit, ago: str) -> str:
         what = "read in another way than before, and not compared as its last bytes are not kept,"
     why = ""
     if last.drawn:
-        why = ", as part of the random audit sample"
-    elif last.worth is not None:
-        why = f", when a visit was worth {amount(last.worth)}"
-    chance = f"the chance that it has changed since is {percent(it.stale)}{_basis(it)}"
-    return f"It was {what} {ago}{why}; {chance}."
+        why = ", by a spot check"
+    return f"It was {what} {ago}{why}; {_chance(it.stale)}{_basis(it)}."
+
+
+def _chance(stale: float) -> str:
+    if stale >= 0.995:
+        return "it has surely changed since"
+    return f"the chance that it has changed since is {percent(stale)}"
 
 
 def _basis(it: PageForecast) -> str:
@@ -364,7 +382,7 @@ def _source(it: PageForecast, arrival_rate: float) -> str:
     )
 
 
-def _value(it: PageForecast, now: float) -> Iterator[str]:
+def _value(it: PageForecast) -> Iterator[str]:
     if it.arrival_rate is not None:
         yield _source(it, it.arrival_rate)
     if it.urgent:
@@ -381,14 +399,6 @@ def _value(it: PageForecast, now: float) -> Iterator[str]:
             )
         if it.reveals >= _WORTH_TELLING:
             yield f"A visit is expected to find {amount(it.reveals)} new pages."
-        ago = _ago(now - it.estimated_at)
-        price = ""
-        if it.price is not None:
-            price = (
-                f" Under {_budget(it)} the price is {amount(it.price)}: pages worth less than "
-                "this are not visited now."
-            )
-        yield f"The value of a visit was {amount(it.worth)} {ago}.{price}"
     elif not it.captured and it.estimated_at is not None:
         yield "Without a copy, it is chosen by its importance and its days of waiting."
 
@@ -397,7 +407,7 @@ def _plan(it: PageForecast) -> str:
     plan = f"The plan of {it.policy} for {_budget(it)}"
     if not it.planned:
         return f"{plan} gives it no visits: other pages gain more."
-    return f"{plan} visits it {_often(it.planned)}."
+    return f"{plan} visits it {rhythm(it.planned)}."
 
 
 def _is_overdue(it: PageForecast) -> bool:
@@ -413,11 +423,14 @@ def _due(it: PageForecast, now: float) -> Iterator[str]:
         if it.not_before is not None:
             yield f"It is not visited before {moment(it.not_before, now)}."
         elif it.price is not None and it.worth is not None:
-            yield "At this price it is visited only in the random audit sample."
+            yield (
+                f"Under {_budget(it)} it is not visited now: other pages change more for what a "
+                "visit costs. A spot check may visit it."
+            )
         return
     at = now + it.due_in_days * _DAY_S
     if at <= now:
-        yield "It is due when its host allows a request." if it.capped else "It is due now."
+        yield "It is next when its host allows a request." if it.capped else "It is next in line."
     else:
         yield f"The next visit is due about {moment(at, now)}."
 
@@ -437,18 +450,6 @@ def _days(days: float | None) -> str:
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times in a row")
-
-
-def _between(lower: float, upper: float) -> str:
-    """Return two rates in words, the quicker one first unless both are counts."""
-    if lower >= 2:
-        return f"{lower:.2g} to {_often(upper)}"
-    return f"{_often(upper)} to {_often(lower)}"
-
-
-def _often(per_day: float) -> str:
-    """Return a rate in words."""
-    return f"{per_day:.2g} times a day" if per_day >= 2 else f"every {span(_DAY_S / per_day)}"
 
 
 # -- reading, and facts by title ---------------------------------------------
