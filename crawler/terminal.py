@@ -301,7 +301,7 @@ def beside(ratio: float, lower: float, upper: float) -> str:
 def of_turns(ratio: float, lower: float, upper: float) -> str:
     """Format a time beside that for which copies would be out of date if visited in turn."""
     of = "of " if ratio <= 1 else ""
-    return f"{beside(ratio, lower, upper)} {of}the time that visiting in turn would cost"
+    return f"{beside(ratio, lower, upper)} {of}the time by turns"
 
 
 def within(share: float, lower: float, upper: float) -> str:

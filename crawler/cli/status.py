@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
-from freshet.crawler.tally import AUDITED_S, RECORD_S
+from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import (
     amount,
     beside,
@@ -109,7 +109,7 @@ def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, A
             "out of date": None
             if it.rotation is None
             else f"for {of_turns(it.rotation.ratio, it.rotation.lower, it.rotation.upper)}; "
-            f"{counted(it.rotation.changes, 'change')}, {span(RECORD_S)}",
+            f"{counted(it.rotation.changes, 'change')}",
             "price": None
             if outlook.price is None
             else f"{price}: pages worth less than this are not visited now",

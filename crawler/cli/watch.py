@@ -1,7 +1,6 @@
 """``freshet watch``: watch pages for a price, a number, a word, or any change."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,17 +11,18 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
-from freshet.config.writing import amended
 
 from freshet.config import ConfigError
 from freshet.config.loading import HERE
 from freshet.config.settings import AlertRuleSettings, Alerts, Settings, SiteSettings, masked
+from freshet.config.writing import amended
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.receivers import LOG
 from freshet.crawler.alerts.rules import Condition, channels, joined, receiver
 from freshet.crawler.cli import options
 from freshet.crawler.cli.check import Check, page_fetcher, parsed_page, visited
+from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import CachingResolver
@@ -216,8 +216,13 @@ def _asked(page: Look, offers: Sequence[Offer]) -> int:
     ]
     columns = ("", "price", "shown as", "in", "stated in the page's data")
     show_list(page.title or page.url, columns, rows)
-    question = "Which price? (0: watch the whole text)"
-    return typer.prompt(question, default=1, type=typer.IntRange(0, len(offers)), err=True)  # type: ignore[attr-defined,no-any-return]
+    while True:
+        place = typer.prompt(
+            "Which price? (0: watch the whole text)", default=1, type=int, err=True
+        )
+        if 0 <= place <= len(offers):
+            return int(place)
+        say("watch:", "yellow", f"{place}: type a number from 0 to {len(offers)}")
 
 
 def _nothing(page: Look) -> str:
@@ -328,6 +333,7 @@ def address(text: str | None) -> str:
 
 
 def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
     urls: Annotated[
         list[str],
         typer.Argument(metavar="URL…", help="Pages; https://example.org/* is a whole site."),
@@ -381,14 +387,16 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "network.allow_private_addresses": allow_private_addresses,
         "crawl.scope": options.scope_of(db, None, config),
     }
-    settings, _ = options.read_settings(config, given)
-    file, ask = config or HERE, sys.stdin.isatty() and terminal.err.is_terminal and not json
+    settings, origins = options.read_settings(config, given)
+    file, ask = config or HERE, terminal.asks() and not json
     make = partial(
         tables, wish=wish, settings=settings, every=every, notify=address(notify), daily=daily
     )
     _refuse(db, urls, wish)
     # Before anything is fetched.
     _amended(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
+    seeds = seeds_from_arguments([url.removesuffix("*") for url in urls]).seeds
+    settings = with_contact(settings, origins, db, seeds, context)
     watched = [_chosen(settings, url, wish, ask=ask) for url in urls]
     new = make(watched)
     text = _amended(file, new, settings)

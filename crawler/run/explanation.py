@@ -46,6 +46,7 @@ _ALIASES = 20
 _OBSERVATIONS = 5
 _CLAIMS = 5
 _DAY_S = 86_400.0
+_HOUR_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +291,9 @@ def sentences(
     if obstacle:
         yield f"Now {obstacle}."
     if not is_running:
-        ended = None if it.estimated_at is None else now - it.estimated_at
-        yield "No daemon is running." if ended is None else f"No daemon has run for {span(ended)}."
+        ended = 0.0 if it.estimated_at is None else now - it.estimated_at
+        is_long = ended > _HOUR_S
+        yield f"No daemon has run for {span(ended)}." if is_long else "No daemon is running."
 
 
 def _history(it: PageForecast, now: float) -> Iterator[str]:
@@ -326,7 +328,7 @@ def change_rate(rate: Rate) -> str:
     comparisons = counted(rate.compared, "comparison")
     if is_vague(rate):
         return (
-            f"Too early to say how often it changes ({comparisons}); the daemon assumes "
+            f"Too early to say how often it changes ({comparisons}); assumed: "
             f"{rhythm(rate.per_day)}."
         )
     return f"It changes {rhythm(rate.per_day)} ({comparisons})."

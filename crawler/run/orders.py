@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import aiosqlite
 
-from freshet.crawler.documents import change_summary
-from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.tally import ANSWERED, Ending, Tally, UsageError
 from freshet.crawler.terminal import fail
 from freshet.storage.queries import overview
@@ -23,6 +21,7 @@ from freshet.storage.tables.url_patterns import Throttle
 
 if TYPE_CHECKING:
     from freshet.config.settings import Settings
+    from freshet.crawler.reduce.parser_process import Parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +225,7 @@ async def make_report(
     after: int,
     seconds: float,
     resumed: bool = False,
-    parser: Parser | None = None,
+    parser: "Parser | None" = None,
 ) -> CrawlReport:
     """Gather the report of an invocation, whose visits are those ``after`` an observation.
 

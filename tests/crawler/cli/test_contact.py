@@ -239,14 +239,8 @@ def test_the_origin_of_a_stored_contact_is_shown(own: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "sites = [{match = 'a.example', every = '60'}]",
-            "sites[0].every: input should be a",
-        ),
-        (
-            "sites = [{match = 'a.example', every = 3600}]",
-            "sites[0].every: input should be a",
-        ),
+        ("sites = [{match = 'a.example', every = '60'}]", "sites[0].every: input should be a"),
+        ("sites = [{match = 'a.example', every = 3600}]", "sites[0].every: input should be a"),
         ("sites = [{match = 'a.example', every = '1 h', most_days = 2}]", "sites[0].most_days: "),
         ("sites = [{match = 'a.example', evry = '1 h'}]", "did you mean every?"),
         ("crawl.contact = 'me'", "crawl.contact = 'me': input should be a mail address"),

@@ -99,7 +99,7 @@ async def test_the_token_is_a_password_and_the_cookie_a_session(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     status, body = await browser.send("/login", {"token": "a-token-of-24-character?"})
-    assert (status, 'name="token"' in body, "not the token" in body) == (403, True, True)
+    assert (status, 'name="token"' in body, "Wrong token" in body) == (403, True, True)
     cookie, csrf, said = await browser.login()
     assert len(cookie.removeprefix("freshet=")) == 43
     assert said.split("; ")[1:] == ["Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=43200"]
@@ -161,7 +161,7 @@ def test_logins_age_are_few_and_tries_come_back() -> None:
 
     first, *_ = (begin() for _ in range(9))
     for _ in range(5):
-        with pytest.raises(Refused, match="not the token"):
+        with pytest.raises(Refused, match="Wrong token"):
             logins.login(make_mocked_request("POST", "/login"), {})
     with pytest.raises(Refused, match="too many"):
         begin()

@@ -11,7 +11,7 @@ from tests.storage.small_store import HOST, SmallStore
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
-NOT_DUE = "not due in this run; due again when the next one starts"
+NOT_DUE = "due in the next crawl"
 
 
 def robots(site: SmallStore, body: str = "", **columns: object) -> None:
@@ -88,7 +88,7 @@ async def test_what_robots_forbids_is_told_with_rule_line_and_group(site: SmallS
     robots(site, "User-agent: Freshet\nCrawl-delay: 4\nDisallow: /private/\nAllow: /\n")
     site.due(site.page("/private/a"), NOW - 1)
     told = await explained(site, f"{HOST}/private/a")
-    assert told.outlook == "due now; robots.txt forbids it"
+    assert told.outlook == "due now; robots.txt forbids this page (Disallow: /private/)"
     assert told.robots is not None
     verdict = told.robots.verdict
     assert (verdict.rule, verdict.line, verdict.agent) == ("Disallow: /private/", 3, "freshet")
@@ -100,7 +100,7 @@ async def test_the_verdict_is_that_for_the_configured_agent(site: SmallStore) ->
     site.due(site.page("/"), NOW - 1)
     assert (await explained(site)).outlook == "due now"
     told = await explained(site, agent="mine")
-    assert "robots.txt forbids it" in told.outlook
+    assert "robots.txt forbids this page" in told.outlook
 
 
 async def test_an_unreachable_robots_closes_its_host(site: SmallStore) -> None:
