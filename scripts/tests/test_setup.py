@@ -92,8 +92,9 @@ def wheel(
     return made
 
 
-def cut(file: Path) -> None:
+def cut(file: Path) -> Path:
     file.write_bytes(file.read_bytes()[:500])
+    return file
 
 
 def damage(file: Path) -> None:
@@ -168,8 +169,7 @@ def test_otherwise_it_is_and_its_size_is_said_first(
 
 
 def test_a_wheel_that_is_passed_over_because_it_is_damaged_is_named(clone: Path) -> None:
-    damaged = wheel(clone)
-    cut(damaged)
+    damaged = cut(wheel(clone))
     assert f"freshet: no compiled core from {damaged}: " in set_up(clone)
 
 
