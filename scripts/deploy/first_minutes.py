@@ -154,8 +154,8 @@ GOALS: Mapping[str, Goal] = {
     "sites": Goal(
         at_most=3,
         pages={u: t for n in range(1, 6) for u, t in _site(f"site-{n}.example").items()},
-        files={"sites.txt": "".join(f"site-{n}.example\n" for n in range(1, 6))},
-        steps=(_INSTALL, Step("freshet daemon --sites sites.txt", stays=True, shows="site-5")),
+        files={"config/example-sites.txt": "".join(f"site-{n}.example\n" for n in range(1, 6))},
+        steps=(_INSTALL, Step("freshet daemon --sites", stays=True, shows="5 sites")),
     ),
 }
 
@@ -191,7 +191,9 @@ def reach(goal: Goal, terminal: Terminal, web: SmallWeb) -> list[str]:
     web.pages.clear()
     web.pages.update(goal.pages)
     for name, text in goal.files.items():
-        (terminal.root / HOME / name).write_text(text, "utf-8")
+        file = terminal.root / HOME / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
     typed = []
     for step in goal.steps:
         command, where = documented(step.begins)
