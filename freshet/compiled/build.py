@@ -4,12 +4,14 @@
 
 does it, as ``scripts/setup`` and the building of a wheel do. The library's name holds a digest of
 its sources, of this file with its flags among them: it is built once, and never used with others.
+Where ``dist/`` has a wheel of the same sources for this platform, the library is taken out of it.
 
 The compiler is ``$CC``, or the first of cc, gcc and clang that works, or that of the package
 ``ziglang``, where it is installed. Building needs nothing but Python. With the tag of a wheel in
 ``$FRESHET_WHEEL`` it is ziglang, which compiles for any platform on any other.
 """
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -17,12 +19,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 _HERE = Path(__file__).parent
 #: Products and sums are rounded one by one, so that results are those of numpy on any machine.
@@ -89,11 +94,48 @@ def _run(command: Sequence[str]) -> str | None:
     return None if done.returncode == 0 else done.stderr
 
 
+def is_ready(folder: Path = _HERE) -> bool:
+    """Return whether the library is there, taking it out of a wheel in ``dist/`` if one has it."""
+    target = library(folder)
+    # The name of a library does not tell which C library it needs, that of a wheel does.
+    is_musl = "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "")
+    wheels = sorted(folder.parents[1].glob("dist/freshet-*.whl"))
+    return target.exists() or any(
+        _taken(target, wheel) for wheel in wheels if ("musllinux" in wheel.name) == is_musl
+    )
+
+
+def _taken(target: Path, wheel: Path) -> bool:
+    """Take a library out of a wheel; return whether it was there and is one for this machine."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".core-") as place:
+        made = Path(place, target.name)
+        try:
+            with ZipFile(wheel) as archive:
+                if (name := f"freshet/compiled/{target.name}") not in archive.namelist():
+                    return False
+                made.write_bytes(archive.read(name))
+            ctypes.CDLL(str(made))
+        except (BadZipFile, OSError, zlib.error) as error:
+            sys.stderr.write(f"freshet: no compiled core from {wheel}: {error}\n")
+            return False
+        sys.stderr.write(f"freshet: taking {target.name} from {wheel}\n")
+        _put(made, target)
+    return True
+
+
+def _put(made: Path, target: Path) -> None:
+    """Put a library in its place, and remove those of other sources."""
+    made.replace(target)
+    for other in target.parent.glob("core-*"):
+        if other != target:
+            other.unlink(missing_ok=True)
+
+
 def build(folder: Path = _HERE, checks: Sequence[str] = (), wheel: str | None = None) -> Path:
     """Build the library of the sources in a folder, if it is not there; return its path.
 
-    ``checks`` are further flags, for a library that stops at undefined behaviour; ``wheel`` is the
-    tag of another platform.
+    A plain one for this machine may come out of a wheel (see is_ready). ``checks`` are further
+    flags, for a library that stops at undefined behaviour. ``wheel`` is the tag of a platform.
 
     Raises:
         RuntimeError: there is no C compiler, or it refused the sources, or no such platform.
@@ -101,7 +143,7 @@ def build(folder: Path = _HERE, checks: Sequence[str] = (), wheel: str | None = 
     if wheel is not None and wheel not in _TARGETS:
         raise RuntimeError(f"FRESHET_WHEEL={wheel} is none of {', '.join(_TARGETS)}")
     target, sources = library(folder, wheel), sorted(map(str, folder.glob("*.c")))
-    if target.exists():
+    if target.exists() or (wheel is None and not checks and is_ready(folder)):
         return target
     command = (*_ZIG, "-target", _TARGETS[wheel][0]) if wheel else compiler()
     if command is None:
@@ -118,10 +160,7 @@ def build(folder: Path = _HERE, checks: Sequence[str] = (), wheel: str | None = 
             raise RuntimeError(
                 f"{shlex.join(command)} could not build the compiled core:\n{failure}"
             )
-        made.replace(target)
-    for other in folder.glob("core-*"):
-        if other != target:
-            other.unlink(missing_ok=True)
+        _put(made, target)
     return target
 
 
@@ -136,8 +175,8 @@ def get_build_hook() -> Any:
 
     class Hook(interface.BuildHookInterface[Any]):
         def dependencies(self) -> list[str]:
-            """Return the package with a C compiler where the machine has none."""
-            return [] if compiler() and not _wheel() else ["ziglang"]
+            """Return the package with a C compiler where the machine has none and needs one."""
+            return [] if not _wheel() and (is_ready() or compiler()) else ["ziglang"]
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Build the library; a wheel with it is for its platform and any Python."""
@@ -155,7 +194,7 @@ if __name__ == "__main__":
         sys.stdout.write(f"{' '.join(_TARGETS)}\n")
         sys.exit()
     if sys.argv[1:] == ["--find-compiler"]:
-        sys.exit(not library().exists() and compiler() is None)
+        sys.exit(not is_ready() and compiler() is None)
     try:
         build()
     except RuntimeError as error:

@@ -5,9 +5,11 @@ set -eu
 place="$(mktemp -d)"
 trap 'rm -rf "${place}"' EXIT
 python3 -m venv "${place}/env"
-version="$(basename "$1"/freshet-*.tar.gz .tar.gz)"
+# First alone and from the folder: the index has another program of this name.
 "${place}/env/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --only-binary freshet --find-links "$1" "freshet==${version#freshet-}"
+    --no-index --no-deps --only-binary :all: --find-links "$1" freshet
+"${place}/env/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --find-links "$1" freshet
 cd "${place}"
 env/bin/freshet --version
 env/bin/freshet simulate --web showcase --budget 600/day --days 3 --seed 7 --db web.db
