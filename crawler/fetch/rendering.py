@@ -169,13 +169,15 @@ class _Requests:
         by, now = self.by, self.by.now()
         until, file = by.robots.use(str(place)) or (0.0, RobotsTxt())
         if now >= until:
-            asked: str | None = robots_url(place)
-            is_home = True
-            for _ in range(_MOST_REDIRECTS + 1):
-                if asked is not None:
-                    is_home = is_home and self._is_home(asked)
-                    result = await self._fetch(Request(asked, "robots", is_anonymous=not is_home))
-                    asked = result.location
+            asked = robots_url(place)
+            is_home = self._is_home(asked)
+            result = await self._fetch(Request(asked, "robots", is_anonymous=not is_home))
+            for _ in range(_MOST_REDIRECTS):
+                if result.location is None:
+                    break
+                is_home = is_home and self._is_home(result.location)
+                request = Request(result.location, "robots", is_anonymous=not is_home)
+                result = await self._fetch(request)
             file = in_force(record_of(result, now), by.agent_token)
             if not file.closed:
                 by.robots[str(place)] = now + _REMEMBERED_S, file

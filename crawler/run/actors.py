@@ -28,11 +28,8 @@ from typing import Any, Final, TypeVar
 
 import ray
 from prometheus_client import generate_latest
-from ray._private.services import (
-    canonicalize_bootstrap_address_or_die,
-    psutil,  # type: ignore[attr-defined]  # comes with Ray
-)
-from ray._raylet import AuthenticationTokenLoader, Config, GcsClient
+from ray._private.services import canonicalize_bootstrap_address_or_die, psutil  # type: ignore[attr-defined]  # psutil comes with Ray
+from ray._raylet import AuthenticationTokenLoader, Config, GcsClient  # type: ignore[attr-defined]  # its stub leaves them out
 from ray.exceptions import AuthenticationError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

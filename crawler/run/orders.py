@@ -231,6 +231,8 @@ async def make_report(
 
     With a ``parser`` the first changes are summarised.
     """
+    from freshet.crawler.documents import change_summary  # noqa: PLC0415 - slow to import
+
     kinds = Counter(await overview.kinds(reader, run_id, after))
     first = await runs.is_first(reader, run_id)
     changed = await overview.changed(reader, run_id, after)

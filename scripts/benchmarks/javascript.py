@@ -24,6 +24,8 @@ from scripts.benchmarks.not_content_sites import Served, SiteMaker
 
 _FOLDER: Final = Path(__file__).parent / "javascript_pages"
 SetName: TypeAlias = Literal["tuned", "held_out"]
+#: Files of a folder, and pages of a recorded site, that are judged.
+_MOST: Final = 10_000
 _SETS: Final[tuple[SetName, ...]] = ("tuned", "held_out")
 
 
@@ -94,15 +96,15 @@ def flagged(real: Iterable[Verdict]) -> dict[str, object]:
 def main() -> None:
     """Judge and print."""
     parser = arguments(__doc__)
-    parser.add_argument("--pages", type=Path, action="append", default=[], metavar="DIR")
+    parser.add_argument("--pages", type=Path, metavar="DIR")
     options = parser.parse_args()
     result: dict[str, object] = {}
     for name in _SETS:
         result[name] = row = figures(name)
         say(f"{name:10} precision {row['precision']}, recall {row['recall']}, {row['pages']} pages")
     if options.pages:
-        result["files"] = flagged(from_files(options.pages))
+        result["files"] = flagged(from_files(options.pages, _MOST, 1))
     if recorded := os.environ.get("FRESHET_EVOLUTION_DIR"):
         with workspace() as work:
-            result["recorded"] = flagged(from_recordings(Path(recorded), work))
+            result["recorded"] = flagged(from_recordings(Path(recorded), work, _MOST, 1))
     finish(result, options.output)

@@ -1,6 +1,8 @@
 """A response that is no content: its validators are kept, and a 304 says that it is the same."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ PAGES = {
     b"<div class=g-recaptcha data-sitekey=a></div>",
     "rate_limited_page": TOO_MANY,
 }
-HEADERS = {
+HEADERS: Mapping[str, Mapping[str, Any]] = {
     "etag": {"ETag": '"w"'},
     "weak": {"ETag": 'W/"w"'},
     "modified": {"Last_Modified": MODIFIED},

@@ -68,13 +68,14 @@ class Site:
         seeds = seeds_from_arguments([f"http://127.0.0.1:{port}/"]).seeds
         order = CrawlOrder(folder / "crawl.db", seeds)
         settings = quick(**changes)
+        reports = []
         for number in range(crawls):
             self.asked.clear()
             self.version = number
-            report = await crawl(settings, order, watch=unwatched)
+            reports.append(await crawl(settings, order, watch=unwatched))
         server.close()
         await server.wait_closed()
-        return report
+        return reports[-1]
 
     def times(self, path: str) -> list[bool]:
         """Return of each request for a page whether it was conditional."""

@@ -321,4 +321,4 @@ async def test_announcements_of_releases_are_all_kept(tmp_path: Path) -> None:
             report = await crawled(web, db)
             found = {findings(db, f"/news/{n}")[-1][0] for n in numbers}
             assert found == {kind}
-    assert report.rejecting == []
+            assert report.rejecting == []

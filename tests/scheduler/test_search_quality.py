@@ -228,8 +228,8 @@ def test_the_quality_of_stale_copies_is_that_of_whole_lists_not_the_sum_of_singl
     for query in range(3):
         held = live[query] > 0
         table.refill(query, pages[held], live[query][held])
-    query, page = np.nonzero(copies != live)
-    found = table.quality(query, page, copies[query, page], live[query, page])
+    asked, page = np.nonzero(copies != live)
+    found = table.quality(asked, page, copies[asked, page], live[asked, page])
     assert found == pytest.approx(search_quality(copies, live, f))
     assert 0 < found <= 1
     assert stale or found == 1.0

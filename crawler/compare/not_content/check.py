@@ -210,8 +210,7 @@ class NotContentCheck:
         retractions = list(host.retractions(known, due.url, now))
         # A page without any text is judged by its markup only: it may have been content then.
         # One that was known at the last visit has taken back then what it proves.
-        is_known = due.digests is None or due.rejected is not None
-        text = None if is_known else due.digests.text
+        text = None if due.digests is None or due.rejected is not None else due.digests.text
         if verdict is not None and text == facts().sketch.text_digest and any(facts().blocks.texts):
             why = f"known since its next visit: {verdict.why}"
             retractions.append(Retraction(due.page_id, None, str(verdict.kind), why, verdict.since))

@@ -46,13 +46,12 @@ def test_without_a_terminal_the_first_price_is_taken_and_that_is_said(
             Look(URL, stated=(7.5,), texts=("Tea",)),
             "its data states 7.5 (schema.org), and it shows",
         ),
-        (Look(URL, (), (OTHER,), (7.5,), ("Tea",)), "and it shows “9,99 €”"),
+        (Look(URL, None, (OTHER,), (7.5,), ("Tea",)), "and it shows “9,99 €”"),
     ],
 )
 def test_a_page_without_such_a_number_ends_with_what_it_has_instead(
     page: Look, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = Look(page.url, None, page.offers, page.stated, page.texts)
     with pytest.raises(typer.Exit) as ended:
         choose(page, BELOW, ask=False)
     assert ended.value.exit_code == 1

@@ -288,7 +288,7 @@ async def test_a_process_without_memory_for_a_call_is_no_failure_of_the_crawler(
     parser = Parser()
     # It is read before a function of it is called.
     call = partial(len, bytes(40 << 20))
-    found = await parser._first.call(ParsedPage, call, 60.0)
+    found = await parser._first.call(int, call, 60.0)
     assert found == Unparsable("the parser's process ran out of memory", is_lack=True)
     assert isinstance(await parser.parse_feed(b"<rss></rss>", URL), Feed)
     await parser.close()
@@ -324,7 +324,8 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
 
 
 async def test_a_crash_is_the_page_s_doing(parser: Parser) -> None:
-    assert await parser._first.call(ParsedPage, partial(os.abort), 5.0) == Unparsable(
+    abort: Callable[[], dict[str, str]] = os.abort
+    assert await parser._first.call(dict, abort, 5.0) == Unparsable(
         "the parser's process crashed, most likely for want of memory", is_lack=True
     )
 

@@ -84,8 +84,7 @@ def test_pages_that_never_answer_do_not_keep_it_up() -> None:
     pacer.started(17)  # Two for each, and ten.
     assert found.first
     found.per_day()
-    assert not found.first
-    assert found.per_day() == 14
+    assert (found.first, found.per_day()) == (False, 14)
 
 
 def test_it_does_not_follow_every_page() -> None:
