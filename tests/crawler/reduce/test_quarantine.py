@@ -325,7 +325,7 @@ async def test_a_process_that_gives_no_answer_for_too_long_is_not_the_page_s_fau
 
 async def test_a_crash_is_the_page_s_doing(parser: Parser) -> None:
     abort: Callable[[], dict[str, str]] = os.abort
-    assert await parser._first.call(dict, abort, 5.0) == Unparsable(
+    assert await parser._first.call(dict, partial(abort), 5.0) == Unparsable(
         "the parser's process crashed, most likely for want of memory", is_lack=True
     )
 
