@@ -161,6 +161,7 @@ class RecrawlAgenda:
         self.host_ids: list[int] = []
         self.host_codes: dict[int, int] = {}
         self.origins: dict[int, str] = {}
+        self._places: list[int] = []
         self.costs = np.ones(0)
         self._settled: list[Visit] = []
         self._churned: list[tuple[int, float, Churn]] = []
@@ -505,6 +506,7 @@ class RecrawlAgenda:
             self.host_codes[host.host_id] = len(self.host_codes)
             self.host_ids.append(host.host_id)
             self.origins[host.host_id] = host.origin
+            self._places.append(pages_agenda.place(host.origin))
             self._new_hosts.append(host)
 
     def standing(self, found: WatchedPages) -> dict[str, NDArray[Any]]:
@@ -516,6 +518,9 @@ class RecrawlAgenda:
             "captured": found.captured,
             "absent": np.where(found.gone | found.elsewhere, since, inf),
             "away": found.alias,
+            "leads_to": found.leads_to,
+            "for_good": found.permanent,
+            "had": found.had,
             "gone": found.gone.astype(np.int16),
             "found_at": found.found_at / _DAY_S,
             "not_before": self._not_before(found),
@@ -607,6 +612,7 @@ class RecrawlAgenda:
         worth[urgent] = _AT_ONCE * urgency
         discovers: Bools = (new > fresh) | ~pages["captured"]
         left = np.where(pages.may_be_asked(now), worth, 0.0)
+        left[pages.names(np.array(self._places))] = 0.0
         self._price(now)
         left[pages["empty"] & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
         opened = self._sessions_begun(now, left, new, turn, saved=saved)
