@@ -299,8 +299,10 @@ class PageTable:
         found: Bools = self["captured"] | is_first
         return found
 
-    def names(self, place: Ints) -> Rows:
-        """Return the rows that only redirect to a page that is held, of hosts that only do that.
+    def names(self, place: Ints) -> tuple[Rows, Ints]:
+        """Return the rows of hosts that only redirect, and (H,) the hosts to which they do, or −1.
+
+        The rows are those that redirect to a page that is held.
 
         A host does so if all its visited pages redirect to one other host, and none ever had
         content. ``place`` (H,) are the hosts' :func:`place`: a redirect that may end counts only
@@ -313,16 +315,17 @@ class PageTable:
         is_name = ~self["had"][some] & (host[some] != host[final])
         is_name &= self["for_good"][some] | (place[host[some]] == place[host[final]])
         some, final = some[is_name], final[is_name]
-        if not len(some):
-            return some
         target = np.full(len(place), -1)
+        if not len(some):
+            return some, target
         target[host[some]] = host[final]
         visited = self["captured"] | self["away"] | np.isfinite(self["absent"])
         visited[some[target[host[some]] == host[final]]] = False
         has_others = np.bincount(host[visited], minlength=len(place)) > 0
+        target[has_others] = -1
         # What another page led to (:meth:`led_to`) is asked at once.
         is_name = held[final] & ~has_others[host[some]] & np.isfinite(self["not_before"][some])
-        return some[is_name]
+        return some[is_name], target
 
     def _final(self, some: Rows) -> tuple[Rows, Bools]:
         """Return the rows of the pages to which redirecting ones lead, and a mask (m,)."""

@@ -334,6 +334,13 @@ class RecrawlAgenda:
         code, closed = self.host_codes[host_id], self.sessions.closed
         return code < len(closed) and bool(closed[code])
 
+    def target_of(self, host_id: int) -> int | None:
+        """Return the host to which a host has only redirected, by the last valuation, or None."""
+        code, found = self.host_codes.get(host_id, -1), self.valuation
+        if found is None or not 0 <= code < len(found.targets) or found.targets[code] < 0:
+            return None
+        return self.host_ids[int(found.targets[code])]
+
     def done(self, acknowledged: Acknowledged) -> None:
         """Note a commit; it is learnt at the next valuation."""
         if isinstance(acknowledged.entry, Visit):
@@ -612,7 +619,8 @@ class RecrawlAgenda:
         worth[urgent] = _AT_ONCE * urgency
         discovers: Bools = (new > fresh) | ~pages["captured"]
         left = np.where(pages.may_be_asked(now), worth, 0.0)
-        left[pages.names(np.array(self._places))] = 0.0
+        names, targets = pages.names(np.array(self._places))
+        left[names] = 0.0
         self._price(now)
         left[pages["empty"] & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
         opened = self._sessions_begun(now, left, new, turn, saved=saved)
@@ -632,6 +640,7 @@ class RecrawlAgenda:
             unknown=revealing.unknown,
             per_day=revealing.per_day,
             opened=opened,
+            targets=targets,
         )
 
     def _price(self, now: float) -> None:
