@@ -65,10 +65,10 @@ class Requester:
             case PageRequest(due=Requisite() as due):
                 return [await self._requisite(due, request.queue)]
             case PageRequest(due=due):
-                visit = await self.pipeline.visit(request)
-                if _is_answer(visit):
+                entry = await self.pipeline.visit(request)
+                if isinstance(entry, Visit) and _is_answer(entry):
                     self.frontier.answered(due.host_id)
-                return [visit]
+                return [entry]
             case RobotsRequest():
                 return await self._robots(request)
             case ProbeRequest():
