@@ -125,6 +125,7 @@ class Frontier:
     ``share_of`` returns the group of an origin that no seed names, and how many requests may go to
     that group at a time. ``rules_at`` gives the rules of an origin; a queue obeys the strictest of
     its hosts.
+    ``target_of`` returns the host to which a host has only redirected, or None.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -137,6 +138,7 @@ class Frontier:
     held_at: float = -inf
     share_of: Callable[[str], tuple[str, int] | None] = lambda _: None
     rules_at: RulesAt = lambda rules, _: rules
+    target_of: Callable[[int], int | None] = lambda _: None
     api_requests: int = field(default=0, init=False)
     _shared: Counter[str] = field(default_factory=Counter, init=False)
     # Queues of a group with work, whose time has come, that wait for one under way to end.
@@ -152,6 +154,8 @@ class Frontier:
     _sequence: Iterator[int] = field(default_factory=count, init=False)
     # Hosts with work, whose robots.txt must be read from the store first.
     _unread: OrderedDict[int, None] = field(default_factory=OrderedDict, init=False)
+    # Of a host whose robots.txt is being fetched: hosts that wait for it, to share it.
+    _sharers: dict[int, list[_HostEntry]] = field(default_factory=dict, init=False)
     # Before this time, no robots.txt that a ready queue needs becomes stale, and no hours end.
     _recheck_at: float = field(default=inf, init=False)
 
@@ -258,9 +262,10 @@ class Frontier:
         if entry.closed_until > now:
             return False
         if not self.robots.is_fresh(host_id, now):
-            self._want_robots(entry)
+            self._want_robots(entry, now)
             self._schedule(entry.queue)
-            return None
+            if not self.robots.is_fresh(host_id, now):
+                return None
         return self.robots.verdict(host_id, url).allowed
 
     # -- the cycle of a request --------------------------------------------------
@@ -336,11 +341,17 @@ class Frontier:
         """Open a host whose robots.txt has been fetched or read, or close it for a while."""
         entry = self._hosts[host_id]
         entry.robots_on = None
-        entry.crawl_delay_s = self.robots.crawl_delay_s(host_id)
         entry.closed_until, entry.closed_reason = self.robots.closed(host_id, now)
-        queue = entry.queue
-        queue.state.obey_crawl_delay(max(h.crawl_delay_s for h in queue.hosts.values()))
-        self._schedule(queue)
+        self._obey_crawl_delay(entry)
+        self._schedule(entry.queue)
+        for other in self._sharers.pop(host_id, ()):
+            other.robots_on = None
+            self._schedule(other.queue)
+
+    def answered(self, host_id: int) -> None:
+        """Note that a page of a host did not redirect: its own robots.txt is due if it has none."""
+        if self.robots.part(host_id):
+            self._schedule(self._hosts[host_id].queue)
 
     # -- reports -----------------------------------------------------------------
 
@@ -463,7 +474,7 @@ class Frontier:
                 # Its work went while it waited for its time; new work wakes it.
                 return
             if not self.robots.is_fresh(turn.host_id, now):
-                self._want_robots(turn)
+                self._want_robots(turn, now)
         if not self._has_room(queue):
             self._crowd(queue)
         elif queue.requests:
@@ -474,12 +485,35 @@ class Frontier:
             ends = [queue.state.rules.closes_at(now), *map(self.robots.fresh_until, is_open)]
             self._recheck_at = min(self._recheck_at, *ends)
 
-    def _want_robots(self, host: _HostEntry) -> None:
-        """Have a host's robots.txt read from the store, or else fetched."""
+    def _obey_crawl_delay(self, host: _HostEntry) -> None:
+        host.crawl_delay_s = self.robots.crawl_delay_s(host.host_id)
+        queue = host.queue
+        queue.state.obey_crawl_delay(max(h.crawl_delay_s for h in queue.hosts.values()))
+
+    def _want_robots(self, host: _HostEntry, now: float) -> None:
+        """Have a host's robots.txt read from the store, shared, or else fetched."""
         if self.robots.is_put_away(host.host_id):
             self._unread[host.host_id] = None
-        elif host.robots_on is None:
+        elif host.robots_on is None and not self._shares(host, now):
             self._fetch_robots(host)
+
+    def _shares(self, host: _HostEntry, now: float) -> bool:
+        """Let a host that only redirects share the robots.txt of its target, or wait for that."""
+        target_id = self.target_of(host.host_id)
+        target = None if target_id is None else self._hosts.get(target_id)
+        if target is None or not self.robots.may_share(host.host_id, target.host_id):
+            return False
+        if self.robots.is_fresh(target.host_id, now):
+            self.robots.share(host.host_id, host.origin, target.host_id)
+            self._obey_crawl_delay(host)
+            return True
+        host.robots_on = target.queue
+        self._sharers.setdefault(target.host_id, []).append(host)
+        if target.robots_on is None:
+            self._fetch_robots(target)
+            if target.queue is not host.queue:
+                self._schedule(target.queue)
+        return True
 
     def _fetch_robots(self, host: _HostEntry) -> None:
         """Queue the request for a host's robots.txt on its own host queue."""

@@ -64,8 +64,11 @@ class Requester:
         match request:
             case PageRequest(due=Requisite() as due):
                 return [await self._requisite(due, request.queue)]
-            case PageRequest():
-                return [await self.pipeline.visit(request)]
+            case PageRequest(due=due):
+                entry = await self.pipeline.visit(request)
+                if isinstance(entry, Visit) and _is_answer(entry):
+                    self.frontier.answered(due.host_id)
+                return [entry]
             case RobotsRequest():
                 return await self._robots(request)
             case ProbeRequest():
@@ -218,3 +221,10 @@ class Requester:
         if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets
+
+
+def _is_answer(visit: Visit) -> bool:
+    """Return whether a URL answered itself, be it with a meta refresh."""
+    if visit.alias is not None:
+        return visit.alias.kind == "refresh"
+    return visit.observation.kind not in ("redirected", "failed", "refused")

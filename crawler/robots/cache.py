@@ -64,6 +64,9 @@ class RobotsCache:
     _held_bytes: int = field(default=0, init=False)
     _naming: LruCache[str, set[str]] = field(default_factory=lambda: LruCache(10_000), init=False)
     _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
+    #: Hosts that are judged by another one's file, and those that were until a page answered.
+    _sharing: set[int] = field(default_factory=set, init=False)
+    _parted: set[int] = field(default_factory=set, init=False)
 
     def learn(self, host: Host) -> None:
         """Add the record of a host from an earlier run, and its file if that came with it."""
@@ -88,6 +91,40 @@ class RobotsCache:
                 self._entries[host.host_id] = entry
                 self._keep(host.host_id, host.origin, file)
 
+    def may_share(self, host_id: int, target_id: int) -> bool:
+        """Return whether a host that only redirects to another one may be judged by its file.
+
+        So it may be where its own one was the same, or had no rules (RFC 9309: each origin has its
+        own): a file with other rules is requested again.
+        """
+        own, other = self._files.get(host_id), self._files.get(target_id)
+        if own is None or other is None or {host_id, target_id} & self._barred.keys():
+            return False
+        records = self._entries[host_id].record, self._entries[target_id].record
+        is_reachable = all(each.standing != "unreachable" for each in records)
+        return is_reachable and host_id not in self._parted and own in (other, RobotsTxt())
+
+    def share(self, host_id: int, origin: str, target_id: int) -> None:
+        """Judge a host by the file of another one, while that is fresh; its record stays its own.
+
+        Call only after :meth:`may_share` returned True.
+        """
+        self._entries[host_id].recheck_at = self._entries[target_id].recheck_at
+        self._keep(host_id, origin, self._file(target_id))
+        self._sharing.add(host_id)
+
+    def part(self, host_id: int) -> bool:
+        """End the sharing of a host that does not only redirect; return whether it shared a file.
+
+        Its own robots.txt is due before its next page.
+        """
+        is_sharing = host_id in self._sharing
+        if is_sharing:
+            self._sharing.remove(host_id)
+            self._parted.add(host_id)
+            self._entries[host_id].recheck_at = 0.0
+        return is_sharing
+
     def shift(self, by: float) -> None:
         """Follow a jump of the time: files keep their age."""
         for entry in self._entries.values():
@@ -100,6 +137,8 @@ class RobotsCache:
 
         That is the fetched one, or an older copy that still counts, without its body.
         """
+        self._sharing.discard(host_id)
+        self._parted.discard(host_id)
         entry = self._entries.get(host_id)
         failed = fetched.standing == "unreachable"
         failures = (entry.failures if entry else 0) + 1 if failed else 0

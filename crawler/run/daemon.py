@@ -417,6 +417,7 @@ class _Daemon:
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         if self._shard is None:
             pool.chores.append(enduring(self._follow_pages))
+        self._assembly.frontier.target_of = self.agenda.target_of
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
         pool.chores.append(self._reports.chore)
         if isinstance(self._clock, SteadyClock):

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from math import inf
 from typing import Any, Final
+from urllib.parse import urlsplit
 from zlib import adler32, crc32
 
 import aiosqlite
@@ -94,8 +95,14 @@ _ROW: Final = np.dtype(
         ("paid", np.float64),
         ("spelling", np.int64),
         ("empty", np.bool_),
+        ("leads_to", np.int64),
+        ("for_good", np.bool_),
+        ("had", np.bool_),
     ]
 )
+
+#: Redirects that are followed from one known page to the next.
+_HOPS: Final = 5
 
 _INDEX: Final = re.compile(r"/index\.(?:html?|php)$")
 
@@ -107,6 +114,11 @@ def spelling(url: str) -> int:
     """
     place = _INDEX.sub("/", url.partition("://")[2].removeprefix("www.")).rstrip("/")
     return url_key(place) if "/" in place else 0
+
+
+def place(origin: str) -> int:
+    """Return a number that another scheme, port, or ``www.`` does not change."""
+    return url_key((urlsplit(origin).hostname or origin).removeprefix("www."))
 
 
 def url_key(url: str) -> int:
@@ -126,8 +138,9 @@ class PageTable:
     before ``not_before``. An ``away`` page leads to another one: there is no copy of it. Where it
     does so for good it is asked again after ``recheck_days``, and then each time when it has done
     so for as long again. ``half_life`` says whether it is an ephemeral source, as
-    :class:`~scheduler.agenda.terms.Terms` has it. ``paid`` is what a page was worth when it was
-    taken last, 0 before.
+    :class:`~scheduler.agenda.terms.Terms` has it. ``leads_to`` is the id of the page to which it
+    redirects, −1: none that is known; it may do so ``for_good``. A page ``had`` content if there
+    was a copy of it once. ``paid`` is what a page was worth when it was taken last, 0 before.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
@@ -161,7 +174,7 @@ class PageTable:
         rows = np.arange(first, first + len(page_id))
         for column in self._columns.values():
             column.append(len(page_id))
-        for name, values in {"page_id": page_id, "absent": inf, **columns}.items():
+        for name, values in {"page_id": page_id, "absent": inf, "leads_to": -1, **columns}.items():
             self[name][first:] = values
         self._index(page_id, rows)
         return rows
@@ -285,6 +298,43 @@ class PageTable:
         is_first = np.isinf(self["absent"]) & (self["least"] == self["most"])
         found: Bools = self["captured"] | is_first
         return found
+
+    def names(self, place: Ints) -> tuple[Rows, Ints]:
+        """Return the rows of hosts that only redirect, and (H,) the hosts to which they do, or −1.
+
+        The rows are those that redirect to a page that is held.
+
+        A host does so if all its visited pages redirect to one other host, and none ever had
+        content. ``place`` (H,) are the hosts' :func:`place`: a redirect that may end counts only
+        to another host of the same place, because elsewhere it may tell of an outage.
+        """
+        host, held = self["host"], self["captured"] & (self["gone"] == 0)
+        some = np.flatnonzero(self["leads_to"] >= 0)
+        final, known = self._final(some)
+        some = some[known]
+        is_name = ~self["had"][some] & (host[some] != host[final])
+        is_name &= self["for_good"][some] | (place[host[some]] == place[host[final]])
+        some, final = some[is_name], final[is_name]
+        target = np.full(len(place), -1)
+        if not len(some):
+            return some, target
+        target[host[some]] = host[final]
+        visited = self["captured"] | self["away"] | np.isfinite(self["absent"])
+        visited[some[target[host[some]] == host[final]]] = False
+        has_others = np.bincount(host[visited], minlength=len(place)) > 0
+        target[has_others] = -1
+        # What another page led to (:meth:`led_to`) is asked at once.
+        is_name = held[final] & ~has_others[host[some]] & np.isfinite(self["not_before"][some])
+        return some[is_name], target
+
+    def _final(self, some: Rows) -> tuple[Rows, Bools]:
+        """Return the rows of the pages to which redirecting ones lead, and a mask (m,)."""
+        final, known = self.rows(self["leads_to"][some])
+        for _ in range(_HOPS):
+            on = np.flatnonzero(self["leads_to"][final] >= 0)
+            then, there = self.rows(self["leads_to"][final[on]])
+            final[on[there]] = then
+        return final, known
 
     def weighted(
         self, worth: Floats, now: float, turn: float = 0.0, new_page: float = 1.0
@@ -456,12 +506,14 @@ class PageTable:
         page["taken"], page["asked"] = False, at
         if page["away"] and found.kind not in _SILENT:
             page["away"], page["captured"] = False, visit.due.digests is not None
+            page["leads_to"] = -1
         match found.kind:
             case "new" | "changed" | "unchanged":
                 absent = float(page["absent"][0]) if page["gone"] else inf
                 self._count_turned(row, at, self._linked_anew.pop(row, absent))
                 page["absent"] = inf
-                page["captured"], page["since"] = True, at
+                page["captured"] = page["had"] = True
+                page["since"] = at
                 page["gone"] = page["failures"] = 0
                 page["not_before"] = -inf
             case "gone":
@@ -556,13 +608,16 @@ def has_come(pages: PageTable, visit: Visit) -> bool:
 
 
 async def follow(reader: aiosqlite.Connection, pages: PageTable, visits: Collection[Visit]) -> None:
-    """Move pages that redirect for good to the targets of these visits."""
+    """Note where visits led; move pages that redirect for good to the targets."""
     for visit in visits:
         row, alias = pages.row(visit.due.page_id), visit.alias
-        if row is None or alias is None or alias.kind != "permanent":
+        if row is None or alias is None or alias.kind == "refresh":
             continue
         for page_id in await columns_queries.ids(reader, [alias.url]):
+            if page_id != visit.due.page_id:
+                pages["leads_to"][row] = page_id
+                pages["for_good"][row] = alias.kind == "permanent"
             target = pages.row(page_id)
-            if target is not None:
+            if target is not None and alias.kind == "permanent":
                 since, at = float(pages["since"][row]), visit.observation.at / _DAY_S
                 pages.led_to(target, since, at)

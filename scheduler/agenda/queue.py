@@ -181,6 +181,7 @@ class Valuation:
         hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
         unknown, per_day: new pages that are thought to be there unknown, and those a day.
         opened: the hosts (codes) whose session begins.
+        targets: (H,), the host to which a host has only redirected, or −1.
     """
 
     at: float
@@ -195,6 +196,7 @@ class Valuation:
     unknown: float
     per_day: float
     opened: Rows
+    targets: Ints
 
 
 def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:

@@ -161,6 +161,7 @@ class RecrawlAgenda:
         self.host_ids: list[int] = []
         self.host_codes: dict[int, int] = {}
         self.origins: dict[int, str] = {}
+        self._places: list[int] = []
         self.costs = np.ones(0)
         self._settled: list[Visit] = []
         self._churned: list[tuple[int, float, Churn]] = []
@@ -332,6 +333,13 @@ class RecrawlAgenda:
         """Return whether a host waits for its session."""
         code, closed = self.host_codes[host_id], self.sessions.closed
         return code < len(closed) and bool(closed[code])
+
+    def target_of(self, host_id: int) -> int | None:
+        """Return the host to which a host has only redirected, by the last valuation, or None."""
+        code, found = self.host_codes.get(host_id, -1), self.valuation
+        if found is None or not 0 <= code < len(found.targets) or found.targets[code] < 0:
+            return None
+        return self.host_ids[int(found.targets[code])]
 
     def done(self, acknowledged: Acknowledged) -> None:
         """Note a commit; it is learnt at the next valuation."""
@@ -505,6 +513,7 @@ class RecrawlAgenda:
             self.host_codes[host.host_id] = len(self.host_codes)
             self.host_ids.append(host.host_id)
             self.origins[host.host_id] = host.origin
+            self._places.append(pages_agenda.place(host.origin))
             self._new_hosts.append(host)
 
     def standing(self, found: WatchedPages) -> dict[str, NDArray[Any]]:
@@ -516,6 +525,9 @@ class RecrawlAgenda:
             "captured": found.captured,
             "absent": np.where(found.gone | found.elsewhere, since, inf),
             "away": found.alias,
+            "leads_to": found.leads_to,
+            "for_good": found.permanent,
+            "had": found.had,
             "gone": found.gone.astype(np.int16),
             "found_at": found.found_at / _DAY_S,
             "not_before": self._not_before(found),
@@ -607,6 +619,8 @@ class RecrawlAgenda:
         worth[urgent] = _AT_ONCE * urgency
         discovers: Bools = (new > fresh) | ~pages["captured"]
         left = np.where(pages.may_be_asked(now), worth, 0.0)
+        names, targets = pages.names(np.array(self._places))
+        left[names] = 0.0
         self._price(now)
         left[pages["empty"] & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
         opened = self._sessions_begun(now, left, new, turn, saved=saved)
@@ -626,6 +640,7 @@ class RecrawlAgenda:
             unknown=revealing.unknown,
             per_day=revealing.per_day,
             opened=opened,
+            targets=targets,
         )
 
     def _price(self, now: float) -> None:

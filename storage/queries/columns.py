@@ -55,6 +55,8 @@ class WatchedPages(Columns):
         gone, failed, elsewhere: at the last visit the page was gone (and no page has got a link to
             it since), could not be fetched, or was redirected, refused or skipped.
         alias, permanent: it is another name of a page; for good.
+        leads_to: the id of the page to which it redirects, −1: none that is known.
+        had: whether there was a copy of this URL's content once.
         asked: Unix seconds of the last visit, or of the discovery.
         found_at: Unix seconds, the first of all URLs that lead here for good.
         sitemap: whether it is one.
@@ -70,6 +72,8 @@ class WatchedPages(Columns):
     elsewhere: NDArray[np.bool_] = field(metadata=stored("bool"))
     alias: NDArray[np.bool_] = field(metadata=stored("bool"))
     permanent: NDArray[np.bool_] = field(metadata=stored("bool"))
+    leads_to: NDArray[np.int64] = field(metadata=stored("int64"))
+    had: NDArray[np.bool_] = field(metadata=stored("bool"))
     asked: NDArray[np.float64] = field(metadata=stored("float64"))
     found_at: NDArray[np.float64] = field(metadata=stored("float64"))
     sitemap: NDArray[np.bool_] = field(metadata=stored("bool"))
@@ -94,6 +98,8 @@ _PAGES = (
         elsewhere="coalesce(last_kind IN ('redirected', 'refused', 'skipped'), 0)",
         alias="alias_kind IS NOT NULL",
         permanent="alias_kind IS 'permanent'",
+        had="checked_at IS NOT NULL",
+        leads_to="iif(alias_kind IN ('permanent', 'temporary'), coalesce(alias_of, -1), -1)",
         asked="coalesce(last_at, found_at)",
         found_at=f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at))",
         sitemap="role = 'sitemap'",

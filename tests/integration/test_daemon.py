@@ -393,15 +393,32 @@ async def test_its_pages_are_compared_every_day_and_one_of_several_copies_keeps_
     assert found.value == pytest.approx(1 / (1 + int(str(copies))))
 
 
-async def test_what_was_judged_anew_is_learnt_anew_every_day(
-    showcase_run: Stage, tmp_path: Path
-) -> None:
-    stage = showcase_run.copy(tmp_path)
+@dataclass(slots=True)
+class Alternating:
+    """A web of which one page shows two texts by turns: its changes are judged anew."""
+
+    web: Fetcher
+    url: str
+    visits: int = 0
+
+    async def fetch(self, request: Request) -> FetchResult:
+        found = await self.web.fetch(request)
+        if request.url != self.url or found.outcome != "fetched":
+            return found
+        self.visits += 1
+        words = " ".join(f"word{n}of{self.visits % 2}" for n in range(80))
+        body = found.body.replace(b"</body>", f"<p>{words}</p></body>".encode())
+        return replace(found, body=body, wire_body=body)
+
+
+async def test_what_was_judged_anew_is_learnt_anew_every_day(stage: Stage) -> None:
+    stage.server.web = Alternating(stage.server.web, "http://news.localhost/")
+    await stage.keep(120.0, 1.3, ["news"])
     amended = stage.rows("SELECT count(*) FROM amendment")[0][0]
     assert int(str(amended)) > 0
     # The daemon that went on knows what one knows that begins with the same store now.
     expected = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
-    await stage.keep(150.0, 1e-9)
+    await stage.keep(120.0, 1e-9, ["news"])
     again = stage.rows("SELECT stale, harmonic FROM outlook ORDER BY at DESC LIMIT 1")
     assert again[0] == pytest.approx(expected[0], rel=1e-5)
 

@@ -151,3 +151,12 @@ async def test_however_few_requests_there_are_no_robots_txt_is_requested_without
     assert alone(site.asked) == []
     assert kinds["page"] >= kinds["robots.txt"] - 1
     assert kinds["page"] >= 3
+
+
+@pytest.mark.long
+async def test_an_origin_that_only_redirects_is_asked_for_nothing(tmp_path: Path) -> None:
+    clock, name = VirtualClock(1_800_000_000.0), "http://www.a.example"
+    site = Small(clock, ("a.example",), (f"{name}/", f"{name}/3"), {name: "http://a.example"})
+    kinds = await kept(tmp_path / "crawl.db", site, days=70.0, budget=2.0)
+    assert [url for _, url in site.asked if url.startswith(name)] == []
+    assert kinds["page"] > 70

@@ -1,5 +1,6 @@
 """Sessions: when a host opens, and for how many requests is saved."""
 
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -217,9 +218,15 @@ class Lean:
         return found
 
 
-@pytest.mark.parametrize("is_new", [False, True], ids=["known", "new"])
-@pytest.mark.parametrize("days", [1.0, 2.0, 3.0, 7.0, 15.0, 30.0, 60.0])
-@pytest.mark.parametrize("hosts", [1, 2, 5, 20])
+#: Hosts, days for which a request must last, and whether the hosts are new: 14 by default.
+_GRID = list(product([1, 2, 5, 20], [1.0, 2.0, 3.0, 7.0, 15.0, 30.0, 60.0], [False, True]))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "days", "is_new"),
+    [it if k % 4 == k // 14 else pytest.param(*it, marks=pytest.mark.long)
+     for k, it in enumerate(_GRID)],
+)  # fmt: skip
 def test_robots_txt_is_not_requested_of_a_host_again_before_a_page_of_it_was(
     hosts: int, days: float, *, is_new: bool
 ) -> None:
