@@ -60,7 +60,8 @@ async def test_marks_decide_where_the_past_of_a_host_shows_a_gain(store: CrawlSt
     assert before.factor == {}
     noted = await search.noted_quality(reader)
     assert noted is not None
-    assert 0.7 < noted[1] < 1
+    # Of the last day: where no page has passed another, the order is still the right one.
+    assert 0.7 < noted[1] <= 1
     host_id = await store.value("SELECT id FROM host")
     told = before.said(await store.page_id("/0"), host_id, now, decides=True)
     assert told is not None
