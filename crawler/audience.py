@@ -151,7 +151,7 @@ class Audience:
 
     @property
     def arranges(self) -> bool:
-        """Whether a list may be shown in another order than that of relevance."""
+        """Return whether a list may be shown in another order than that of relevance."""
         return self.appeal is not None or self.degree > 0
 
     def appeals(self, page_ids: Sequence[int], urls: Sequence[str]) -> tuple[Floats, Floats]:

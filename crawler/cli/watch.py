@@ -51,7 +51,7 @@ _USUAL: Final = "1 hour"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to watch for: bounds of a number, a text that appears, the element that holds it."""
+    """The wishes of a user: bounds of a number, a text that appears, the element that holds it."""
 
     below: float | None
     above: float | None

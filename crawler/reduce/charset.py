@@ -29,7 +29,8 @@ _UTF16_PROLOGUES: Final = ((b"<\0?\0x\0", "utf-16le"), (b"\0<\0?\0x", "utf-16be"
 _CONTENT_TYPE_CHARSET: Final = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 _COMMENT: Final = rb"<!(?=--).*?(?:-->|\Z)"
 _TAG_REST: Final = rb"""
-    (?:[\s/]++ | [^\s/>][^\s/>=]*+ (?:\s*+=\s*+ (?:"[^"]*+"?+ | '[^']*+'?+ | [^\s>]*+))?+)*+"""
+    (?>(?:[\s/]++ | [^\s/>][^\s/>=]*+
+        (?>(?:\s*+=\s*+ (?:"[^"]*+"?+ | '[^']*+'?+ | [^\s>]*+))?))*)"""
 #: Markup (HTML, section 13.2.3.2, "prescan a byte stream"), with the attributes of ``meta``.
 _MARKUP: Final = re.compile(
     rb"%b | <(?:meta(?=[\s/])(%b) | /?[a-z][^\s>]*+%b | [!/?][^>]*+)"
@@ -39,7 +40,7 @@ _MARKUP: Final = re.compile(
 _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _CHARSET_IN_CONTENT: Final = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
 _XML_ENCODING: Final = re.compile(
-    rb"""(?:\s|%b)*+<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^\s"'>]+)""" % _COMMENT, re.DOTALL
+    rb"""(?>(?:\s|%b)*)<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^\s"'>]+)""" % _COMMENT, re.DOTALL
 )
 
 #: Python's codecs of these names lack characters that the standard's encodings have.
