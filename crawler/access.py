@@ -23,7 +23,7 @@ from freshet.config.sites import Sites, names_port, place_of
 from freshet.crawler.fetch.addresses import is_this_machine
 from freshet.crawler.fetch.transport import Access, is_socks
 from freshet.crawler.service.logs import hide, read_secret
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.crawler.urls import Origin, origin
 
 log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ def _check_proxy(name: str, proxy: str) -> None:
     if not is_whole:
         raise CrawlError(f"{name}, proxy: it should name a host and a port")
     if is_socks(proxy) and find_spec("aiohttp_socks") is None:
-        raise CrawlError(f"{name}, proxy: SOCKS needs the extra: pip install 'freshet[socks]'")
+        raise CrawlError(needs_extra(f"{name}, proxy: SOCKS", "socks"))
 
 
 def _cookies(name: str, path: Path) -> MozillaCookieJar:

@@ -33,7 +33,7 @@ from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
-from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
 from freshet.storage.database import StoreError, reading
@@ -230,7 +230,7 @@ class Documents:
             if body is None:
                 return _stored(source, Document(), _not_kept(source.number))
             if is_pdf(media_type(source.content_type)) and not reads_pdf():
-                why = "the text of PDF wants the extra `pdf` of freshet"
+                why = needs_extra("the text of PDF", "pdf")
                 return _stored(source, Document(), why)
             found = await self.parser.document(body, source.url, source.content_type, hints)
             if isinstance(found, Unparsable) and found.is_lack:

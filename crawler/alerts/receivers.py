@@ -23,7 +23,7 @@ from aiohttp.abc import AbstractResolver
 from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.responses import Unfetched, retry_after_s
 from freshet.crawler.fetch.transport import guarded_connector, own_failures
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.crawler.terminal import counted
 from freshet.storage.tables.alerts import Message
 
@@ -294,9 +294,7 @@ def _service(url: str) -> Any:
         try:
             service = import_module("apprise").Apprise()
         except ModuleNotFoundError as error:
-            raise CrawlError(
-                "URLs other than http and https need the extra: pipx install 'freshet[apprise]'"
-            ) from error
+            raise CrawlError(needs_extra("a URL other than http and https", "apprise")) from error
         if not service.add(url):
             raise CrawlError(
                 "apprise does not know this URL, or a part is missing; its forms are on "

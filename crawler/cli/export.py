@@ -13,6 +13,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, tell_down
 from freshet.crawler.clock import dated
+from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import err, fail, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS
@@ -26,7 +27,7 @@ _TYPES: Final = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
 async def write_parquet(path: Path, columns: Mapping[str, str], batches: Batches) -> int:
     """Write rows with named columns of SQLite types; return their number. Exit without DuckDB."""
     if find_spec("duckdb") is None:
-        fail("Parquet needs DuckDB: `pip install 'freshet[parquet]'` brings it")
+        fail(needs_extra("Parquet", "parquet"))
     import duckdb  # noqa: PLC0415 - an extra
 
     declared = ", ".join(f'"{name}" {_TYPES[kind]}' for name, kind in columns.items())

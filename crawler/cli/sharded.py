@@ -32,7 +32,7 @@ from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service import http, metrics
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.logs import LogFormat
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
 from freshet.scheduler import PolicyError
 from freshet.storage.database import SHARDS_FILE, answer, held, store_errors
@@ -69,7 +69,7 @@ def run_sharded(
         with terminal.told_in_one_line():
             owner, per_day = "daemon", order.given_budget
     if find_spec("ray") is None:
-        fail("--shards needs Ray: `pip install 'freshet[ray]'` brings it")
+        fail(needs_extra("--shards", "ray"))
     with terminal.told_in_one_line(), err.status("starting Ray") as status:
         made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
         made.require_settled()

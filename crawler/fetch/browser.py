@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from freshet.crawler.fetch.responses import Unfetched
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.storage.records import FetchResult
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def browser_program(executable: str) -> str:
         CrawlError: it, or what drives it, is not installed.
     """
     if find_spec("playwright") is None:
-        raise CrawlError("rendering needs the extra: pip install 'freshet[browser]'")
+        raise CrawlError(needs_extra("rendering", "browser"))
     found = next(filter(None, map(shutil.which, (executable,) if executable else _NAMES)), None)
     if found is None:
         what = f"{executable} is no program" if executable else "no Chromium is installed"

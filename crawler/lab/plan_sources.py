@@ -23,7 +23,7 @@ from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.importance import Weighing, learnt_items, terms, weigh
 from freshet.crawler.network import with_kept
-from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import replacing
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
@@ -270,9 +270,7 @@ _TYPES: dict[str, tuple[str, tuple[str, ...], str]] = {
 def require_duckdb(path: Path) -> None:
     """Raise :class:`CrawlError` if DuckDB is not installed."""
     if find_spec("duckdb") is None:
-        raise CrawlError(
-            f"{path}: Parquet needs DuckDB; `pip install 'freshet[parquet]'` brings it"
-        )
+        raise CrawlError(needs_extra(f"{path}: Parquet", "parquet"))
 
 
 def read_parquet(path: Path) -> _FileColumns:

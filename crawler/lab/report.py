@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from freshet.crawler.lab.charts import write_charts
 from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.lab.plan_sources import require_duckdb, write_parquet
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,
@@ -42,9 +42,7 @@ def check_folders(plots: Path | None, parquet: Path | None) -> None:
         CrawlError: a folder is a file, its parent is not a folder, or an extra is missing.
     """
     if plots is not None and find_spec("matplotlib") is None:
-        raise CrawlError(
-            f"{plots}: figures need matplotlib; `pip install 'freshet[plots]'` brings it"
-        )
+        raise CrawlError(needs_extra(f"{plots}: drawing figures", "plots"))
     if parquet is not None:
         require_duckdb(parquet)
     for folder in (each for each in (plots, parquet) if each is not None):

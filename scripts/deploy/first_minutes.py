@@ -94,7 +94,7 @@ def _tea(price: str) -> dict[str, str]:
 _INSTALL = Step("pipx install ./freshet", shows="installed package freshet")
 _INSTALL_FOR_MAIL = Step("pipx install './freshet", shows="installed package freshet")
 _DAEMON = Step("freshet daemon", stays=True, shows="daemon")
-_LAWS = ("law.example", "gazette.example")
+_LAWS = ("law.example", "tax.example", "gazette.example")
 
 GOALS: Mapping[str, Goal] = {
     "price": Goal(
@@ -266,7 +266,7 @@ def _arguments() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--mirror", default=empty_debian.mirror(), help="[%(default)s]")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if unknown := set(given.goals) - GOALS.keys():
         parser.error(f"there is no goal {', '.join(sorted(unknown))}; there are {', '.join(GOALS)}")
     if not given.wheel.is_file():

@@ -4,7 +4,7 @@ import socketserver
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -53,6 +53,11 @@ def _pages_of(web: SmallWeb) -> type[BaseHTTPRequestHandler]:
 def _mails_to(web: SmallWeb) -> type[socketserver.StreamRequestHandler]:
     class Mails(socketserver.StreamRequestHandler):
         def handle(self) -> None:
+            # `freshet watch` only asks whether somebody answers.
+            with suppress(ConnectionError):
+                self._talk()
+
+        def _talk(self) -> None:
             self.wfile.write(b"220 ready\r\n")
             for line in self.rfile:
                 verb = line.strip().upper()

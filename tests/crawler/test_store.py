@@ -67,7 +67,7 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         assert page.as_json()["blocks"][0]["id"] in page.by_id()
         monkeypatch.setattr(documents, "reads_pdf", lambda: False)
         crawled.execute("UPDATE version SET content_type = 'application/pdf'")
-        assert "wants the extra `pdf`" in (store.page(f"{HOST}/offer").missing or "")
+        assert "needs the extra 'pdf'" in (store.page(f"{HOST}/offer").missing or "")
 
 
 @pytest.mark.parametrize(("meanwhile", "made"), [("SELECT 1", 1), ("DELETE FROM version", 0)])
