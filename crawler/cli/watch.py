@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
+from pydantic import ValidationError
 
 from freshet.config import ConfigError
 from freshet.config.loading import HERE
@@ -392,7 +393,7 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     make = partial(
         tables, wish=wish, settings=settings, every=every, notify=address(notify), daily=daily
     )
-    _refuse(db, urls, wish)
+    _refuse(db, urls, wish, every)
     # Before anything is fetched.
     _amended(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
     seeds = seeds_from_arguments([url.removesuffix("*") for url in urls]).seeds
@@ -419,8 +420,13 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         show_line(f"The first visit read {counted(report.pages, 'page')}.")
 
 
-def _refuse(db: Path, urls: Sequence[str], wish: Wish) -> None:
+def _refuse(db: Path, urls: Sequence[str], wish: Wish, every: str | None) -> None:
     """Exit if the wish is wrong, or the first visit cannot be written."""
+    try:
+        SiteSettings(match="/*", every=every)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        fail(f"--every {every}: {why}", 2)
     if wish.contains is not None and not wish.contains.strip():
         fail("--contains: give a text that is not blank", 2)
     if wish.within is not None:

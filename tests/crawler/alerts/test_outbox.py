@@ -244,7 +244,7 @@ async def test_a_change_whose_bytes_are_damaged_is_told_without_them(
         first = captured(await taken(it.store, "/1"), "two", at=START + 5)
         await it.store.apply(first)
         await it.send(10)
-        assert it.receivers["a"].said[-1]["data"]["summary"] == "0 blocks added, 0 removed"
+        assert it.receivers["a"].said[-1]["data"]["summary"] == "words changed within blocks"
         assert "no summary of https://a.example/1" in caplog.text
 
 

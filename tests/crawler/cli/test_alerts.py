@@ -155,7 +155,7 @@ def test_a_test_message_arrives_or_says_why_not(tmp_path: Path) -> None:
     assert code == 1
     assert "hook: http://127.0.0.1" in output
     assert "token" not in output
-    assert "rule other does not exist" in invoke("--test", "other", *options)[1]
+    assert "there is no rule other" in invoke("--test", "other", *options)[1]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_a_test_message_arrives_or_says_why_not(tmp_path: Path) -> None:
         ("env:NOT_THERE", SECRET, "url: environment variable NOT_THERE is not set"),
         ("https://a.example/", "file:/not/there", "secret: /not/there cannot be read"),
         ("https://a.example/", "too-short-a-secret", "secret: it has 18 bytes"),
-        ("no-url-at-all", SECRET, "url is not a URL"),
-        ("https://", SECRET, "url is not a URL"),
+        ("no-url-at-all", SECRET, "url is neither a URL"),
+        ("https://", SECRET, "url is neither a URL"),
         ("nonsense://some-token", SECRET, "nonsense://…: apprise does not know"),
     ],
 )

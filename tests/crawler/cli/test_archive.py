@@ -56,7 +56,7 @@ async def test_a_file_that_is_still_written_is_left_out_and_told(tmp_path: Path)
     ("content", "words"),
     [
         (None, "there is no such file or folder"),
-        ({}, "no WARC files found"),
+        ({}, "there are no WARC files"),
         ({"a.warc.gz": b"a text"}, "a.warc.gz: "),
     ],
 )

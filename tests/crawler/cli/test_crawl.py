@@ -43,7 +43,7 @@ def only_line(text: str) -> str:
     ("arguments", "code", "words"),
     [
         ([], 2, "nothing to crawl: name a SITE, or a list with --sites FILE"),
-        (["https://example.org"], 2, "freshet crawl https://example.org --db"),
+        (["https://example.org"], 2, "freshet crawl https://example.org --contact"),
         (["http://127.0.0.1/", "--delay", "-1"], 2, "greater than or equal to 0"),
         (["http://127.0.0.1/", "--scope", "galaxy"], 2, "crawl.scope"),
         (["http://127.0.0.1/", "--resume", "--new"], 2, "exclude each other"),

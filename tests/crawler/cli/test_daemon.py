@@ -118,7 +118,7 @@ def test_what_came_from_standard_input_stays(tmp_path: Path) -> None:
         ("[daemon\n", "a.example", "is not TOML"),
         ('[daemon]\nbudget = "9/day"\nbugdet = 1\n', "a.example", "daemon.bugdet is not a setting"),
         ('[daemon]\nbudget = "9/day"\n', None, "No such file"),
-        ('[daemon]\nbudget = "9/day"\n', "", "no usable line in it"),
+        ('[daemon]\nbudget = "9/day"\n', "", "it has no usable line"),
         ('[daemon]\nbudget = "9/day"\n', "a.example\nhttp:// b", "sites.txt:2: "),
         ('[daemon]\nbudget = "9/day"\n', "a.example\0", "binary data"),
     ],

@@ -47,7 +47,7 @@ async def test_the_nearest_urls_are_at_most_three_and_of_either_scheme(tmp_path:
 
 def test_an_unknown_url_is_one_line_with_or_without_neighbours() -> None:
     assert documents.unknown("a.example", []) == (
-        "a.example is not known, nor any other URL on that host"
+        "a.example is not known, nor any other URL on that host; `freshet crawl a.example` adds it"
     )
     assert documents.unknown("a.example/x", ["https://a.example/y"]) == (
         "a.example/x is not known; the nearest on that host: https://a.example/y"

@@ -73,7 +73,7 @@ def test_a_process_that_is_killed_is_said_so(captures: Captures) -> None:
         for child in active_children():
             os.kill(child, signal.SIGKILL)
 
-    with pytest.raises(CrawlError, match="was killed; is memory short"):
+    with pytest.raises(CrawlError, match="was killed, perhaps for want of memory"):
         side_by_side(1, Bench(captures), [("uniform", TERMS[0])] * 50, kill)
 
 
