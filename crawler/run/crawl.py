@@ -232,12 +232,12 @@ class _CrawlRun:
         live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)
         listeners.append(watch(live))
         listeners.append(self._outbox.committed)
-        await self._assembly.ask_schemes(seeding)
-        ending = await self._assembly.run(pool, seeding, time_limit_s=chosen.time_limit_s)
-        await self._correct(started_at)
-        await self._close_run(ending)
-        if not pool.stopping:
-            with stopping_on_signals(pool, self._context):
+        with stopping_on_signals(pool, self._context):
+            await self._assembly.ask_schemes(seeding)
+            ending = await self._assembly.run(pool, seeding, time_limit_s=chosen.time_limit_s)
+            await self._correct(started_at)
+            await self._close_run(ending)
+            if not pool.stopping:
                 await self._outbox.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         report = await make_report(

@@ -380,13 +380,13 @@ class _Daemon:
         self._service.attend(pool, self._recorder, outages, self._context.database)
         receiver = self._settings.receiver.listen
         listens = [each for each in (self._service.address, receiver) if each]
-        self._reports.started(self._order, len(self._chosen.seeds), listens, started_at)
-        await self._assembly.ask_schemes(seeding)
-        await self.state.weigh()
-        async with receiving(self._context, self._assembly, pool):
-            ending = await self._visit(pool, seeding, outages)
-        if not pool.stopping:
-            with stopping_on_signals(pool, self._context):
+        with stopping_on_signals(pool, self._context):
+            self._reports.started(self._order, len(self._chosen.seeds), listens, started_at)
+            await self._assembly.ask_schemes(seeding)
+            await self.state.weigh()
+            async with receiving(self._context, self._assembly, pool):
+                ending = await self._visit(pool, seeding, outages)
+            if not pool.stopping:
                 await self.outbox.finish(pool.told_to_stop)
         await self.agenda.rest()
         await self._recorder.stop()
@@ -445,9 +445,8 @@ class _Daemon:
             ending = await self._assembly.run(pool, seeding, time_limit_s=limit)
             if ending != "paused":
                 self._service.keeps_up()
-                with stopping_on_signals(pool, self._context):
-                    comparing = Grouping(lambda: pool.stopping)
-                    await outages.endure(partial(self._upkeep, self._kept_up_at, comparing))
+                comparing = Grouping(lambda: pool.stopping)
+                await outages.endure(partial(self._upkeep, self._kept_up_at, comparing))
                 self._kept_up_at = self._clock.now()
         return ending
 

@@ -569,9 +569,8 @@ class Assembly:
             self.frontier.ask_robots(host.host_id)
 
     async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:
-        """Visit pages under the signal handlers; works and raises as :meth:`beside_writer`."""
-        with stopping_on_signals(pool, self._context):
-            return await self.beside_writer(lambda: self._feed(pool, seeding, time_limit_s))
+        """Visit pages; works and raises as :meth:`beside_writer`."""
+        return await self.beside_writer(lambda: self._feed(pool, seeding, time_limit_s))
 
     async def beside_writer(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do some work that submits entries; all of them are committed when this returns.
@@ -604,7 +603,10 @@ class Assembly:
 
 @contextmanager
 def stopping_on_signals(pool: FetchPool, context: RunContext) -> Iterator[None]:
-    """Drain at the first SIGINT or SIGTERM, cancel requests in flight at the second."""
+    """Drain at the first SIGINT or SIGTERM, cancel requests in flight at the second.
+
+    It is not nested: the end of the inner one would end both.
+    """
     if context.embedded:
         yield
         return

@@ -143,19 +143,21 @@ class Terminal:
     shown: str = field(default="", init=False)
 
     def type(
-        self, command: str, *, days_ahead: float = 0.0, is_over: Callable[[], bool] | None = None
-    ) -> int:
+        self, command: str, *, days_ahead: float = 0.0, speed: int = 1,
+        is_over: Callable[[], bool] | None = None,
+    ) -> int:  # fmt: skip
         """Run a command; return its exit status. What it shows is in ``shown``.
 
-        The clock is set ahead by some days. Once ``is_over`` it is interrupted by Ctrl-C.
+        The clock is set ahead by some days, and runs so many times as fast. Once ``is_over`` it is
+        interrupted by Ctrl-C.
 
         Raises:
             Failed: it was not over after the longest time.
         """
         self.shown = ""
         if days_ahead:
-            seconds = f"+{days_ahead * 86_400:.0f}s"
-            command = f"export LD_PRELOAD=$(echo {_CLOCK}) FAKETIME={seconds}; {command}"
+            clock = f"'+{days_ahead * 86_400:.0f}s x{speed}'"
+            command = f"export LD_PRELOAD=$(echo {_CLOCK}) FAKETIME={clock}; {command}"
         ours, theirs = pty.openpty()
         # As the first of its session, what opens the terminal gets its Ctrl-C.
         opened = ["sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(theirs)]

@@ -38,11 +38,13 @@ def _pages_of(web: SmallWeb) -> type[BaseHTTPRequestHandler]:
             host = (self.headers["Host"] or "").partition(":")[0]
             found = web.pages.get(host + urlsplit(self.path).path)
             body = (found or "<title>Not found</title><p>There is no such page.").encode()
-            self.send_response(404 if found is None else 200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            # Whose clock runs fast may have given up.
+            with suppress(OSError):
+                self.send_response(404 if found is None else 200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
             pass

@@ -99,8 +99,9 @@ class Scripted(Terminal):
         self.commands: list[str] = []
 
     def type(
-        self, command: str, *, days_ahead: float = 0.0, is_over: Callable[[], bool] | None = None
-    ) -> int:
+        self, command: str, *, days_ahead: float = 0.0, speed: int = 1,
+        is_over: Callable[[], bool] | None = None,
+    ) -> int:  # fmt: skip
         self.commands.append(command)
         self.effect(command)
         return self.status
