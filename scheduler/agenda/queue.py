@@ -83,8 +83,8 @@ class ReadyQueue:
 
     @property
     def has_overdue(self) -> bool:
-        """Return whether a page here is overdue."""
-        return any(row[0][0] >= OVERDUE for row in self._hosts.values())
+        """Return whether a page here is overdue, and not only put back before its visit."""
+        return any(OVERDUE <= row[0][0] < inf for row in self._hosts.values())
 
     def best(
         self, ready: Collection[int], *, favoured: bool | None = None, least: float = 0.0

@@ -240,4 +240,6 @@ async def test_a_line_of_all_pages_is_no_change_of_any(
             await site.crawl()
             told = {(path, kind) for path, kind in await site.told() if kind != "new"}
             changed = {("/1", "changed")} if edited and step == 1 else set()
-            assert told == changed
+            # A change that was told before may come once more when a later one is taken back.
+            again = {("/1", "changed")} if edited and step > 1 else set()
+            assert changed <= told <= changed | again

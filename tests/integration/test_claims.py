@@ -52,4 +52,4 @@ def test_the_usual_places_are_tried_once_in_ten_days(showcase_run: Stage) -> Non
         "SELECT DISTINCT last_kind, role FROM page WHERE url LIKE '%docs.localhost/rss.xml'"
     ) == [("skipped", "feed")]
     at, _ = tried[0]
-    assert at < stage.web.start_at + 7 * DAY_S
+    assert at < stage.web.start_at + 8 * DAY_S

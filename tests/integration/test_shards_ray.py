@@ -251,6 +251,7 @@ def test_options_that_do_not_fit_are_told_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FRESHET_CRAWL__CONTACT", "me@example.org")
     monkeypatch.setattr(sharded, "find_spec", lambda _name: None)
     Path("file.db").touch()
     Path("ip.toml").write_text('[politeness]\nkey = "ip"\n', "utf-8")
