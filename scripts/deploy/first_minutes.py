@@ -35,8 +35,8 @@ class Step:
 
     It is the first one of the documents that begins with ``begins``. It has to show the pattern
     ``shows``, to send a mail in which ``mails`` is found, and to make the file ``makes``; one that
-    ``stays`` is interrupted then. Before it, pages of the sites become those of ``edits``; its clock
-    is ``days_ahead`` and runs at some ``speed``.
+    ``stays`` is interrupted then. Before it, pages of the sites become those of ``edits``; its
+    clock is ``days_ahead`` and runs at some ``speed``.
     One that is typed ``again`` (a daemon that was running all the time) is not counted.
     """
 
