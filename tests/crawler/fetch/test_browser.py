@@ -237,5 +237,5 @@ def test_a_missing_browser_is_named_in_a_line(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(CrawlError, match="no Chromium is installed; install it"):
         browser_program("")
     monkeypatch.setattr("freshet.crawler.fetch.browser.find_spec", lambda _: None)
-    with pytest.raises(CrawlError, match=r"pip install 'freshet\[browser\]'"):
+    with pytest.raises(CrawlError, match="needs the extra 'browser'"):
         browser_program("")
