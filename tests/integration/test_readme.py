@@ -1,7 +1,7 @@
 """Each command of the README does what is said of it, on sites of loopback.
 
-The two scripts have tests of their own (scripts/tests/test_demo.py, scripts/test runs this one), and
-scripts/first_minutes installs with pipx.
+The two scripts have tests of their own (scripts/tests/test_demo.py; scripts/test runs this one),
+and scripts/first_minutes installs with pipx.
 """
 
 import asyncio
