@@ -23,6 +23,7 @@ from freshet.crawler.alerts.receivers import LOG
 from freshet.crawler.alerts.rules import Condition, channels, joined, receiver
 from freshet.crawler.cli import options
 from freshet.crawler.cli.check import Check, page_fetcher, parsed_page, visited
+from freshet.crawler.cli.config import write_settings
 from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.clock import SteadyClock
@@ -395,21 +396,19 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     _refuse(db, urls, wish, every)
     # Before anything is fetched.
-    _amended(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
+    _refuse_tables(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
     seeds = seeds_from_arguments([url.removesuffix("*") for url in urls]).seeds
     settings = with_contact(settings, origins, db, seeds, context)
     watched = [_chosen(settings, url, wish, ask=ask) for url in urls]
     new = make(watched)
-    text = _amended(file, new, settings)
+    _refuse_tables(file, new, settings)
     report = terminal.run(_visit(_with_tables(settings, new), db, watched))
     if report.silent_seeds:
         site, why, *_ = report.silent_seeds[0]
         fail(f"{site}: the first visit found no page: {why}; nothing was written to {file}")
-    if not file.exists():
-        # It may hold the password of a mail server.
-        file.touch(mode=0o600)
-    with terminal.written(file) as writing:
-        writing.write(text)
+    # Read again: it may have been edited during the visit. It may hold a mail server's password.
+    with terminal.told_in_one_line():
+        write_settings(file, {}, new, mode=0o600)
     if json:
         print_json({"settings": str(file), **new})
     else:
@@ -471,16 +470,15 @@ def _with_tables(settings: Settings, new: Mapping[str, Sequence[Mapping[str, Any
     return settings.model_copy(update={"sites": sites})
 
 
-def _amended(file: Path, new: Mapping[str, Any], settings: Settings) -> str:
-    """Return the new text of the settings file; exit if it, or the receiver, is not valid."""
+def _refuse_tables(file: Path, new: Mapping[str, Any], settings: Settings) -> None:
+    """Exit if the settings file with these tables, or the receiver, would not be valid."""
     try:
         before = file.read_text(encoding="utf-8") if file.exists() else ""
-        text = amended(before, file, {}, new)
+        amended(before, file, {}, new)
         rules = [AlertRuleSettings(**rule) for rule in new["alerts.rules"]]
     except (OSError, UnicodeDecodeError, ConfigError) as error:
         fail(f"{file}: cannot be amended: {error}", 2)
     terminal.run(_try_receivers(settings, settings.alerts.model_copy(update={"rules": rules})))
-    return text
 
 
 async def _try_receivers(settings: Settings, alerts: Alerts) -> None:
