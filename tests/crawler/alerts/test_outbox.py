@@ -208,6 +208,7 @@ async def test_a_receiver_that_hangs_holds_up_nobody(tmp_path: Path) -> None:
         for path in ("/1", "/2"):
             await it.see(path)
             it.outbox.committed()
+        await it.receivers["a"].arrived.get()
         for _ in range(2):
             await it.receivers["b"].arrived.get()
         assert len(it.receivers["a"].heard) == 1
