@@ -424,6 +424,8 @@ class RecrawlAgenda:
         """Take in what is new."""
         found, self._found = self._found, []
         if found:
+            # The first pages must not wait for the turn after an empty one.
+            self._must_value |= not len(self.pages)
             self._is_altered = self._is_drained = True
             new = [page_id for page_id in found if self.pages.row(page_id) is None]
             self.pages.admit_again(found)
