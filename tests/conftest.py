@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import settings
 
 from freshet.crawler.service import logs
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 from tests.storage.crawl_store import CrawlStore, crawl_store
 from tests.storage.small_store import SmallStore, small_store
+
+#: The examples of scripts/test without --all.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=30)
 
 
 @pytest.fixture

@@ -118,6 +118,7 @@ def down(folder: Path, shard: int) -> Path:
 # -- the changefeed ----------------------------------------------------------
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.tuples(

@@ -10,6 +10,7 @@ from random import Random
 from typing import cast
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -167,6 +168,7 @@ SITES = st.lists(
 KNOWN: tuple[Kind, ...] = ("unchanged",)
 
 
+@pytest.mark.long
 @given(SITES, st.sampled_from([inf, 1e6, 1e5, 1e3]))
 @example([Site(5, 1.0, KNOWN, 0.0)] * 3, 1e6)
 @example([Site(5, 5.0, KNOWN, 0.0)] * 2, 1e6)

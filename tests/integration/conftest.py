@@ -21,6 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in RECORDED:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(name))
+                if name == "eventful_run":
+                    # It takes a minute alone.
+                    item.add_marker(pytest.mark.long)
 
 
 def recorded(db: Path, server: Server | MovingSite, clock: VirtualClock) -> Iterator[None]:

@@ -93,6 +93,7 @@ async def test_a_rehearsal_tells_nobody(stage: Stage) -> None:
     assert stage.rows("SELECT count(*) FROM alert") == [(0,)]
 
 
+@pytest.mark.long
 async def test_reloaded_rules_hold_from_then_on(stage: Stage) -> None:
     with receiving() as (url, told):
 

@@ -22,6 +22,7 @@ values = st.binary(max_size=40) | st.sampled_from(
 heads = st.lists(st.tuples(st.sampled_from(FIELDS), values), max_size=4)
 
 
+@pytest.mark.long
 @given(reason=values, head=heads, body=st.binary(max_size=80) | st.just(BODY))
 @example(b"\xff", [(b"Content-Type", b"application/\xff\xfe")], BODY)
 @example(b"OK", [(b"ETag", b'"a\x01b"'), (b"X-\xff", b"\xfe")], BODY)

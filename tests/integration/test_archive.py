@@ -96,6 +96,7 @@ async def test_two_crawls_leave_every_exchange_in_one_archive(tmp_path: Path) ->
     assert server.url("news") in said["freshet-seeds"]
 
 
+@pytest.mark.long
 async def test_a_daemon_archives_every_request_at_its_time(tmp_path: Path) -> None:
     stage, folder = Stage(tmp_path / "crawl.db"), tmp_path / "archive"
     await stage.keep(480.0, 1.0, archive__dir=str(folder))
@@ -119,6 +120,7 @@ class FullDisk:
         return self._pwrite(file, data, at)
 
 
+@pytest.mark.long
 async def test_a_daemon_waits_for_the_disk_of_its_archive_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

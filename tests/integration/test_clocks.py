@@ -97,6 +97,7 @@ def most_in_an_hour(times: list[float]) -> int:
     return max(sum(first <= at < first + HOUR_S for at in times) for first in times)
 
 
+@pytest.mark.long
 async def test_a_clock_that_is_set_and_a_machine_that_sleeps_make_no_burst(tmp_path: Path) -> None:
     it = machine(
         (5 * HOUR_S, 3 * HOUR_S, 0.0), (12 * HOUR_S, -6 * HOUR_S, 0.0),
@@ -110,6 +111,7 @@ async def test_a_clock_that_is_set_and_a_machine_that_sleeps_make_no_burst(tmp_p
     assert len(times) == pytest.approx(1.5 * 24 * PER_HOUR, rel=0.01)
 
 
+@pytest.mark.long
 async def test_a_clock_that_was_set_back_between_two_daemons_stops_neither(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

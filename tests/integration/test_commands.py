@@ -73,6 +73,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
+@pytest.mark.long
 async def test_what_sites_say_in_odd_ways_is_read(shell: Shell) -> None:
     many = [f"/{n}" for n in range(1, 15)]
     closed = "User-agent: *\nDisallow: /closed\n".encode("utf-16")
@@ -102,6 +103,7 @@ async def test_what_sites_say_in_odd_ways_is_read(shell: Shell) -> None:
     assert set(web.asked("c")) > set(many)
 
 
+@pytest.mark.long
 async def test_counts_agree_and_noise_pushes_no_version_out(shell: Shell) -> None:
     (shell.directory / "freshet.toml").write_text("[store]\nbodies_per_page = 2\n")
     listed = Page("<urlset><url><loc>{origin:h}/told</loc></url></urlset>", headers=XML)
@@ -197,6 +199,7 @@ SET = """import os, time; real = time.time
 time.time = lambda: real() + 86_400 * os.path.exists("set")"""
 
 
+@pytest.mark.long
 async def test_a_clock_that_is_set_after_the_start_dates_what_follows(shell: Shell) -> None:
     site = {"/": page(0, links("/1", "/2")), "/1": page(1), "/2": page(2)}
     async with scripted({"h": site}) as web:

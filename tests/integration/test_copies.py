@@ -87,6 +87,7 @@ async def test_every_url_is_counted_once_as_read_or_refused(tmp_path: Path) -> N
     assert urls(db, held) == set()
 
 
+@pytest.mark.long
 async def test_parameters_that_make_pages_are_left_alone(tmp_path: Path) -> None:
     web, db = shop(vivid=True), tmp_path / "crawl.db"
     async with serve(web) as server:

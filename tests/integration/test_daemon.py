@@ -235,6 +235,7 @@ async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) ->
         assert cost.expected == pytest.approx(cost.mean, abs=0.15)
 
 
+@pytest.mark.long
 async def test_rules_keep_pages_away_and_apart_and_bring_them_back(tmp_path: Path) -> None:
     rules = [
         {"match": "/*archive/*", "never": True},
@@ -284,6 +285,7 @@ async def test_what_it_thinks_of_a_page_can_be_told(showcase_run: Stage) -> None
     assert "It changes about " in said
 
 
+@pytest.mark.long
 async def test_its_estimates_are_those_of_a_state_that_is_loaded_again(stage: Stage) -> None:
     await stage.keep(120.0, 4.0, ["news"])
     noted = "SELECT page_id, at, rate, visited_at FROM estimate ORDER BY page_id"

@@ -156,6 +156,7 @@ async def test_where_nothing_is_learnt_the_shop_has_no_end(tmp_path: Path) -> No
     assert sum(visitor.of_trap().values()) > 1.5 * BOUND
 
 
+@pytest.mark.long
 async def test_traps_that_vanish_leave_the_pages(tmp_path: Path) -> None:
     web, db = endless(SPEC), tmp_path / "crawl.db"
     clock = VirtualClock(web.start_at)

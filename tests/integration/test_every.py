@@ -19,8 +19,17 @@ def gaps(stage: Stage, url: str) -> list[float]:
     return [b - a for a, b in pairwise([at for at, other in stage.server.asked if other == url])]
 
 
-@pytest.mark.parametrize("policy", ["site_clock", "lambda_crawl", "nutch_adaptive"])
-@pytest.mark.parametrize(("every", "budget"), [("1 hour", 60.0), ("4 h", 30.0)])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "site_clock",
+        pytest.param("lambda_crawl", marks=pytest.mark.long),
+        pytest.param("nutch_adaptive", marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.parametrize(
+    ("every", "budget"), [pytest.param("1 hour", 60.0, marks=pytest.mark.long), ("4 h", 30.0)]
+)
 async def test_a_page_is_visited_at_its_interval_though_the_budget_is_small(
     tmp_path: Path, policy: str, every: str, budget: float
 ) -> None:
@@ -36,6 +45,7 @@ async def test_a_page_is_visited_at_its_interval_though_the_budget_is_small(
     assert len(others) > 10
 
 
+@pytest.mark.long
 async def test_pages_that_want_more_than_the_budget_share_it_and_it_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

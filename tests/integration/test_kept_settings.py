@@ -16,6 +16,7 @@ from tests.integration.test_daemon import Server, Stage
 from tests.storage.crawl_store import START, crawl_store, url_of, writing
 
 
+@pytest.mark.long
 async def test_a_daemon_visits_what_is_wished_and_takes_settings_over(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

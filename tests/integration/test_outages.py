@@ -82,6 +82,7 @@ def stage_on(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sta
     return stage
 
 
+@pytest.mark.long
 async def test_a_full_disk_is_waited_for_and_costs_nothing_that_was_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -164,6 +165,7 @@ class Slow(Server):
         return result
 
 
+@pytest.mark.long
 async def test_an_exchange_that_outlasts_a_reload_keeps_no_host_closed(stage: Stage) -> None:
     stage.at(BusyClock(stage.clock.now()))
     stage.server = Slow(stage.server.web, stage.clock)

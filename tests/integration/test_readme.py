@@ -117,6 +117,7 @@ def test_no_command_of_the_readme_is_left_out() -> None:
     assert sorted(tried) == sorted(map(list, {tuple(words) for words in COMMANDS}))
 
 
+@pytest.mark.long
 async def test_an_index_stays_in_step(typist: Typist) -> None:
     code, _, err = await typist.type(of("crawl", "docs."))
     assert code == 0, err
@@ -139,6 +140,7 @@ async def keeps_watching(typist: Typist) -> None:
     assert lines[-1]["message"].startswith("stopped (interrupted)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("part", "shown"), [("shop", "12.9 ("), ("law", "all pages below")])
 async def test_what_is_watched_is_shown_written_and_visited(
     typist: Typist, part: str, shown: str
@@ -158,6 +160,7 @@ async def test_an_archive_is_made(typist: Typist) -> None:
     assert (typist.folder / "example.wacz").stat().st_size > 1_000
 
 
+@pytest.mark.long
 async def test_schedules_are_compared(typist: Typist) -> None:
     for _ in range(2):
         assert (await typist.type(of("crawl", "docs.")))[0] == 0

@@ -25,6 +25,12 @@ RELOAD_AT = 200
 Change = Callable[[DaemonOrder], DaemonOrder]
 
 
+@pytest.fixture(autouse=True)
+def _reports(caplog: pytest.LogCaptureFixture) -> None:
+    """Hear what a daemon reports, whatever level another test has left."""
+    caplog.set_level("INFO")
+
+
 def sites(*names: str) -> Change:
     urls = [f"http://{name}.localhost/" for name in names]
     return lambda order: replace(order, seeds=seeds_from_arguments(urls).seeds)
@@ -50,6 +56,7 @@ def host(url: str) -> str:
     return url.split("/")[2].partition(".")[0]
 
 
+@pytest.mark.long
 async def test_a_site_that_is_taken_out_of_the_list_is_left_alone(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -60,6 +67,7 @@ async def test_a_site_that_is_taken_out_of_the_list_is_left_alone(
     assert int(str(known[0][0])) > 5
 
 
+@pytest.mark.long
 async def test_a_daemon_keeps_the_sites_that_it_is_given_and_without_any_all_of_the_store(
     stage: Stage,
 ) -> None:
@@ -117,6 +125,7 @@ async def test_a_signal_before_there_is_a_daemon_is_heeded_by_it(
     assert len(stage.server.asked) == pytest.approx(20, abs=1)
 
 
+@pytest.mark.long
 async def test_daily_upkeep_comes_although_it_is_reloaded_more_often(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

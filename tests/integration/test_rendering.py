@@ -104,6 +104,7 @@ async def assert_archived(tmp_path: Path, text: str) -> None:
         assert store.text(f"{HOME}/") == text
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_a_page_that_needs_a_browser_is_watched_as_any_other(tmp_path: Path) -> None:
     made, db = site(), tmp_path / "crawl.db"

@@ -155,6 +155,7 @@ async def test_a_crawl_ends_when_no_shard_has_a_page_left(folder: Path) -> None:
     assert [report.silent_seeds for report in reports] == [[], []]
 
 
+@pytest.mark.long
 async def test_a_store_of_a_shard_is_no_store_of_another_crawl(folder: Path) -> None:
     async with scripted(HOSTS) as site:
         await run(site, folder)

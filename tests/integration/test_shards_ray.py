@@ -118,6 +118,7 @@ async def _begun_in_one(shards: Shards) -> None:
 class TestOnRay:
     pytestmark = on_ray
 
+    @pytest.mark.long
     def test_a_crawl_that_was_killed_early_finds_what_other_shards_lead_to(
         self, tmp_path: Path
     ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.integration.quick import quick, unwatched
@@ -47,6 +49,7 @@ async def test_a_site_has_so_many_pages_and_more_when_it_may(tmp_path: Path) -> 
         assert rows(db, beyond) == [(8,)]
 
 
+@pytest.mark.long
 async def test_a_daemon_takes_over_scopes_and_numbers_of_pages(stage: Stage) -> None:
     before = [
         {"match": "news.localhost", "scope": "list"},

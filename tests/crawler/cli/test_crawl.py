@@ -105,6 +105,7 @@ async def test_a_bound_that_holds_something_back_is_one_line_and_counted(tmp_pat
     assert status["bounds"] == {"sitemaps that a robots.txt names": 3}
 
 
+@pytest.mark.long
 async def test_the_scope_of_a_store_stays_until_it_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +251,7 @@ async def test_the_end_of_a_run_counts_for_itself_and_fails_only_with_every_site
     assert stderr.startswith("skipped a b: more than a URL")
 
 
+@pytest.mark.long
 async def test_without_a_name_server_a_crawl_blames_no_host_and_ends(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", NO_NAME_SERVER, "https://example.org/", "--db",

@@ -63,6 +63,7 @@ async def crawled(url: str, db: Path) -> None:
     assert await process.wait() == 0
 
 
+@pytest.mark.long
 async def test_a_copy_stays_in_step_with_crawls_of_another_process(tmp_path: Path) -> None:
     db, copy = tmp_path / "crawl.db", dict[str, str]()
     pages = {

@@ -105,6 +105,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         monkeypatch.setattr(of, name, dying(getattr(of, name)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", [("split", 3), ("merge", 1), ("move", 1)])
 def test_after_a_kill_at_any_step_the_same_command_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, int]

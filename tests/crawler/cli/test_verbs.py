@@ -97,6 +97,7 @@ def test_what_should_be_quick_imports_nothing_slow(arguments: str, tmp_path: Pat
     assert SLOW.intersection(imported.split()) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["explain", "plan", "signals", "simulate"])
 def test_what_computes_loads_solvers_when_it_does(verb: str) -> None:
     program = [sys.executable, "-c", RUN, verb, "--help"]

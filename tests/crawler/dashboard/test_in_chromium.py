@@ -62,6 +62,7 @@ async def address(tmp_path: Path) -> AsyncIterator[str]:
         yield url
 
 
+@pytest.mark.long
 async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> None:
     async with changed(tmp_path / "crawl.db", operation__token=TOKEN) as url, chromium() as browser:
         page = await browser.new_page()
@@ -99,6 +100,7 @@ async def test_who_logs_in_sets_and_takes_back_by_buttons(tmp_path: Path) -> Non
         assert "/login" in page.url
 
 
+@pytest.mark.long
 async def test_an_overview_says_when_its_server_is_gone(tmp_path: Path) -> None:
     async with chromium() as browser:
         page = await browser.new_page()
@@ -131,6 +133,7 @@ async def test_a_reader_finds_what_changed(address: str) -> None:
     assert said == []
 
 
+@pytest.mark.long
 async def test_every_page_is_accessible_fits_a_telephone_and_needs_no_script(address: str) -> None:
     async with chromium() as browser:
         for scheme, width, scripts in (("light", 1200, True), ("dark", 360, False)):

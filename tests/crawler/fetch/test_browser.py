@@ -112,6 +112,7 @@ class Listeners:
             each.close()
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize("is_isolated", [True, False])
 async def test_nothing_that_a_page_tries_reaches_a_network(
@@ -169,6 +170,7 @@ async def test_a_page_is_what_its_scripts_made_of_it(browsers: Browsers) -> None
     assert bodies[1] == bodies[0]
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_what_is_waited_for(browsers: Browsers) -> None:
     late = "<script>setTimeout(() => document.write('<p class=late>late'), 900)</script>"
@@ -185,6 +187,7 @@ async def test_what_is_waited_for(browsers: Browsers) -> None:
         await browsers.show(html("<p>x"), Web().serve, "p.late")
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_a_browser_that_dies_loses_one_page(browsers: Browsers) -> None:
     await browsers.show(html("<p>x"), Web().serve, "quiet")
@@ -215,6 +218,7 @@ async def test_a_browser_that_stays_idle_is_ended(
     assert not Path(f"/proc/{idle._pid}/exe").exists()
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_a_page_that_hangs_or_takes_memory_is_given_up(
     browsers: Browsers, monkeypatch: pytest.MonkeyPatch

@@ -25,6 +25,7 @@ def store(site: SmallStore) -> SmallStore:
     return site
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("budgets", "calibrated"), [(["2/hour"], ["48"]), (["2/day", "4/day"], ["2", "4"])]
 )

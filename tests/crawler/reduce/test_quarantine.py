@@ -257,7 +257,10 @@ MANUALS = {
 }
 
 
-@pytest.mark.parametrize("kind", MANUALS)
+@pytest.mark.parametrize(
+    "kind",
+    ["words", *(pytest.param(kind, marks=pytest.mark.long) for kind in MANUALS if kind != "words")],
+)
 async def test_a_document_is_read_whatever_was_read_before_it(kind: str) -> None:
     body = b"<title>T</title><main>" + MANUALS[kind] * (150_000 // len(MANUALS[kind]))
     parser = Parser(time_limit_s=60.0)

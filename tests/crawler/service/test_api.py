@@ -575,6 +575,7 @@ async def test_a_slow_or_vanished_reader_ends_in_bounded_memory(
     await server.close()
 
 
+@pytest.mark.long
 async def test_a_mirror_of_documents_holds_the_event_loop_only_for_moments(site: Site) -> None:
     for n in range(60):
         size = 3_000 if n % 20 == 0 else 60

@@ -44,6 +44,7 @@ def test_at_a_price_each_source_is_crawled_when_its_index_reaches_it(
     assert (table.ceiling[~finite] <= price * table.cost[~finite]).all()
 
 
+@pytest.mark.long
 @given(sources(unequal=True), st.floats(0.1, 5), st.floats(0, 4))
 def test_the_dual_is_a_bound_at_every_price(
     table: EphemeralSources, budget: float, price: float

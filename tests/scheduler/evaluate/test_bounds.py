@@ -153,6 +153,7 @@ def tried(captures: Captures, copy: float, visits: int, column: int) -> float:
     return least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", [0, 3])
 @given(
     st.lists(PAGE, min_size=1, max_size=2),

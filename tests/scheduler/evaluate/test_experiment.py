@@ -60,6 +60,7 @@ def test_costs_are_stationary_from_the_first_measured_day_on(population: SourceT
         assert week[name].harmonic_cost == pytest.approx(weeks[name].harmonic_cost, rel=0.06)
 
 
+@pytest.mark.long
 def test_the_same_seed_is_the_same_result_and_another_seed_another(population: SourceTable) -> None:
     one, same, other = (
         simulate(population, KINDS, bandwidth=BUDGET, days=3.0, seed=seed) for seed in (1, 1, 2)

@@ -177,6 +177,7 @@ def test_another_cost_is_refused() -> None:
         NoisySignalIndex("cubic")
 
 
+@pytest.mark.long
 def test_it_pays_less_than_ignoring_the_signals_and_than_believing_them() -> None:
     compared: Any = scheduler_signals.figures(quick=True)["cost_over_noisy_signal_index"]
     assert {row["cost"] for row in compared} == set(COSTS)
