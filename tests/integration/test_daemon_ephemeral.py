@@ -9,7 +9,7 @@ from freshet.crawler.synthetic_web.web import WebSpec, newsroom
 from tests.integration.quick import quick
 from tests.storage.small_store import rows
 
-BUDGET, DAYS, SEED = 60.0, 6.0, 2
+BUDGET, DAYS, SEEDS = 60.0, 6.0, (1, 2, 3)
 FRONTS = [
     f"http://{host}.localhost{path}"
     for host in ("courier", "gazette")
@@ -17,28 +17,39 @@ FRONTS = [
 ]
 
 
-async def kept(db: Path, **changes: object) -> Rehearsal:
-    web = newsroom(WebSpec(3, 40, SEED, DAYS), items=36.0)
+async def kept(db: Path, seed: int, **changes: object) -> Rehearsal:
+    web = newsroom(WebSpec(3, 40, seed, DAYS), items=36.0)
     settings = quick(politeness__key="host", **changes)
-    found = await rehearse(settings, web, Plan(BUDGET, "site_clock", DAYS, SEED), db)
+    found = await rehearse(settings, web, Plan(BUDGET, "site_clock", DAYS, seed), db)
     assert found is not None
     return found
 
 
+def means(runs: list[Rehearsal]) -> tuple[float, float]:
+    """The utility of new pages and the freshness of all, over the seeds: one alone is chance."""
+    utility, fresh = 0.0, 0.0
+    for run in runs:
+        assert run.new.utility is not None
+        assert run.freshness is not None
+        utility, fresh = utility + run.new.utility, fresh + run.freshness.fresh
+    return utility / len(runs), fresh / len(runs)
+
+
 @pytest.mark.long
 async def test_what_appears_is_reached_sooner_and_at_once(tmp_path: Path) -> None:
-    plain = await kept(tmp_path / "plain.db", ephemeral__recognise=False)
     rules = [{"match": url, "ephemeral": True} for url in FRONTS]
-    found = await kept(tmp_path / "crawl.db", sites=rules)
-    assert found.requests == pytest.approx(plain.requests, rel=0.01)
-    assert found.new.utility is not None
-    assert plain.new.utility is not None
-    assert found.new.utility > 1.1 * plain.new.utility
-    assert found.freshness is not None
-    assert plain.freshness is not None
-    assert found.freshness.fresh > plain.freshness.fresh - 0.05
-    # Between the visit that shows an item and its first fetch hardly anything else is asked for.
-    assert others_between(tmp_path / "crawl.db") < 0.2
+    plain, found, others = [], [], []
+    for seed in SEEDS:
+        plain.append(await kept(tmp_path / f"plain-{seed}.db", seed, ephemeral__recognise=False))
+        found.append(await kept(tmp_path / f"crawl-{seed}.db", seed, sites=rules))
+        assert found[-1].requests == pytest.approx(plain[-1].requests, rel=0.01)
+        others.append(others_between(tmp_path / f"crawl-{seed}.db"))
+    (plain_utility, plain_fresh), (utility, fresh) = means(plain), means(found)
+    assert utility > 1.1 * plain_utility
+    assert fresh > plain_fresh - 0.05
+    # Between the visit that shows an item and its first fetch hardly anything else is asked for,
+    # but for the first pages of hosts that have just opened.
+    assert sum(others) / len(others) < 0.3
 
 
 def others_between(db: Path) -> float:
