@@ -90,7 +90,11 @@ async def _read(db: Path, host: str | None) -> tuple[str | None, list[_Reputed],
         settings = await daemon_settings(connection)
         thought: dict[tuple[str, int], Reputation] = {}
         if known and settings is not None:
-            thought = await _reputations(await load_state(connection, settings))
+            state = await load_state(connection, settings)
+            try:
+                thought = await _reputations(state)
+            finally:
+                await state.close()
         sources = [(each, thought.get((each.host, each.source_id))) for each in known]
         followed = settings.daemon.policy if known and settings is not None else None
         return followed, sources, headers

@@ -300,6 +300,7 @@ async def test_its_estimates_are_those_of_a_state_that_is_loaded_again(stage: St
         assert settings is not None
         state = await load_state(connection, settings)
         beliefs = state.ranker.beliefs(stage.clock.now() / DAY_S)
+        await state.close()
         seen: dict[object, object] = {}
         seen.update((row[0], row[1]) for row in stage.rows("SELECT id, last_at FROM page"))
     for page_id, _, rate, visited_at in after:

@@ -1,0 +1,25 @@
+"""Fixtures of tests that load states."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from freshet.scheduler.agenda import snapshots
+from freshet.storage.tables.snapshots import Parts
+
+
+@pytest.fixture(autouse=True)
+def _snapshots_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what states have read from: left open, it would be a warning of another test."""
+    opened: list[Parts] = []
+
+    class Noted(Parts):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
+            opened.append(self)
+
+    monkeypatch.setattr(snapshots, "Parts", Noted)
+    yield
+    for parts in opened:
+        parts.close()
