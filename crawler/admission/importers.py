@@ -539,7 +539,9 @@ def _vet(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise UnreadableList(f"{_line(event)}a reference (*{event.anchor})", "write it out")
+            raise UnreadableList(
+                f"{_line(event)}a reference (*{event.anchor}) is not supported", "write it out"
+            )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:

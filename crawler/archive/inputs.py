@@ -160,7 +160,7 @@ def _in_list(path: Path, head: bytes, depth: int) -> Iterator[ArchiveFile]:
     if not _is_text(head) or not _first_is_file(path, head):
         first = (head[:60].splitlines() or [b""])[0].decode("utf-8", "replace")
         raise CrawlError(
-            f"{path}: it begins {first!r}, as no archive does; name WARC or WACZ files, or a list"
+            f"{path}: neither an archive nor a list of archives; it begins {first!r}; name another"
         )
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):

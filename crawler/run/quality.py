@@ -50,7 +50,7 @@ def listed_queries(path: Path) -> Workload:
     except OSError as error:
         raise UsageError(f"--queries {trouble(path, error)}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"--queries {path}: not UTF-8; save it as UTF-8") from error
+        raise UsageError(f"--queries {path}: it is not UTF-8; save it as UTF-8") from error
     found: list[tuple[list[str], float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         said = _WEIGHT.fullmatch(line)

@@ -72,7 +72,7 @@ def read_secret(name: str, secret: SecretStr) -> str:
         except OSError as error:
             raise CrawlError(f"{name}: {trouble(source, error)}") from error
         except UnicodeDecodeError as error:
-            raise CrawlError(f"{name}: {source}: not UTF-8; save it as UTF-8") from error
+            raise CrawlError(f"{name}: {source}: it is not UTF-8; save it as UTF-8") from error
     return found
 
 
