@@ -317,7 +317,7 @@ def _duckdb(path: Path, name: str) -> Iterator[DuckDBPyConnection]:
             yield connection
     except duckdb.Error as error:
         sentence = str(error).partition("\n")[0].replace(name, path.name)
-        raise CrawlError(f"{path}: {sentence}") from error
+        raise CrawlError(f"{path}: {sentence}; check it and its disk") from error
 
 
 def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> list[str]:

@@ -1,5 +1,7 @@
 """What a daemon reads of the pages that it keeps."""
 
+from typing import Any
+
 import pytest
 
 from freshet.storage.database import reading
@@ -92,7 +94,7 @@ async def test_urls_that_are_known_have_an_id(site: SmallStore) -> None:
     ],
 )  # fmt: skip
 async def test_pages_are_what_has_content_or_was_not_requested_yet(
-    site: SmallStore, columns_of: dict[str, object], count: int
+    site: SmallStore, columns_of: dict[str, Any], count: int
 ) -> None:
     site.page("/other", last_kind="unchanged", checked_at=1.0)
     site.page("/it", **columns_of)
