@@ -114,18 +114,23 @@ def _file(path: Path) -> _Layer:
         with path.open("rb") as file:
             return _read(file.read(_MAX_BYTES + 1), origin)
     except OSError as error:
-        raise ConfigError(f"{origin} cannot be read: {error.strerror or error}") from error
+        why = f"{error.strerror or error}; check its path and permissions"
+        raise ConfigError(f"{origin} cannot be read: {why}") from error
 
 
 def _read(data: bytes, origin: str) -> _Layer:
     try:
         return _layer(_parsed(data.decode()), origin)
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{origin} is not UTF-8 at byte {error.start}") from error
+        raise ConfigError(
+            f"{origin} is not UTF-8 at byte {error.start}; save it as UTF-8"
+        ) from error
     except RecursionError as error:
-        raise ConfigError(f"{origin} is nested too deeply, or larger than 1 MiB") from error
+        raise ConfigError(
+            f"{origin} is nested too deeply, or larger than 1 MiB; shorten it"
+        ) from error
     except ValueError as error:
-        raise ConfigError(f"{origin} is not TOML: {error}") from error
+        raise ConfigError(f"{origin} is not TOML: {error}; correct it there") from error
 
 
 def _parsed(text: str) -> dict[str, object]:
@@ -166,7 +171,7 @@ def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:
             near = _nearest(name, names)
             raise ConfigError(f"{given.origin}: {name} is not a setting; {near}")
         if any("\ud800" <= letter <= "\udfff" for letter in str(given.value)):
-            raise ConfigError(f"{given.origin}: {name} is not UTF-8")
+            raise ConfigError(f"{given.origin}: {name} is not UTF-8; write it in UTF-8")
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

@@ -155,7 +155,7 @@ def incomplete(tables: Sequence[SiteSettings]) -> str | None:
         for table in partly:
             near = sites.ruling(place_of(table.match), other)
             if near is None and table.match not in whole:
-                return f"[[sites]] {table.match}: {key} does nothing without {other}"
+                return f"[[sites]] {table.match}: {key} does nothing without {other}; set both"
     return None
 
 

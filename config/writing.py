@@ -44,9 +44,13 @@ def amended(
         found = tomlkit.dumps(document)
         is_right = tomlkit.parse(found).unwrap() == wanted
     except (TOMLKitError, ValueError, TypeError, AttributeError) as error:
-        raise ConfigError(f"file {file} cannot be changed by a program: {error}") from error
+        raise ConfigError(
+            f"file {file} cannot be changed by a program: {error}; edit it by hand"
+        ) from error
     if not is_right:
-        raise ConfigError(f"file {file} is written in a way that a program cannot change")
+        raise ConfigError(
+            f"file {file} is written in a way that a program cannot change; edit it by hand"
+        )
     check(found, file)
     return found
 

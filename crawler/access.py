@@ -25,6 +25,7 @@ from freshet.crawler.fetch.transport import Access, is_socks
 from freshet.crawler.service.logs import hide, read_secret
 from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.crawler.urls import Origin, origin
+from freshet.storage.files import trouble
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +148,9 @@ def _fields(said: Mapping[str, Any], user_agent: str) -> dict[str, str]:
 def _secret(name: str, said: SecretStr) -> str:
     found = read_secret(name, said)
     if not found.isascii() or not found.isprintable():
-        raise CrawlError(f"{name}: it is not printable ASCII, as a header must be")
+        raise CrawlError(
+            f"{name}: it is not printable ASCII, as a header must be; correct it there"
+        )
     hide(found)
     return found
 
@@ -161,7 +164,9 @@ def _check_proxy(name: str, proxy: str) -> None:
     except ValueError:
         is_whole = False
     if not is_whole:
-        raise CrawlError(f"{name}, proxy: it should name a host and a port")
+        raise CrawlError(
+            f"{name}, proxy: it should name a host and a port, such as proxy.example.org:3128"
+        )
     if is_socks(proxy) and find_spec("aiohttp_socks") is None:
         raise CrawlError(needs_extra(f"{name}, proxy: SOCKS", "socks"))
 
@@ -170,12 +175,12 @@ def _cookies(name: str, path: Path) -> MozillaCookieJar:
     jar = MozillaCookieJar()
     try:
         jar.load(str(path.expanduser()), ignore_discard=True, ignore_expires=True)
-    except LoadError as error:
+    except (LoadError, UnicodeDecodeError) as error:
         raise CrawlError(
             f"{name}, cookies: {path} is not a cookies.txt of Netscape's form; export it again"
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CrawlError(f"{name}, cookies: {path} cannot be read: {_why(error)}") from error
+    except OSError as error:
+        raise CrawlError(f"{name}, cookies: {trouble(path, error)}") from error
     for cookie in list(jar):
         # Browsers write 0 for a cookie that has no end.
         cookie.expires = cookie.expires or None
@@ -201,8 +206,13 @@ def _tls(
     except (OSError, ssl.SSLError) as error:
         files = ", ".join(map(str, filter(None, (ca_file, certificate, key))))
         keyless = certificate is not None and key is None and isinstance(error, ssl.SSLError)
-        why = "there is no key in it: name its file, client_key" if keyless else _why(error)
-        raise CrawlError(f"{name}: {files}: {why}") from error
+        if keyless:
+            words = f"{files}: there is no key in it: name its file, client_key"
+        elif isinstance(error, ssl.SSLError):
+            words = f"{files}: {_why(error)}; name PEM files that belong together"
+        else:
+            words = trouble(files, error)
+        raise CrawlError(f"{name}: {words}") from error
     return context
 
 

@@ -163,7 +163,9 @@ async def read_text(
             f"{url}: version {version.number} could not be parsed now: {error}; try again"
         ) from error
     if isinstance(parsed, Unparsable):
-        raise UnknownPage(f"{url}: version {version.number} cannot be parsed: {parsed.reason}")
+        raise UnknownPage(
+            f"{url}: version {version.number} cannot be parsed: {parsed.reason}; give another"
+        )
     return parsed.blocks
 
 

@@ -41,7 +41,7 @@ Version: TypeAlias = int | str | datetime
 
 _BEGINS_WITHIN_S: Final = 0.1
 _SIGNALS_WITHIN_S: Final = 0.5
-_CLOSED: Final = "the store was closed in this program"
+_CLOSED: Final = "the store was closed in this program; open it again"
 
 
 class Store:

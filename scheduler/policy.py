@@ -200,7 +200,9 @@ def _entry(name: str) -> EntryPoint:
         raise PolicyError(f"policy: {name!r} is not known; accepted are {', '.join(names())}")
     distributions = sorted({entry.dist.name for entry in found if entry.dist is not None})
     if len(distributions) > 1:
-        raise PolicyError(f"policy {name}: is declared by {' and '.join(distributions)}")
+        raise PolicyError(
+            f"policy {name}: is declared by {' and '.join(distributions)}; uninstall one"
+        )
     return next(iter(found))
 
 
@@ -210,6 +212,6 @@ def _imported(entry: EntryPoint) -> Callable[..., Any]:
     except Exception as error:
         # Third-party code: any error is reported under the policy's name.
         raise PolicyError(
-            f"policy {entry.name}: {entry.value} cannot be loaded: {error}"
+            f"policy {entry.name}: {entry.value} cannot be loaded: {error}; name another"
         ) from error
     return made

@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import aiosqlite
 
+from freshet.storage.files import trouble
 from freshet.storage.migrations import migrations, newest, oldest
 
 # -- errors: one line for the user, with the file's name ---------------------
@@ -43,8 +44,8 @@ _SENTENCES = {
     "SQLITE_NOTADB": "it is not a Freshet store (not an SQLite file); --db names another",
     "SQLITE_CORRUPT": "it is damaged; restore a backup, or salvage it with `sqlite3 FILE .recover`",
     "SQLITE_CANTOPEN": "it cannot be opened; check that it is a file in a folder for writing",
-    "SQLITE_READONLY": "it may not be written",
-    "SQLITE_PERM": "it may not be opened",
+    "SQLITE_READONLY": "it may not be written; check its permissions and its folder's",
+    "SQLITE_PERM": "it may not be opened; check its permissions",
 }
 
 
@@ -80,7 +81,7 @@ def store_errors(path: Path) -> Iterator[None]:
         with sqlite_errors(path):
             yield
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
+        raise StoreError(trouble(path, error)) from error
 
 
 def _store_error(path: Path, error: Exception) -> StoreError:
@@ -91,8 +92,8 @@ def _store_error(path: Path, error: Exception) -> StoreError:
         if name.startswith(prefix):
             return StoreUnavailable(path, why, advice)
     if name.startswith("SQLITE_IOERR"):
-        return StoreUnavailable(path, f"the disk failed or is full ({name})")
-    unknown = f"{error} ({name or type(error).__name__})"
+        return StoreUnavailable(path, f"the disk failed or is full ({name})", "check the disk")
+    unknown = f"{error} ({name or type(error).__name__}); `freshet doctor` checks it"
     known = (sentence for prefix, sentence in _SENTENCES.items() if name.startswith(prefix))
     return StoreError(f"{path}: {next(known, unknown)}")
 
@@ -204,7 +205,10 @@ class Database:
         for file, known in self.files.items():
             if not file.exists() or not os.path.samestat(file.stat(), known):
                 how = "replaced" if file.exists() else "removed"
-                raise StoreError(f"{file}: it was {how} while it was being written")
+                raise StoreError(
+                    f"{file}: it was {how} while it was being written; "
+                    "put the store back, or run the same command again"
+                )
 
 
 def transact(

@@ -92,6 +92,8 @@ def back_up(
     """
     if is_sharded(db):
         return _copy_shards(db, target, replace=replace, restores=False, progress=progress)
+    if not db.exists():
+        raise StoreError(f"{db}: there is no such file; --db names the store")
     if (owner := owner_of(target)) is not None:
         who = f"a freshet {owner.name} (process {owner.process})"
         raise StoreError(f"{target}: {who} is writing it; end that first")
@@ -130,7 +132,7 @@ def _copy_shards(
     shards.require_settled()
     whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
     if target.exists() and not target.is_dir():
-        raise StoreError(f"{target}: it is a file; a store with shards is copied to a folder")
+        raise StoreError(f"{target}: it is a file; name a folder, for a store with shards")
     if target.exists() and target.samefile(source):
         raise StoreError(f"{target}: it is the store itself; name another file")
     there = sorted(target.glob("[0-9][0-9][0-9][0-9].db"))
@@ -184,7 +186,9 @@ def _copy(
     if not source.exists():
         raise StoreError(f"{source}: there is no such file; name a backup")
     if source.is_dir():
-        raise StoreError(f"{source}: it is a folder without {SHARDS_FILE}: no store, nor a backup")
+        raise StoreError(
+            f"{source}: it is a folder without {SHARDS_FILE}; name a store or a backup"
+        )
     _require_target(source, target, replace=replace)
     with store_errors(target), _Partial(target, source.stat().st_mode) as partial:
         with sqlite_errors(source), closing(_opened(source, source, "ro")) as old:
@@ -192,7 +196,7 @@ def _copy(
             free, needed = shutil.disk_usage(target.parent).free, _bytes_of(old)
             if free < needed + _SPARE_BYTES:
                 why = f"the disk has {free / 1e6:,.0f} MB free, and the copy takes"
-                raise StoreUnavailable(target, f"{why} {needed / 1e6:,.0f}")
+                raise StoreUnavailable(target, f"{why} {needed / 1e6:,.0f}", "free some space")
             with closing(_opened(partial.path, target, "rw")) as new:
                 _fill(old, new, source, target, progress)
                 mark(new)
@@ -209,9 +213,9 @@ def _require_target(source: Path, target: Path, *, replace: bool) -> None:
         raise StoreError(f"{target}: it is the store itself; name another file")
     company = {os.path.realpath(source) + ending for ending in (*_BESIDE, ".lock")}
     if os.path.realpath(target) in company:
-        raise StoreError(f"{target}: the store has a file of its own there")
+        raise StoreError(f"{target}: the store has a file of its own there; name another")
     if target.exists() and not target.is_file():
-        raise StoreError(f"{target}: it is a folder or a device, not a file")
+        raise StoreError(f"{target}: it is a folder or a device; name a file")
     if not target.parent.is_dir():
         raise StoreError(f"{target}: there is no folder {target.parent}; make it, or name another")
     for ending in ("", *_BESIDE):
@@ -241,7 +245,9 @@ class _Partial:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._handle)
-            raise StoreError(f"{self.path}: another freshet is writing it") from None
+            raise StoreError(
+                f"{self.path}: another freshet is writing it; end that first"
+            ) from None
         os.ftruncate(self._handle, 0)
         os.fchmod(self._handle, self._mode)
         return self
@@ -313,9 +319,12 @@ def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> Copi
     progress("checking", 0.0)
     with sqlite_errors(target), closing(_opened(whole, target, "ro")) as copy:
         if _schema(target, copy) != schema:
-            raise StoreError(f"{target}: the copy has another schema than the store")
+            raise StoreError(f"{target}: the copy has another schema than the store; run it again")
         if problems := _problems(copy):
-            raise StoreError(f"{target}: not written, because the store is damaged: {problems[0]}")
+            raise StoreError(
+                f"{target}: not written, because the store is damaged: {problems[0]}; restore an "
+                "older backup"
+            )
         row = copy.execute(f"SELECT ({_PAGES}), count(*), max(at) FROM observation").fetchone()
         return Copied(target, _bytes_of(copy), schema, *row)
 

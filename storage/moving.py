@@ -133,7 +133,7 @@ def moved_tables(db: Connection) -> list[MovedTable]:
         owner: str | None = _OWNED_BY.get(name)
         owner = owner or next((column for column in _OWNERS if column in refs), None)
         if owner is None:
-            raise StoreError(f"table {name} is unknown; this Freshet does not know how to move it")
+            raise StoreError(f"table {name} is none of Freshet's; move it to another file")
         parent = refs.get(owner, "host")
         if name in _KEYS:
             refs["id"] = name

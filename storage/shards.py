@@ -17,6 +17,7 @@ from sqlite3 import Connection
 from typing import Final, NamedTuple, TypeVar
 
 from freshet.storage.database import SHARDS_FILE, StoreError, reading
+from freshet.storage.files import trouble
 
 T = TypeVar("T")
 
@@ -50,13 +51,13 @@ class Shards:
             told = tomllib.loads(file.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             why = getattr(error, "strerror", None) or error
-            raise StoreError(f"{file}: {why}") from error
+            raise StoreError(f"{file}: {why}; restore it from a backup") from error
         if told.keys() - {"before"} != _KEYS:
             raise StoreError(f"{file}: has {', '.join(told)}; it needs {', '.join(sorted(_KEYS))}")
         if (told["format"], told["hash"]) != (_FORMAT, _HASH):
             raise StoreError(
                 f"{file}: of format {told['format']} and hash {told['hash']}; "
-                f"this Freshet reads format {_FORMAT} and hash {_HASH}"
+                f"this Freshet reads format {_FORMAT} and hash {_HASH}; upgrade Freshet"
             )
         for key, most in (("shards", _MOST), ("epoch", 2**53), ("before", _MOST)):
             if key in told and (type(told[key]) is not int or not 1 <= told[key] <= most):
@@ -91,7 +92,7 @@ class Shards:
             written.write_text(text, "utf-8")
             written.replace(file)
         except OSError as error:
-            raise StoreError(f"{file}: {error.strerror}") from error
+            raise StoreError(trouble(file, error)) from error
 
     def path(self, shard: int) -> Path:
         """Return the store of a shard, counted from 0."""

@@ -66,11 +66,20 @@ class Skipped:
 Entry: TypeAlias = WatchedSite | Skipped
 
 
+_DIVIDE: Final = "divide it"
+_INTO: Final = "name a text or CSV with --into"
+
+
 class UnreadableList(Exception):
     """The file is not of its format, or too large; the message is a sentence without its name.
 
-    All readers raise it, and so does a merge into a list to which lines cannot be added.
+    All readers raise it, and so does a merge into a list to which lines cannot be added. ``advice``
+    is what to do.
     """
+
+    def __init__(self, why: str, advice: str = "export it again, or name another file") -> None:
+        super().__init__(why)
+        self.advice = advice
 
 
 #: Bytes of JSON in all; ten thousand watches with their filters come to some 30 MB.
@@ -117,7 +126,7 @@ def read_zip(file: IO[bytes]) -> list[Entry]:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if len(names) > _MAX_MEMBERS:
-                raise UnreadableList(f"a ZIP with more than {_MAX_MEMBERS:,} members")
+                raise UnreadableList(f"a ZIP with more than {_MAX_MEMBERS:,} members", _DIVIDE)
             kept = frozenset(found[1] for name in names if (found := _HISTORY.fullmatch(name)))
             return list(_watches(_members(archive, names), kept))
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError) as error:
@@ -141,7 +150,7 @@ def read_json(data: bytes) -> list[Entry]:
 
 def _require_at_most(max_bytes: int, data: bytes) -> None:
     if len(data) > max_bytes:
-        raise UnreadableList(f"larger than {max_bytes // 1024**2} MiB")
+        raise UnreadableList(f"larger than {max_bytes // 1024**2} MiB", _DIVIDE)
 
 
 def read_list(data: bytes) -> list[Entry]:
@@ -171,7 +180,7 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> Iterator[tuple[s
         left -= len(data)
         if left < 0:
             raise UnreadableList(
-                f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB"
+                f"a ZIP whose watches unpack to more than {MAX_BYTES // 1024**2} MiB", _DIVIDE
             )
         content = _parsed(data)
         if name == _STORE:
@@ -363,12 +372,12 @@ def page(url: str) -> str:
 def _had(old: bytes, name: str) -> set[str]:
     """Return the canonical URLs of a list; where a line has no scheme, both."""
     if old.lstrip().startswith(b"<"):
-        raise UnreadableList("XML: lines can be added to a text or CSV only")
+        raise UnreadableList("XML, which gets no lines", _INTO)
     found = read_sites(old, name)
     for problem in found.problems:
         # Quote the beginning of a line that is no site; quote nothing of a file that is no list.
         if not problem.text or (_is_table(name) and csv_header(old) is None):
-            raise UnreadableList(problem.message)
+            raise UnreadableList(problem.message, _INTO)
     urls = (url for seed in found.seeds for url in (seed.url, seed.fallback_url))
     return {canonical(url) for url in urls if url is not None}
 
@@ -387,7 +396,9 @@ def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
     data += text.encode()
     has = {canonical(seed.url) for seed in read_sites(data, name).seeds}
     if lost := [site.url for site in added if page(site.url) not in has]:
-        raise UnreadableList(f"{lost[0][:80]} cannot be added: the last line is not a whole one")
+        raise UnreadableList(
+            f"{lost[0][:80]} cannot be added: the last line is not a whole one", "correct that"
+        )
     return data
 
 
@@ -486,7 +497,7 @@ def recognised(head: bytes) -> ListFormat:
     if _JOB.search(start) and not start.startswith(b"<"):
         return "urlwatch"
     names = ", ".join(get_args(ListFormat)[1:])
-    raise UnreadableList(f"unknown format; choose one of {names} with --format")
+    raise UnreadableList("unknown format", f"choose one of {names} with --format")
 
 
 # -- urlwatch ----------------------------------------------------------------
@@ -528,7 +539,9 @@ def _vet(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, yaml.AliasEvent):
-            raise UnreadableList(f"{_line(event)}a reference (*{event.anchor}) is not supported")
+            raise UnreadableList(
+                f"{_line(event)}a reference (*{event.anchor}) is not supported", "write it out"
+            )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:

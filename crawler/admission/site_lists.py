@@ -104,7 +104,8 @@ def spellings(text: str) -> list[str]:
     """
     sites = seeds_from_arguments([text])
     for problem in sites.problems:
-        raise UsageError(f"{problem.text}: {problem.message}")
+        advice = "write it as example.org or https://example.org/page"
+        raise UsageError(f"{problem.text}: {problem.message}; {advice}")
     seed = sites.seeds[0]
     urls = [seed.url] if seed.fallback_url is None else [seed.url, seed.fallback_url]
     return [canonical(url) for url in urls]

@@ -273,7 +273,9 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     try:
         return replace(channel, key=key_of(secret))
     except ValueError as error:
-        raise CrawlError(f"alerts.rules: {rule.name}: secret: {error}") from error
+        raise CrawlError(
+            f"alerts.rules: {rule.name}: secret: {error}; `openssl rand -base64 32` makes one"
+        ) from error
 
 
 def _address(url: str) -> str | None:

@@ -152,9 +152,9 @@ def entries(path: Path) -> Iterator[_CdxEntry]:
                 yield replace(awaited, length=record.stream_pos - awaited.offset)
             awaited = _entry(record, path.name) if record.record_type & _SHOWN else None
     except (OSError, EOFError, RuntimeError, ValueError) as error:
-        raise CrawlError(f"{path}: {error}") from error
+        raise CrawlError(f"{path}: it is no sound WARC file ({error}); leave it out") from error
     if not count:
-        raise CrawlError(f"{path}: no WARC record in it")
+        raise CrawlError(f"{path}: no WARC record in it; leave it out")
     if awaited is not None:
         yield replace(awaited, length=path.stat().st_size - awaited.offset)
 

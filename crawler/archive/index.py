@@ -14,6 +14,7 @@ from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan, scan_listed
 from freshet.crawler.tally import CrawlError
+from freshet.storage.files import trouble
 
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978
@@ -208,7 +209,7 @@ class ArchiveIndex:
         except sqlite3.Error as error:
             raise self._failed(error) from error
         except OSError as error:
-            raise CrawlError(f"{error.filename}: {error.strerror or error}") from error
+            raise CrawlError(trouble(error.filename, error)) from error
         if self.exchanges == 0:
             raise CrawlError(self._nothing(inputs))
 
@@ -333,7 +334,9 @@ class ArchiveIndex:
         found = self._rows("PRAGMA user_version")[0][0]
         names = [row[0] for row in self._rows("SELECT name FROM sqlite_schema WHERE type='table'")]
         if names and application != APPLICATION:
-            raise CrawlError(f"{self._path}: not an index of archives; it was not changed")
+            raise CrawlError(
+                f"{self._path}: not an index of archives; name another store with --db"
+            )
         self._rows("PRAGMA journal_mode = WAL")
         # What a power cut takes of an index is read again.
         self._rows("PRAGMA synchronous = NORMAL")
@@ -349,16 +352,17 @@ class ArchiveIndex:
             self._rows(f"PRAGMA user_version = {VERSION}")
 
     def _failed(self, error: sqlite3.Error) -> CrawlError:
-        return CrawlError(f"{self._path}: the index of the archives failed: {error}")
+        why = f"the index of the archives failed: {error}"
+        return CrawlError(f"{self._path}: {why}; free some space, or name another store with --db")
 
     def _nothing(self, inputs: Sequence[ArchiveFile]) -> str:
         """Say in one line why nothing can be read."""
         first = next(self.damages(), None)
         if first is not None:
-            return f"{first} (no exchange in {len(inputs)} archives)"
+            return f"{first} (no exchange in {len(inputs)} archives); name others"
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.skipped().items())
         names = ", ".join(str(each.path) for each in inputs[:3])
-        return f"{names}: no HTTP exchange in it ({kinds or 'no records'})"
+        return f"{names}: no HTTP exchange in it ({kinds or 'no records'}); name others"
 
 
 def _gathered(

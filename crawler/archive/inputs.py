@@ -16,6 +16,7 @@ from typing import NamedTuple
 from freshet.crawler.archive.scan import Slice
 from freshet.crawler.reduce.sitemaps import BrokenFile, gunzipped
 from freshet.crawler.tally import CrawlError
+from freshet.storage.files import trouble
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")
 #: Some crawlers give a file its name only when it is complete.
@@ -74,7 +75,7 @@ def _expanded(path: Path, depth: int) -> Iterator[ArchiveFile]:
         else:
             yield from _in_file(path, depth)
     except OSError as error:
-        raise CrawlError(f"{path}: {error.strerror or error}") from error
+        raise CrawlError(trouble(path, error)) from error
 
 
 def _in_folder(path: Path, depth: int) -> Iterator[ArchiveFile]:
@@ -85,7 +86,7 @@ def _in_folder(path: Path, depth: int) -> Iterator[ArchiveFile]:
     ]
     if not archives:
         endings = ", ".join(f"*{ending}" for ending in _ENDINGS)
-        raise CrawlError(f"{path}: the folder holds no archive ({endings})")
+        raise CrawlError(f"{path}: the folder holds no archive ({endings}); name another")
     for each in archives:
         yield from _in_file(each, depth)
 
@@ -129,9 +130,9 @@ def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
         with zipfile.ZipFile(path) as archive:
             members = [each for each in archive.infolist() if each.filename.endswith(_ENDINGS[:3])]
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
-        raise CrawlError(f"{path}: not a readable WACZ: {error}") from error
+        raise CrawlError(f"{path}: not a readable WACZ: {error}; copy it again") from error
     if not members:
-        raise CrawlError(f"{path}: the ZIP holds no WARC")
+        raise CrawlError(f"{path}: the ZIP holds no WARC; name another file")
     with closing(Slice(path)) as source:
         for each in members:
             yield ArchiveFile(path, each.filename, _data_start(source, path, each), each.file_size)
@@ -145,7 +146,9 @@ def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
         )
     header = source.read_at(member.header_offset, _LOCAL_HEADER_BYTES)
     if not header.startswith(_ZIP) or len(header) < _LOCAL_HEADER_BYTES:
-        raise CrawlError(f"{path}: at byte {member.header_offset}: the ZIP is damaged")
+        raise CrawlError(
+            f"{path}: at byte {member.header_offset}: the ZIP is damaged; copy it again"
+        )
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     return member.header_offset + _LOCAL_HEADER_BYTES + lengths
 
@@ -153,10 +156,12 @@ def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
 def _in_list(path: Path, head: bytes, depth: int) -> Iterator[ArchiveFile]:
     """Yield the files that a text names, one a line, relative to its folder."""
     if depth >= _MAX_LISTS:
-        raise CrawlError(f"{path}: the list is named by a list {depth} deep")
+        raise CrawlError(f"{path}: the list is named by a list {depth} deep; name the archives")
     if not _is_text(head) or not _first_is_file(path, head):
         first = (head[:60].splitlines() or [b""])[0].decode("utf-8", "replace")
-        raise CrawlError(f"{path}: neither an archive nor a list of archives; it begins {first!r}")
+        raise CrawlError(
+            f"{path}: neither an archive nor a list of archives; it begins {first!r}; name another"
+        )
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             text = line.decode("utf-8", "replace").strip()
@@ -164,8 +169,8 @@ def _in_list(path: Path, head: bytes, depth: int) -> Iterator[ArchiveFile]:
                 continue
             target = _named(path, text)
             if target is None:
-                hint = "; download it first" if "://" in text else ""
-                raise CrawlError(f"{path}: line {number}: no file {text[:200]!r}{hint}")
+                advice = "download it first" if "://" in text else "put it beside the list"
+                raise CrawlError(f"{path}: line {number}: no file {text[:200]!r}; {advice}")
             yield from _expanded(target, depth + 1)
 
 
@@ -211,7 +216,7 @@ def listed_captures(path: Path) -> Iterator[_ListedCapture]:
         start = line.find(b"{")
         if start < 0 or line.startswith(b"!"):
             if line.strip() and not line.startswith(b"!"):
-                raise CrawlError(f"{path}: line {number}: no JSON object")
+                raise _unusable(path, number, "no JSON object")
             continue
         if (found := _capture(path, number, line[start:])) is not None:
             yield found
@@ -225,10 +230,16 @@ def _capture(path: Path, number: int, text: bytes) -> _ListedCapture | None:
             return None
         found = _ListedCapture(number, str(fields["filename"]), int(fields["offset"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CrawlError(f"{path}: line {number}: no capture with filename and offset") from error
+        raise _unusable(path, number, "no capture with filename and offset") from error
     if not 0 <= found.offset < 2**62:
-        raise CrawlError(f"{path}: line {number}: an impossible offset")
+        raise _unusable(path, number, "an impossible offset")
     return found
+
+
+def _unusable(path: Path, number: int, why: str) -> CrawlError:
+    """Return the error about a line of a list of captures."""
+    advice = "`freshet archive --cdxj` writes such a list"
+    return CrawlError(f"{path}: line {number}: {why}; {advice}")
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -239,12 +250,13 @@ def _lines(path: Path) -> Iterator[bytes]:
             for piece in gunzipped(slices, _NO_LIMIT):
                 *lines, rest = (rest + piece).split(b"\n")
                 if len(rest) > _MAX_LINE_BYTES:
-                    raise CrawlError(f"{path}: a line is longer than {_MAX_LINE_BYTES} bytes")
+                    why = f"a line is longer than {_MAX_LINE_BYTES} bytes"
+                    raise CrawlError(f"{path}: {why}; name another list")
                 yield from lines
     except BrokenFile as error:
-        raise CrawlError(f"{path}: {error}") from error
+        raise CrawlError(f"{path}: {error}; copy it again") from error
     except OSError as error:
-        raise CrawlError(f"{path}: {error.strerror or error}") from error
+        raise CrawlError(trouble(path, error)) from error
     if rest:
         yield rest
 
@@ -261,4 +273,5 @@ def located(path: Path, capture: _ListedCapture) -> Path:
     for place in (folder / name, folder / name.name, *beside):
         if place.is_file():
             return place.resolve()
-    raise CrawlError(f"{path}: line {capture.line}: no file {capture.filename[:200]!r}")
+    advice = "put it beside the list"
+    raise CrawlError(f"{path}: line {capture.line}: no file {capture.filename[:200]!r}; {advice}")

@@ -88,7 +88,9 @@ def warc_files(archive: Path) -> list[Path]:
             with suppress(ArchiveInUse):
                 recovered(archive).close()
         except sqlite3.Error as error:
-            raise CrawlError(f"{archive / NAME}: {error}") from error
+            raise CrawlError(
+                f"{archive / NAME}: {error}; check its permissions and disk"
+            ) from error
     if growing := len(list(archive.glob(f"*{OPEN}"))):
         left_out = f"{counted(growing, 'file')} being written, left out"
         say("freshet:", "yellow", f"{archive}: {left_out}")

@@ -109,7 +109,8 @@ def _rotated(made: Path, db: Path, keep: int) -> list[Path]:
         for each in old:
             shutil.rmtree(each) if each.is_dir() else each.unlink()
     except OSError as error:
-        fail(f"{error.filename}: an older backup cannot be deleted: {error.strerror}")
+        why = f"{error.strerror}; delete it yourself"
+        fail(f"{error.filename}: an older backup cannot be deleted: {why}")
     return old
 
 

@@ -15,6 +15,7 @@ from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, replacing
+from freshet.storage.files import trouble
 from freshet.storage.tables.changefeed import CursorGone
 
 
@@ -120,4 +121,4 @@ def _cursor_in(file: Path | None) -> str:
     try:
         return file.read_text("ascii", "replace").strip()
     except OSError as error:
-        fail(f"--cursor-file {file}: cannot be read: {error.strerror}", 2)
+        fail(f"--cursor-file {trouble(file, error)}", 2)

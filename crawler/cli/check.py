@@ -11,8 +11,10 @@ import typer
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
+from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.alerts.rules import condition_of, matching
 from freshet.crawler.cli.config import toml_value
+from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.options import (
     DEFAULT_DB,
     AnyUrl,
@@ -303,6 +305,7 @@ _TEXT_WIDTH = 100
 
 
 def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
+    context: typer.Context,
     url: AnyUrl,
     include: Annotated[
         list[str] | None,
@@ -338,7 +341,9 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         "crawl.contact": contact,
         "network.allow_private_addresses": allow_private_addresses or None,
     }
-    settings, _ = read_settings(config, given)
+    settings, origins = read_settings(config, given)
+    # Nothing else is visited: the sites of the store do not matter.
+    settings = with_contact(settings, origins, None, seeds_from_arguments([url]).seeds, context)
     tried = {name: tuple(v) for name, v in (("include", include), ("ignore", ignore)) if v}
     db = home_of(db, url, config)
     found = terminal.run(check(settings, db, urls, time.time(), **tried))

@@ -136,7 +136,9 @@ def write_settings(
     try:
         text = path.read_bytes().decode() if path.exists() else ""
     except UnicodeDecodeError as error:
-        raise ConfigError(f"file {path} is not UTF-8 at byte {error.start}") from error
+        raise ConfigError(
+            f"file {path} is not UTF-8 at byte {error.start}; save it as UTF-8"
+        ) from error
     text = amended(text, path, values, tables)
     with replaced(path, mode) as whole:
         whole.write_bytes(text.encode())

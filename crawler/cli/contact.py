@@ -27,11 +27,11 @@ _NAME = "crawl.contact"
 def with_contact(
     settings: Settings,
     origins: Origins,
-    db: Path,
+    db: Path | None,
     seeds: Sequence[StoredSeed],
     context: typer.Context,
 ) -> Settings:
-    """Return the settings with a contact, if these seeds or those of the store need one.
+    """Return the settings with a contact, if these seeds or those of the store ``db`` need one.
 
     On a terminal it is asked for, and stored in the user's own file. Elsewhere the program exits
     with the command to type, which is that of the ``context``.
@@ -40,7 +40,7 @@ def with_contact(
         return settings
     urls = [seed.url for seed in seeds]
     host = public_host(urls, settings.network.resolve)
-    if host is None and db.exists():
+    if host is None and db is not None and db.exists():
         there = [path for path in stores_at(db).paths if path.exists()]
         urls = [url for path in there for url in terminal.run(_stored(path))]
         host = public_host(urls, settings.network.resolve)

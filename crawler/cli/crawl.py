@@ -224,7 +224,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     from freshet.crawler.run.crawl import CrawlOrder, crawl  # noqa: PLC0415 - likewise
 
     if resume and new:
-        fail("--resume and --new exclude each other", 2)
+        fail("give --resume or --new, not both", 2)
     settings, origins = options.read_settings(
         config,
         {

@@ -182,7 +182,7 @@ def diff_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     Without numbers the last significant change is shown.
     """
     if html is not None and json:
-        fail("--html and --json exclude each other", 2)
+        fail("give --html or --json, not both", 2)
     with told_in_one_line(), Store(db, config=config) as store:
         try:
             difference = store.diff(url, before, after, all=noise)

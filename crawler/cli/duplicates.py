@@ -71,7 +71,7 @@ def duplicates_command(
     the shortest.
     """
     if threshold is not None and not update:
-        fail("--threshold is for --update: it compares all pages anew", 2)
+        fail("--threshold compares all pages anew: give --update, too", 2)
     if update:
         # A shard that is down is named below.
         updated = terminal.run(stores_at(db).each(partial(_update, threshold=threshold)))

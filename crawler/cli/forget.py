@@ -135,7 +135,7 @@ def _addresses(
     try:
         return (), (canonical(prefix or ""),)
     except ValueError:
-        fail(f"--prefix {prefix}: not an http or https URL", 2)
+        fail(f"--prefix {prefix}: not an http or https URL such as https://example.org/docs/", 2)
 
 
 async def _chosen(
@@ -187,7 +187,7 @@ def _remove(folders: Sequence[Path], choice: _Choice) -> None:
         except ArchiveInUse as error:
             raise CrawlError(f"{folder}: another process writes this archive; stop it") from error
         except sqlite3.Error as error:
-            raise CrawlError(f"{folder}: {error}") from error
+            raise CrawlError(f"{folder}: {error}; check its permissions and disk") from error
 
 
 def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[dict[str, Any]]:
@@ -216,16 +216,20 @@ def _write_without(file: Path, target: Path, forgotten: Callable[[str], bool]) -
         CrawlError: the file is damaged, or its records are compressed together.
         OSError: the file cannot be read, or the target not written.
     """
-    unchanged = "; its records were not removed"
+    unchanged = "its records were not removed"
     with closing(Slice(file)) as source, target.open("wb") as out:
         start, is_kept = 0, True
         for each in scan(source, file.name):
             if isinstance(each, Damage):
                 raise CrawlError(
-                    f"{file}: it is damaged at byte {each.offset} ({each.reason}){unchanged}"
+                    f"{file}: it is damaged at byte {each.offset} ({each.reason}); {unchanged}; "
+                    "delete it, or replace it by a sound copy"
                 )
             if each.place.nth:
-                raise CrawlError(f"{file}: its records are compressed together{unchanged}")
+                raise CrawlError(
+                    f"{file}: its records are compressed together; {unchanged}; delete it, or "
+                    "compress each by itself (`warcio recompress`)"
+                )
             if is_kept:
                 _copy(source, start, each.place.offset, out)
             start, is_kept = each.place.offset, not forgotten(_url(each))

@@ -156,7 +156,7 @@ def text_command(
     bytes when it is read. JSON also has what the page says of itself: title, author, dates ….
     """
     if version is not None and as_of is not None:
-        fail("--version and --as-of exclude each other", 2)
+        fail("give --version or --as-of, not both", 2)
     if version is not None and not version.removeprefix("-").isdecimal():
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
     if as_of is not None and as_of.isdecimal():

@@ -34,6 +34,7 @@ from freshet.crawler.terminal import (
     show_list,
     told_in_one_line,
 )
+from freshet.storage.files import trouble
 
 _SHOWN: Final = 20
 
@@ -101,9 +102,9 @@ def _errors_of(file: Path) -> Iterator[None]:
     try:
         yield
     except UnreadableList as reason:
-        raise CrawlError(f"{file}: {reason}") from reason
+        raise CrawlError(f"{file}: {reason}; {reason.advice}") from reason
     except OSError as error:
-        raise CrawlError(f"{file}: {error.strerror or error}") from error
+        raise CrawlError(trouble(file, error)) from error
 
 
 def _read(file: Path, kind: ListFormat) -> list[Entry]:

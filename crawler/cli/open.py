@@ -25,6 +25,7 @@ from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import counted, fail, print_json, show_line
 from freshet.crawler.urls import canonical
 from freshet.storage.database import write_beside
+from freshet.storage.files import trouble
 from freshet.storage.queries import page
 from freshet.storage.shards import Stores
 from freshet.storage.tables import openings
@@ -112,7 +113,7 @@ def opened_command(
     now = time.time()
     stores = options.stores_at(db)
     if stores.shards is not None and (lost := [it for it in stores.paths if not it.exists()]):
-        fail(f"{lost[0]}: there is no such file; nothing is noted until all shards are there")
+        fail(f"{lost[0]}: there is no such file; bring it back, for nothing is noted without it")
     known = terminal.run(_audience(db, settings, now)) if stores.shards is None else None
     audience = known or Audience.nobody()
     told = dict.fromkeys(("lists", "known_before", "opened", "unknown_urls"), 0)
@@ -158,7 +159,7 @@ class _ReportedList:
             key = told.get("id", line.decode().strip())
             return cls(key, at, shown, frozenset(opened), frozenset(promoted))
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{where}: {error}") from error
+            raise UsageError(f"{where}: {error}; `freshet opened --help` shows the form") from error
 
     def showing(self, place: int, page_id: int) -> Showing:
         """Return a page of the list, with the same id whenever it is read."""
@@ -196,7 +197,7 @@ def _numbered(source: Path, lines: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     while line := lines.readline(_LONGEST + 1):
         number += 1
         if len(line) > _LONGEST:
-            raise UsageError(f"{source}, line {number}: more than {_LONGEST:,} bytes")
+            raise UsageError(f"{source}, line {number}: more than {_LONGEST:,} bytes; shorten it")
         if line.strip():
             yield number, line
 
@@ -207,7 +208,7 @@ def _reading(source: Path) -> IO[bytes]:
     try:
         return source.open("rb")
     except OSError as error:
-        raise CrawlError(f"{source}: {error.strerror}") from error
+        raise CrawlError(trouble(source, error)) from error
 
 
 async def _audience(db: Path, settings: Settings, now: float) -> Audience | None:

@@ -13,6 +13,7 @@ from freshet.crawler.clock import moment_of
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.database import open_store
+from freshet.storage.files import trouble
 from freshet.storage.records import StoredSeed
 from freshet.storage.shards import Shards as ShardsOfFolder
 from freshet.storage.shards import Stores, is_sharded, require_there
@@ -293,9 +294,9 @@ def read_again(arguments: list[str], file: str | None) -> list[StoredSeed]:
     try:
         site_list = read_sites(read_list(Path(file)), file)
     except OSError as error:
-        raise CrawlError(f"{file}: {error.strerror}") from error
+        raise CrawlError(trouble(file, error)) from error
     for problem in site_list.problems:
-        raise CrawlError(f"{file}:{problem.line}: {problem.message}")
+        raise CrawlError(f"{file}:{problem.line}: {problem.message}; correct that line")
     if not site_list.seeds:
         raise CrawlError(f"{file}: it has no usable line; write one host or URL a line")
     return [*found, *site_list.seeds]
@@ -345,13 +346,13 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
         try:
             data = read_list(Path("/dev/stdin" if file == "-" else file))
         except OSError as error:
-            fail(f"--sites {file}: {error.strerror}", 2)
+            fail(f"--sites {trouble(file, error)}", 2)
         lists[file] = read_sites(data, file)
     for name, site_list in lists.items():
         for problem in site_list.problems:
             place = f"{name}:{problem.line}" if name else problem.text
             if strict:
-                fail(f"{place}: {problem.message}", 2)
+                fail(f"{place}: {problem.message}; correct it, or leave out --strict", 2)
             say("skipped", "yellow", f"{place}: {problem.message}")
     found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:

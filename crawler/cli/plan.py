@@ -270,7 +270,7 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     Rates are per day.
     """
     if sources is not None and db is not None:
-        fail("--db and --sources exclude each other", 2)
+        fail("give --db or --sources, not both", 2)
     if estimator not in ESTIMATORS:
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
@@ -339,4 +339,4 @@ def _check_output(output: Path, source: Path) -> None:
     """Check before the work that a plan can be written there."""
     plan_sources.check_writable(output)
     if output.exists() and source.exists() and output.samefile(source):
-        fail(f"--output {output}: would replace the plan's own input", 2)
+        fail(f"--output {output}: would replace the plan's own input; name another file", 2)

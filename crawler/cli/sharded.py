@@ -101,7 +101,7 @@ def run_sharded(
                 work = _run(cluster, show, lock, reread, api=api, settings=settings)
                 reports = terminal.run(work)
     if not reports:
-        fail("stopped before any shard began")
+        fail("stopped before any shard began; run the same command again")
     return summed(reports)
 
 

@@ -425,7 +425,7 @@ def move(
         shards = _shards(db)
         shards.require_settled()
         if shard >= shards.count:
-            fail(f"{db}: it has the shards 0 to {shards.count - 1}", 2)
+            fail(f"{db}: it has the shards 0 to {shards.count - 1}; name one of them", 2)
         if folder.resolve() == db.resolve():
             fail(f"{folder}: it is the folder of the store itself; name another", 2)
         path = shards.path(shard)

@@ -420,7 +420,7 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
                 progress=progress,
             )
         except OverBudget as error:
-            fail(str(error))
+            fail(f"{error}; name another --policy")
     if json:
         print_json(asdict(comparison))
         return
@@ -440,7 +440,11 @@ def _refuse_what_means_nothing(context: typer.Context, kind: str) -> None:
         source = context.get_parameter_source(name)
         if name in _OF_ONE_KIND[kind] or source is None or source.name != "COMMANDLINE":
             continue
-        fail(f"--{name}: has no effect {f'with --{kind}' if kind else 'without --web'}", 2)
+        fail(
+            f"--{name}: has no effect {f'with --{kind}' if kind else 'without --web'}; "
+            "leave it out",
+            2,
+        )
 
 
 def _share(text: str) -> float:

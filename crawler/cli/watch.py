@@ -38,6 +38,7 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import counted, fail, print_json, say, show_line, show_list
 from freshet.storage.database import owner_of, reading
+from freshet.storage.files import trouble
 from freshet.storage.records import FetchResult
 from freshet.storage.shards import is_sharded
 from freshet.storage.tables import runs
@@ -144,7 +145,9 @@ async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
     seen = Look(result.url, page.title, texts=tuple(page.blocks.texts))
     if hints is not None:
         if not seen.texts:
-            raise CrawlError(f"{result.url}: --within {wish.within}: no such element has text")
+            raise CrawlError(
+                f"{result.url}: --within {wish.within}: no such element has text; name another"
+            )
         return seen
     prices = await parser.offers(result.body, result.url, content_type)
     if isinstance(prices, Unparsable) or wish.contains is not None:
@@ -203,7 +206,9 @@ def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
 def _element(page: Look, wish: Wish, selector: str) -> Watched:
     value = _number_in(page.texts)
     if wish.wants_number and value is None:
-        fail(f"{page.url}: --within {selector}: there is no number: “{_short(page)}”")
+        fail(
+            f"{page.url}: --within {selector}: no number in “{_short(page)}”; name another element"
+        )
     words = f"“{_short(page)}” in {selector}"
     if wish.wants_number:
         words = f"{value:.15g} ({words})"
@@ -405,7 +410,8 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     report = terminal.run(_visit(_with_tables(settings, new), db, watched))
     if report.silent_seeds:
         site, why, *_ = report.silent_seeds[0]
-        fail(f"{site}: the first visit found no page: {why}; nothing was written to {file}")
+        why = f"{why}; nothing was written to {file}; `freshet check {site}` tells more"
+        fail(f"{site}: the first visit found no page: {why}")
     # Read again: it may have been edited during the visit. It may hold a mail server's password.
     with terminal.told_in_one_line():
         write_settings(file, {}, new, mode=0o600)
@@ -476,8 +482,12 @@ def _refuse_tables(file: Path, new: Mapping[str, Any], settings: Settings) -> No
         before = file.read_text(encoding="utf-8") if file.exists() else ""
         amended(before, file, {}, new)
         rules = [AlertRuleSettings(**rule) for rule in new["alerts.rules"]]
-    except (OSError, UnicodeDecodeError, ConfigError) as error:
-        fail(f"{file}: cannot be amended: {error}", 2)
+    except OSError as error:
+        fail(trouble(file, error), 2)
+    except UnicodeDecodeError as error:
+        fail(f"{file}: it is not UTF-8 at byte {error.start}; save it as UTF-8", 2)
+    except ConfigError as error:
+        fail(str(error), 2)
     terminal.run(_try_receivers(settings, settings.alerts.model_copy(update={"rules": rules})))
 
 

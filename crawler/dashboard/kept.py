@@ -39,7 +39,9 @@ async def change(asked: Asked, form: Mapping[str, str]) -> None:
     if key == VISIT:
         match = spellings(match)[0]
     elif key not in {"importance", "never", "ignore"}:
-        raise UsageError(f"key: {key[:80]} is not one that can be set here")
+        raise UsageError(
+            f"key: {key[:80]} cannot be set here; accepted are importance, never and ignore"
+        )
     value = await _checked(asked, match, key, text) if text and key != VISIT else text
     note = noting(_put, it=SiteSetting(match, key, value, asked.now))
     _, down = await asked.library.each(lambda _: note)

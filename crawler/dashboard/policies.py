@@ -146,7 +146,10 @@ def work() -> None:
         try:
             it = ask(db, policies, budgets, seen, settings, tell=tell).comparison
         except MemoryError:
-            raise CrawlError(f"more than {size(_MEMORY_BYTES)} of memory needed") from None
+            why = f"more than {size(_MEMORY_BYTES)} of memory needed"
+            raise CrawlError(
+                f"{why}; run `freshet replay` in a shell, without this limit"
+            ) from None
     budgets = groupby(it.verdicts, key=lambda each: each.budget)
     result = {
         "pages": it.pages, "captures": it.captures, "gap": amount(it.capture_gap_days),

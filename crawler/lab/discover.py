@@ -173,7 +173,8 @@ def _times(history: Sightings, step: float | None) -> Floats:
     steps = int((end - begin) / length + 1e-9)
     if steps > MOST_STEPS:
         raise CrawlError(
-            f"--step {length:g}: {steps:,} steps in {end - begin:,.0f} days; at most {MOST_STEPS:,}"
+            f"--step {length:g}: {steps:,} steps in {end - begin:,.0f} days, more than "
+            f"{MOST_STEPS:,}; give a longer one"
         )
     if not steps:
         return np.array([end])

@@ -32,6 +32,7 @@ from freshet.scheduler.agenda.new_pages import Churning, recall_churn
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
 from freshet.scheduler.sources import Rows
+from freshet.storage.files import trouble
 from freshet.storage.queries import columns, link_columns, page
 from freshet.storage.queries.columns import KeptPages, PastObservations
 
@@ -93,7 +94,9 @@ def check_header(path: Path, names: Sequence[str]) -> None:
         if name not in known:
             raise UsageError(f"{path}: column {name[:80]!r} is not known; {accepted}")
         if names.count(name) > 1:
-            raise UsageError(f"{path}: column {name!r} is there {names.count(name)} times")
+            raise UsageError(
+                f"{path}: column {name!r} is there {names.count(name)} times; leave one"
+            )
     for name in REQUIRED:
         if name not in names:
             raise UsageError(f"{path}: column {name!r} is missing; {accepted}")
@@ -196,7 +199,9 @@ def read_csv(path: Path) -> _FileColumns:
                 lines.append(reader.line_num)
                 _add_row(path, reader.line_num, names, row, columns)
         except csv.Error as error:
-            raise CrawlError(f"{path}: line {reader.line_num}: is not CSV ({error})") from error
+            raise CrawlError(
+                f"{path}: line {reader.line_num}: is not CSV ({error}); correct it"
+            ) from error
     values = dict(zip(names, columns, strict=True))
     for name in _READ.keys() & values.keys():
         values[name] = np.array(values[name], np.bool_ if _READ[name][1] == "b" else np.float64)
@@ -242,7 +247,7 @@ def _lines(path: Path, file: IO[str]) -> Iterator[str]:
     """Yield the lines; one that is longer than any row is cut, and so refused."""
     for number, line in enumerate(iter(lambda: file.readline(_LINE_CHARS), ""), 1):
         if not line.isascii() and UNDECODED.search(line):
-            raise CrawlError(f"{path}: line {number}: is not UTF-8")
+            raise CrawlError(f"{path}: line {number}: is not UTF-8; save it as UTF-8")
         yield line
 
 
@@ -312,7 +317,7 @@ def _duckdb(path: Path, name: str) -> Iterator[DuckDBPyConnection]:
             yield connection
     except duckdb.Error as error:
         sentence = str(error).partition("\n")[0].replace(name, path.name)
-        raise CrawlError(f"{path}: {sentence}") from error
+        raise CrawlError(f"{path}: {sentence}; check it and its disk") from error
 
 
 def _checked_names(path: Path, connection: DuckDBPyConnection, name: str) -> list[str]:
@@ -353,7 +358,7 @@ def read_sources(path: Path) -> PlanSources:
     try:
         return checked(_READERS[_ending(path)](path))
     except OSError as error:
-        raise CrawlError(f"{path}: {error.strerror or error}") from error
+        raise CrawlError(trouble(path, error)) from error
 
 
 def check_writable(path: Path) -> None:
@@ -370,7 +375,7 @@ def check_writable(path: Path) -> None:
             f"{path}: the folder does not exist: {path.parent}; make it, or name another"
         )
     if path.exists() and not path.is_file():
-        raise CrawlError(f"{path}: not a file, so it is not replaced")
+        raise CrawlError(f"{path}: not a file, so it is not replaced; name another")
 
 
 def write_plan(path: Path, columns: Mapping[str, NDArray[Any]]) -> bool:

@@ -29,6 +29,7 @@ from freshet.scheduler.evaluate.verdicts import (
     PolicyVerdict,
     class_of,
 )
+from freshet.storage.files import trouble
 
 Columns = dict[str, NDArray[Any]]
 
@@ -47,7 +48,7 @@ def check_folders(plots: Path | None, parquet: Path | None) -> None:
         require_duckdb(parquet)
     for folder in (each for each in (plots, parquet) if each is not None):
         if folder.exists() and not folder.is_dir():
-            raise CrawlError(f"{folder}: not a folder; the files need one")
+            raise CrawlError(f"{folder}: not a folder; name one")
         if not folder.absolute().parent.is_dir():
             raise CrawlError(
                 f"{folder}: the folder does not exist: {folder.parent}; make it, or name another"
@@ -77,7 +78,7 @@ def _replacing_files(folder: Path) -> Iterator[Path]:
             for file in sorted(Path(unfinished).iterdir()):
                 file.replace(folder / file.name)
     except OSError as error:
-        raise CrawlError(f"{folder}: {error.strerror or error}") from error
+        raise CrawlError(trouble(folder, error)) from error
 
 
 def _verdicts(answer: StoreComparison) -> Columns:

@@ -165,7 +165,9 @@ class SelectorHints:
             try:
                 LexborHTMLParser("<p>").css(selector)
             except SelectolaxError as error:
-                raise ValueError(f"{selector!r} is not a valid CSS selector") from error
+                raise ValueError(
+                    f"{selector!r} is not a CSS selector, such as .price or #main"
+                ) from error
 
     def mark(self, tree: LexborHTMLParser) -> bool:
         """Mark each element that a selector matches; return whether one stays included."""

@@ -343,7 +343,9 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
             socket.create_connection((host, int(port)), _CONNECTS_S).close()
         except OSError as error:
             why = error.strerror or error
-            raise CrawlError(f"--ray {address}: nobody listens there: {why}") from error
+            raise CrawlError(
+                f"--ray {address}: nobody listens there: {why}; start it there (`ray start --head`)"
+            ) from error
     if address is not None:
         _require_token(address)
     with _folder_of(store) as folder:
@@ -519,7 +521,8 @@ class Cluster:
                 self.states[shard] = replace(self.states[shard], why=outcome)
                 has_begun = self._runs or reports or any(it.lease for it in self.states.values())
                 if not lasting or not has_begun:
-                    failed = failed or f"shard {shard}: {outcome}"
+                    goes_on = "; the same command continues" * (outcome == _GONE)
+                    failed = failed or f"shard {shard}: {outcome}{goes_on}"
                     self._stops += 1
             show(self.states)
             await self._end()
@@ -565,12 +568,16 @@ class Cluster:
         for node, (version, own, _) in found.items():
             if version != __version__:
                 raise CrawlError(
-                    f"machine {node[:8]} has Freshet {version}, this one {__version__}"
+                    f"machine {node[:8]} has Freshet {version}, this one {__version__}; "
+                    "install the same on both"
                 )
             if own is not None and (own.count, own.epoch) != (
                 self._job.shards.count, self._job.shards.epoch,
             ):  # fmt: skip
-                raise CrawlError(f"machine {node[:8]} has another shards.toml than this one")
+                raise CrawlError(
+                    f"machine {node[:8]} has another shards.toml than this one; "
+                    "copy that of the higher epoch to the other"
+                )
         load = {node: len(held) for node, (_, _, held) in found.items()}
         places: dict[int, tuple[str, _Held | None]] = {}
         for shard in shards:

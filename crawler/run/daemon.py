@@ -348,8 +348,9 @@ class _Daemon:
             self.state, self._pacer, context.clock.now(), context.database
         )
         self._reports = Reports(
-            self._recorder, self._pacer, self._tally, self._default_of(order, per_day)
-        )
+            self._recorder, self._pacer, self._tally, self._default_of(order, per_day),
+            context.database.reader,
+        )  # fmt: skip
 
     def _default_of(self, order: DaemonOrder, per_day: float) -> DefaultBudget | None:
         return DefaultBudget(self.agenda, self._pacer, per_day) if order.budget is None else None

@@ -19,6 +19,7 @@ from freshet.config.settings import SearchSettings
 from freshet.crawler.tally import UsageError
 from freshet.scheduler.search_quality import TOP, ScoreTable, Scoring, Workload, made_queries
 from freshet.storage.database import Database
+from freshet.storage.files import trouble
 from freshet.storage.queries import search as queries
 from freshet.storage.tables import search
 from freshet.storage.words import normalised
@@ -46,9 +47,10 @@ def listed_queries(path: Path) -> Workload:
     """
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise UsageError(f"--queries {path}: {why}") from error
+    except OSError as error:
+        raise UsageError(f"--queries {trouble(path, error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--queries {path}: it is not UTF-8; save it as UTF-8") from error
     found: list[tuple[list[str], float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         said = _WEIGHT.fullmatch(line)

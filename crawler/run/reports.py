@@ -6,6 +6,7 @@ from math import inf
 from typing import Any, Final
 
 import numpy as np
+from aiosqlite import Connection as Reader
 
 from freshet import __version__
 from freshet.crawler.pacing import Pacer
@@ -16,12 +17,13 @@ from freshet.crawler.service.logs import REPORTS
 from freshet.crawler.tally import Ending, Tally
 from freshet.crawler.terminal import amount, counted, percent, span
 from freshet.scheduler.costs import binary_cost
+from freshet.storage.queries import columns
 
 log = logging.getLogger(REPORTS)
 
 _DAY_S: Final = 86_400.0
 _HOUR_S: Final = 3_600.0
-_BY_DEFAULT: Final = "one a page and day, at most one a second"
+_BY_DEFAULT: Final = "one a URL and day, at most one a second"
 _KINDS: Final = ("changed", "new", "gone", "failed")
 #: The budget is told again when the pages have become so many times more, or fewer.
 _GROWN: Final = 1.5
@@ -30,16 +32,18 @@ _GROWN: Final = 1.5
 class Reports:
     """Logs what a daemon does; each line has its ``figures`` for programs.
 
-    ``default`` is the budget of a daemon that was given none.
+    ``default`` is the budget of a daemon that was given none; ``reader`` reads its store.
     """
 
     def __init__(
-        self, recorder: StatusRecorder, pacer: Pacer, tally: Tally, default: DefaultBudget | None
-    ) -> None:
+        self, recorder: StatusRecorder, pacer: Pacer, tally: Tally, default: DefaultBudget | None,
+        reader: Reader,
+    ) -> None:  # fmt: skip
         self._recorder = recorder
         self._pacer = pacer
         self._tally = tally
         self.default = default
+        self._reader = reader
         self._began_at = 0.0
         self._next_at = inf
         self._told = -1.0
@@ -62,11 +66,12 @@ class Reports:
         """Log the budget when the first forecast is there, and a line an hour."""
         if self._recorder.last is None:
             return
-        pages = len(self._recorder.agenda.pages)
+        urls = len(self._recorder.agenda.pages)
         is_settled = self.default is None or not self.default.first
-        grown = max(pages, 1) / max(self._told, 1)
+        grown = max(urls, 1) / max(self._told, 1)
         if self._told < 0 or (is_settled and self.default and not 1 / _GROWN < grown < _GROWN):
-            self._told = pages
+            self._told = urls
+            pages = await columns.known(self._reader)
             await self._recorder.agenda.at_rest()
             self._tell_budget(pages, now)
         if now >= self._next_at:
@@ -105,14 +110,19 @@ class Reports:
             how = f"about {percent(fresh)} of the copies will be fresh"
         rate = f"{amount(steady)} requests a day, one every {span(max(1.0, _DAY_S / steady))}"
         if default is not None:
-            rate = f"{rate} (one a page and day, at most one a second)" if pages else _BY_DEFAULT
+            rate = f"{rate} ({_BY_DEFAULT})" if pages else _BY_DEFAULT
         if default is not None and default.first:
             rate = f"one request a second until all pages are read, then {rate}"
+        # The others lead to pages, list them, or have no content.
+        urls = int(np.count_nonzero(self._recorder.agenda.pages["gone"] == 0))
+        known = f"{counted(pages, 'page')} known"
+        known += f" (of {counted(urls, 'URL')})" if urls > pages else ""
         log.info(
-            "%s known: %s; %s. Change it with --budget 1000/day, or daemon.budget in freshet.toml",
-            counted(pages, "page"), rate, how,
+            "%s: %s; %s. Change it with --budget 1000/day, or daemon.budget in freshet.toml",
+            known, rate, how,
             extra=_figures(
-                report="budget", pages=pages, budget=steady, is_default=default is not None,
+                report="budget", pages=pages, urls=urls, budget=steady,
+                is_default=default is not None,
                 fresh=None if fresh is None else round(fresh, 4),
             ),
         )  # fmt: skip

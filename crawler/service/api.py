@@ -162,7 +162,7 @@ class StoreApi:
         named = request.raw_path.partition("?")[0].partition(f"{_PAGES}/")[2]
         wanted = asked["as_of"] if asked["version"] is None else str(asked["version"])
         if asked["as_of"] is not None and asked["version"] is not None:
-            raise UsageError("version and as_of exclude each other")
+            raise UsageError("give version or as_of, not both")
         if asked["as_of"] is not None and asked["as_of"].isdecimal():
             raise UsageError(f"as_of={asked['as_of'][:80]}: not a time such as 2026-03-31T12:00Z")
         # A URL as it is, which cannot have a query, is understood, too.
@@ -186,7 +186,7 @@ class StoreApi:
     ) -> AsyncGenerator[bytes, None]:
         found = await self.library.one(shard, partial(_stored, version_id=version_id))
         if found is None:
-            raise UnknownPage("this version was taken back just now")
+            raise UnknownPage("this version was taken back just now; ask again")
         if found.missing is not None and form != "json":
             raise UnknownPage(found.missing)
         if form == "json":
@@ -225,7 +225,7 @@ class StoreApi:
         """Note an opening, and lead on to the page."""
         name = request.path.removeprefix(_OPEN)
         if not self._presentation.links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
-            raise UnknownPage("there is no such link")
+            raise UnknownPage("there is no such link; search again")
         showing_id = int(name, 16)
         read = asking(openings.found, showing_id=showing_id)
         told, down = await self.library.each(lambda _: read)
@@ -253,7 +253,7 @@ class StoreApi:
                 there = ", ".join(known) or "none"
                 raise UsageError(f"{name} is not a parameter; accepted are {there}")
             if len(request.query.getall(name)) > 1:
-                raise UsageError(f"{name} is given twice")
+                raise UsageError(f"{name} is given twice; give it once")
         defaults = {name: schema.get("default") for name, schema in known.items()}
         given = {name: _value(name, text, known[name]) for name, text in request.query.items()}
         return defaults | given
@@ -287,7 +287,7 @@ async def _version(
     """Return the page's last name, and of what its document is made."""
     known = await page.find(db, urls)
     if known is None:
-        raise UnknownPage(f"{urls[0]} is not known")
+        raise UnknownPage(f"{urls[0]} is not known; {_PAGES} lists the known ones")
     final = known.alias or known
     version = await document_version(db, final, wanted)
     (source,) = (await page.document_sources(db, [version.version_id])).values()

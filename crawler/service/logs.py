@@ -27,6 +27,7 @@ from freshet.crawler.clock import dated
 from freshet.crawler.masking import masked_value
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err
+from freshet.storage.files import trouble
 
 #: Logger of what a daemon reports: its lines are written whatever else is not.
 REPORTS: Final = "freshet.reports"
@@ -68,9 +69,10 @@ def read_secret(name: str, secret: SecretStr) -> str:
     if where == "file":
         try:
             found = Path(source).expanduser().read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise CrawlError(f"{name}: {source} cannot be read: {why}") from error
+        except OSError as error:
+            raise CrawlError(f"{name}: {trouble(source, error)}") from error
+        except UnicodeDecodeError as error:
+            raise CrawlError(f"{name}: {source}: it is not UTF-8; save it as UTF-8") from error
     return found
 
 

@@ -121,6 +121,19 @@ async def watched(db: Reader) -> int:
     return int(next(iter(await db.execute_fetchall(text)))[0])
 
 
+async def known(db: Reader) -> int:
+    """Count what people call pages: URLs with content, or not requested yet.
+
+    Left out are sitemaps and feeds, other names of pages, and URLs without content.
+    """
+    text = (
+        "SELECT count(*) FROM page WHERE held_back IS NULL AND role = 'page' "
+        "AND alias_kind IS NULL "
+        "AND (last_kind IS NULL OR checked_at IS NOT NULL AND last_kind <> 'gone')"
+    )
+    return int(next(iter(await db.execute_fetchall(text)))[0])
+
+
 @dataclass(frozen=True, slots=True)
 class VisitColumns(Columns):
     """m visits that found content or its end, in their order; every column has length m.

@@ -360,7 +360,9 @@ async def body(db: Reader, version_id: int) -> bytes | None:
     try:
         return zstandard.ZstdDecompressor().decompress(row[0], max_output_size=row[1])
     except (zstandard.ZstdError, ValueError, OverflowError, MemoryError) as error:
-        raise StoreError(f"the body of version {version_id} is damaged: {error}") from error
+        raise StoreError(
+            f"the body of version {version_id} is damaged: {error}; restore a backup"
+        ) from error
 
 
 async def last_content(db: Reader, page_id: int) -> tuple[bytes, str | None] | None:

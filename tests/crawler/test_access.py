@@ -339,7 +339,7 @@ async def test_no_proxy_leads_to_a_private_address() -> None:
     [
         ({"bearer": "env:NOT_SET"}, "[[sites]] a.example, bearer: environment variable NOT_SET"),
         ({"bearer": "ä-token"}, "bearer: it is not printable ASCII"),
-        ({"cookies": "/no/such"}, "cookies: /no/such cannot be read: No such file"),
+        ({"cookies": "/no/such"}, "cookies: /no/such: No such file or directory; check"),
         ({"cookies": "pyproject.toml"}, "is not a cookies.txt of Netscape's form"),
         ({"ca_file": "pyproject.toml"}, "[[sites]] a.example: pyproject.toml"),
         ({"client_certificate": "/no/such"}, "/no/such: No such file"),

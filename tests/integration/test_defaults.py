@@ -47,6 +47,7 @@ async def test_a_daemon_without_a_budget_reads_a_site_at_once_and_each_page_dail
     assert budgets[0]["fresh"] is None
     assert budgets[-1]["is_default"]
     assert 0 < budgets[-1]["fresh"] < 1
+    assert 0 < budgets[-1]["pages"] <= budgets[-1]["urls"] <= pages
     assert not [each for each in caplog.records if each.levelno > logging.INFO]
 
 

@@ -99,7 +99,7 @@ def test_a_number_that_was_not_there_counts_as_within_and_its_loss_is_told() -> 
 
 
 def test_a_wrong_selector_is_told_with_its_rule() -> None:
-    with pytest.raises(CrawlError, match=r"rules: r: within: 'a\[' is not a valid CSS selector"):
+    with pytest.raises(CrawlError, match=r"rules: r: within: 'a\[' is not a CSS selector"):
         condition(appears="x", within="a[")
 
 

@@ -27,8 +27,12 @@ def test_json_has_the_steps(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["http://"], 2, "http://"),
-        (["https://example.org/"], 2, "set a contact with --contact"),
-        ([CLOSED, "--include", "a["], 2, "'a[' is not a valid CSS selector"),
+        (
+            ["https://example.org/"],
+            2,
+            "freshet check https://example.org/ --contact you@example.org",
+        ),
+        ([CLOSED, "--include", "a["], 2, "'a[' is not a CSS selector"),
         ([CLOSED, "--ignore", ">"], 2, "[[sites]], /*: '>'"),
     ],
 )

@@ -143,7 +143,7 @@ def test_what_is_no_url_has_no_site() -> None:
     ("table", "words"),
     [
         ('headers = { "X Y" = "1" }', "be the name of a header"),
-        ('include = ["a["]', "[[sites]], a.example: 'a[' is not a valid CSS selector"),
+        ('include = ["a["]', "[[sites]], a.example: 'a[' is not a CSS selector"),
         ("delays = 3", "sites[0].delays: there is no such key; did you mean delay_s?"),
         ("delay_s = -1", "sites[0].delay_s: input should be greater than or equal to 0"),
         ('password = "env:P"', "[[sites]] a.example: password does nothing without user"),

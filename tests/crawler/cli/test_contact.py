@@ -20,6 +20,7 @@ from tests.console import app, freshet
 #: No request goes there: private addresses are refused.
 HOST: Final = "10.11.12.13"
 CRAWL: Final = ("crawl", HOST, "--db", "a.db", "--patience", "0", "--json")
+CHECK: Final = ("check", HOST, "--db", "a.db")
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,8 @@ def answering(*lines: str, arguments: tuple[str, ...] = CRAWL) -> Result:
         ("crawl", [f"http://{HOST}/?q=a&b", "--max-pages", "50"]),
         ("crawl", ["--sites", "sites.txt"]),
         ("crawl", ["127.0.0.1:1", HOST]),
+        ("check", [HOST]),
+        ("check", [f"http://{HOST}/?q=a&b", "--blocks", "3"]),
         ("daemon", [HOST, "--budget", "9/day"]),
         ("daemon", ["--sites", "sites.txt", "--budget", "9/day"]),
         ("daemon", [HOST, "--budget", "9/day", "--db", "b.db"]),
@@ -84,6 +87,25 @@ def test_an_answer_is_stored_for_all_crawls_and_not_asked_for_again(
     again = answering()
     assert "asked once" not in again.stderr
     assert again.exit_code == result.exit_code == 1  # The address is refused.
+
+
+@pytest.mark.usefixtures("typed")
+def test_check_asks_as_a_crawl_does_and_each_spares_the_other_the_question(own: Path) -> None:
+    result = answering("me", "me@example.org", arguments=CHECK)
+    assert result.stderr.count("asked once") == 2
+    assert tomllib.loads(own.read_text()) == {"crawl": {"contact": "mailto:me@example.org"}}
+    assert "robots.txt" in result.stdout  # It went on, and was refused the private address.
+    for arguments in (CHECK, CRAWL):
+        assert "asked once" not in answering(arguments=arguments).stderr
+
+
+@pytest.mark.usefixtures("typed")
+def test_check_of_this_machine_needs_no_contact_whatever_the_store_has(own: Path) -> None:
+    answering(arguments=(*CRAWL, "--contact", "me@example.org"))
+    result = answering(arguments=("check", "127.0.0.1:1", *CHECK[2:]))
+    assert "asked once" not in result.stderr
+    assert result.exit_code == 0
+    assert not own.exists()
 
 
 @pytest.mark.usefixtures("typed")

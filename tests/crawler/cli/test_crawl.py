@@ -46,7 +46,7 @@ def only_line(text: str) -> str:
         (["https://example.org"], 2, "freshet crawl https://example.org --contact"),
         (["http://127.0.0.1/", "--delay", "-1"], 2, "greater than or equal to 0"),
         (["http://127.0.0.1/", "--scope", "galaxy"], 2, "crawl.scope"),
-        (["http://127.0.0.1/", "--resume", "--new"], 2, "exclude each other"),
+        (["http://127.0.0.1/", "--resume", "--new"], 2, "give --resume or --new, not both"),
         (["http://127.0.0.1/", "--resolve", "example.org"], 2, "expected HOST:ADDRESS"),
         (["http://127.0.0.1/", "--config", "missing.toml"], 2, "missing.toml"),
         (["--sites", "missing.txt"], 2, "missing.txt: No such file"),

@@ -140,7 +140,7 @@ def test_context_says_how_much_is_shown_of_what_stayed(store: SmallStore) -> Non
         (("/noisy",), 0, "has not changed significantly; --all compares its 2 versions"),
         (("/offer", "yesterday"), 2, "yesterday: no version or time; accepted are 1 to 3"),
         (("/offer", "1999-01-01"), 1, "1999-01-01: no version then; the first is of"),
-        (("/offer", "--json", "--html", "x"), 2, "--html and --json exclude each other"),
+        (("/offer", "--json", "--html", "x"), 2, "give --html or --json, not both"),
         (("/offer", "--html", "/no/such/folder/x.html"), 1, "cannot be written"),
     ],
 )

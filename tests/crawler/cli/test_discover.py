@@ -185,7 +185,10 @@ def test_a_step_longer_than_the_past_is_no_error(weekly: SmallStore, step: float
 def test_a_step_too_short_is_refused_in_one_line(weekly: SmallStore) -> None:
     result = discover("one.example", "--db", weekly.path, "--step", 0.002)
     assert result.exit_code == 1
-    assert result.stderr == "freshet: --step 0.002: 21,000 steps in 42 days; at most 1,000\n"
+    assert (
+        result.stderr
+        == "freshet: --step 0.002: 21,000 steps in 42 days, more than 1,000; give a longer one\n"
+    )
 
 
 def test_what_is_not_known_is_said_in_one_line(small: SmallStore) -> None:

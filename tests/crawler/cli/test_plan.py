@@ -167,7 +167,7 @@ def test_an_older_plan_is_replaced_and_that_is_said(sources: Path, tmp_path: Pat
 def test_the_sources_are_not_replaced_by_their_plan(sources: Path) -> None:
     result = plan("--sources", sources, "--budget", "8/day", "--output", sources)
     assert result.exit_code == 2
-    assert result.stderr.endswith("would replace the plan's own input\n")
+    assert result.stderr.endswith("would replace the plan's own input; name another file\n")
     assert sources.read_text() == SOURCES
 
 
@@ -178,7 +178,7 @@ def test_the_sources_are_not_replaced_by_their_plan(sources: Path) -> None:
         (("--policy", "greedy_index"), "policy greedy_index: has no crawl rates"),
         (("--policy", "uniform:speed=3"), "policy uniform: option 'speed=3' is not known"),
         (("--estimator", "guess"), "--estimator guess: accepted are empirical_bayes and "),
-        (("--db", "crawl.db"), "--db and --sources exclude each other"),
+        (("--db", "crawl.db"), "give --db or --sources, not both"),
         (("--output", "plan.xlsx"), "plan.xlsx: accepted are files that end in .csv or .parquet"),
     ],
 )

@@ -293,5 +293,5 @@ def test_every_table_and_reference_is_dealt_with(tmp_path: Path) -> None:
             info = db.execute(f"PRAGMA table_info({table.name})").fetchall()
             assert {row[1] for row in info if row[2] == "BLOB"} <= without_ids, table.name
         db.execute("CREATE TABLE later (id INTEGER PRIMARY KEY)")
-        with pytest.raises(StoreError, match="table later is unknown"):
+        with pytest.raises(StoreError, match="table later is none of Freshet's"):
             moving.moved_tables(db)

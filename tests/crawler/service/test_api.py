@@ -501,7 +501,7 @@ async def test_a_token_may_be_in_the_environment_or_a_file(
                 assert response.status == 200
     for wrong, why in (
         ("short", "at least 16 letters"), ("env:NOT_SET", "NOT_SET is not set"),
-        ("file:/no/token", "/no/token cannot be read"), ("sixteen or more characters", "letters"),
+        ("file:/no/token", "/no/token: No such file"), ("sixteen or more characters", "letters"),
     ):  # fmt: skip
         with pytest.raises(CrawlError, match=why) as raised:
             async with serving(tmp_path / "none.db", operation__token=wrong):

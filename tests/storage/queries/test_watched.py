@@ -1,5 +1,9 @@
 """What a daemon reads of the pages that it keeps."""
 
+from typing import Any
+
+import pytest
+
 from freshet.storage.database import reading
 from freshet.storage.queries import columns
 from tests.storage.small_store import HOST, SmallStore
@@ -57,3 +61,42 @@ async def test_urls_that_are_known_have_an_id(site: SmallStore) -> None:
     known = site.page("/known")
     async with reading(site.path) as connection:
         assert await columns.ids(connection, [f"{HOST}/known", f"{HOST}/not"]) == [known]
+
+
+@pytest.mark.parametrize(
+    ("columns_of", "count"),
+    [
+        ({}, 1),
+        ({"last_kind": "unchanged", "checked_at": 1.0}, 1),
+        ({"last_kind": "new", "checked_at": 1.0}, 1),
+        # It could not be had this time.
+        ({"last_kind": "failed", "checked_at": 1.0}, 1),
+        ({"last_kind": "refused", "checked_at": 1.0}, 1),
+        ({"last_kind": "failed"}, 0),
+        ({"last_kind": "refused"}, 0),
+        ({"last_kind": "skipped"}, 0),
+        ({"last_kind": "redirected"}, 0),
+        ({"last_kind": "gone"}, 0),
+        ({"last_kind": "gone", "checked_at": 1.0}, 0),
+        ({"last_kind": "redirected", "alias_of": 1, "alias_kind": "permanent"}, 0),
+        (
+            {
+                "last_kind": "redirected", "alias_of": 1, "alias_kind": "temporary",
+                "checked_at": 1.0,
+            },
+            0,
+        ),
+        ({"role": "sitemap"}, 0),
+        ({"role": "sitemap", "last_kind": "new", "checked_at": 1.0}, 0),
+        ({"role": "feed", "last_kind": "new", "checked_at": 1.0}, 0),
+        ({"held_back": "depth"}, 0),
+        ({"held_back": "shard"}, 0),
+    ],
+)  # fmt: skip
+async def test_pages_are_what_has_content_or_was_not_requested_yet(
+    site: SmallStore, columns_of: dict[str, Any], count: int
+) -> None:
+    site.page("/other", last_kind="unchanged", checked_at=1.0)
+    site.page("/it", **columns_of)
+    async with reading(site.path) as connection:
+        assert await columns.known(connection) == 1 + count
