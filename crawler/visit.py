@@ -28,9 +28,16 @@ from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
-from freshet.crawler.fetch.responses import is_field_value, is_refused_condition
+from freshet.crawler.fetch.responses import is_conditional, is_field_value, is_repeatable
 from freshet.crawler.frontier import Frontier, PageRequest
-from freshet.crawler.politeness import Retries, answer_of
+from freshet.crawler.politeness import (
+    Retries,
+    answer_of,
+    is_plain_host,
+    is_plain_page,
+    may_repeat,
+    repeated,
+)
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -47,7 +54,7 @@ from freshet.crawler.signals.listings import (
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import Advertised, AliasKind, Role
+from freshet.storage.entries import Advertised, AliasKind, Repeats, Role
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -71,7 +78,13 @@ _PREFIX_BYTES: Final = 2_048
 #: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
+#: After so many 304s in a row, or so long without a response that was read, a page is requested
+#: without validators: some servers answer 304 whatever has changed.
+_MOST_NOT_MODIFIED: Final = 50
+_READ_AFTER_S: Final = 90 * 86_400.0
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
+#: The failure of a connection that was kept: it says nothing of the request.
+_STALE: Final = "stale"
 _CONTENT: Final = frozenset({"new", "changed", "unchanged"})
 _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 #: Block pages that mean "too many requests": the host gets a pause, the page another visit.
@@ -363,7 +376,25 @@ class Recorder:
             wish_s=wish_s,
             advertised=_advertised(due, result, content),
             rejected=_rejected(due, result, verdict),
+            plain_at=_plain_at(due, result),
+            repeats=self.learn_repeats(due.host_id, due.repeat_of, result),
         )
+
+    def learn_repeats(
+        self, host_id: int, repeat_of: str | None, result: FetchResult
+    ) -> tuple[int, Repeats] | None:
+        """Learn from the end of a request; return what is known of its host if that has changed."""
+        known = self.frontier.repeats(host_id)
+        if repeat_of is not None and (result.outcome == "failed" or repeat_of != _STALE):
+            helped = result.outcome != "failed"
+            new = repeated(known, helped=helped, now=result.ended_at)
+        elif result.outcome in _ANSWERED and is_conditional(result):
+            # It has nothing against what we add to requests.
+            new = replace(known, helped=0)
+        else:
+            return None
+        self.frontier.learn_repeats(host_id, new)
+        return None if new == known else (host_id, new)
 
     async def _found(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
@@ -416,23 +447,35 @@ class Pipeline:
     need: Callable[[Sequence[str]], None] | None = None
 
     async def visit(self, request: PageRequest) -> Visit | Note:
-        """Visit a due URL, or only count a request that is to be made anew without validators.
+        """Visit a due URL, or only count a request that is to be repeated as a plain one.
 
         In that case the URL waits for its host's next turn.
         """
-        due = request.due
-        wanted = Request(due.fetch_url, validators=_known_validators(due))
+        due, now = request.due, self.recorder.clock.now()
+        validators, plain = _known_validators(due, now), self.is_plain(due)
+        wanted = Request(due.fetch_url, validators=validators, is_plain=plain)
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         result = await self.fetch(request.queue, wanted)
         return self.put_back(due, result) or await self.take(due, result)
 
+    def is_plain(self, due: DueUrl) -> bool:
+        """Return whether a URL is to be requested plainly."""
+        now, frontier = self.recorder.clock.now(), self.recorder.frontier
+        return is_plain_page(due, now) or is_plain_host(frontier.repeats(due.host_id), now)
+
+    def may_repeat(self, host_id: int, repeat_of: str | None, result: FetchResult) -> bool:
+        """Return whether a request is to be repeated as a plain one, which is done once."""
+        known = self.recorder.frontier.repeats(host_id)
+        may = repeat_of is None and is_repeatable(result)
+        return may and may_repeat(known, result.ended_at)
+
     def put_back(self, due: DueUrl, result: FetchResult) -> Note | None:
-        """Put a URL back that is to be requested without validators; return its entry, or None."""
-        if not is_refused_condition(result):
+        """Put a URL back whose request is to be repeated; return its entry, or None."""
+        if not self.may_repeat(due.host_id, due.repeat_of, result):
             return None
         frontier = self.recorder.frontier
-        frontier.put_back(replace(due, validators=Validators()))
+        frontier.put_back(replace(due, repeat_of=result.reason))
         return Note(result.ended_at, fetches=1, host=frontier.host_state(due.host_id))
 
     async def fetch(self, queue: str, request: Request) -> FetchResult:
@@ -584,8 +627,20 @@ def _rejected(due: DueUrl, result: FetchResult, verdict: Verdict) -> Rejected | 
     return Rejected(digest, verdict.reason or "", since)
 
 
-def _known_validators(due: DueUrl) -> Validators | None:
-    """Return the validators of the last response, if a 304 would tell what the page is."""
+def _plain_at(due: DueUrl, result: FetchResult) -> float | None:
+    """Return when a plain request was answered where another had failed, None if it was not so."""
+    is_help = due.repeat_of not in (None, _STALE) and result.outcome != "failed"
+    return result.ended_at if is_help else None
+
+
+def _known_validators(due: DueUrl, now: float) -> Validators | None:
+    """Return the validators of the last response, if a 304 would tell what the page is.
+
+    It does not for ever: now and then the page itself has to come.
+    """
+    is_old = due.read_at is not None and now >= due.read_at + _READ_AFTER_S
+    if is_old or due.not_modified >= _MOST_NOT_MODIFIED:
+        return None
     if due.rejected is None:
         return due.validators if due.digests is not None else None
     return due.validators if due.rejected.digest.startswith(RULES) else None
@@ -617,6 +672,10 @@ def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertise
             return None
 
 
+def _repetition(due: DueUrl) -> str | None:
+    return due.repeat_of and f"answered to a plain request; the one before ended with {due.repeat_of}"
+
+
 def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observation:
     has_content = verdict.kind not in _WITHOUT_CONTENT
     return Observation(
@@ -626,7 +685,7 @@ def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observat
         rung=verdict.rung,
         status=result.status,
         reason=verdict.reason or result.reason,
-        detail=verdict.detail or result.detail,
+        detail=verdict.detail or result.detail or _repetition(due),
         resemblance=verdict.resemblance,
         resemblance_se=verdict.resemblance_se,
         blocks_added=verdict.blocks_added,

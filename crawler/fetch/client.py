@@ -24,13 +24,14 @@ from yarl import URL
 from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
+    PLAIN,
+    REPEATED,
     BoundedDecoder,
     StatusVerdict,
     Unfetched,
     first_header,
     is_field_value,
     is_page_type,
-    is_refused_condition,
     judge,
     looks_binary,
     media_type,
@@ -304,7 +305,8 @@ class Request:
     """One GET, or a POST of ``form`` (as a browser encodes it); some more ``headers``.
 
     ``max_body_bytes`` (decoded) replaces the limit of its kind. An ``is_anonymous`` request has
-    nothing of a site's table that tells who asks.
+    nothing of a site's table that tells who asks. An ``is_plain`` request goes over a connection of
+    its own, without validators and codings.
     """
 
     url: str
@@ -314,11 +316,12 @@ class Request:
     form: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     is_anonymous: bool = False
+    is_plain: bool = False
 
     @property
     def is_conditional(self) -> bool:
         """Return whether the response may be that nothing has changed."""
-        return self.validators not in (None, Validators())
+        return not self.is_plain and self.validators not in (None, Validators())
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,7 +503,7 @@ class NetworkFetcher:
             own = access.fields_for(request.url)
             wanted |= own
             transfer.hidden |= {name.lower() for name in own}
-        session, options = self._sessions.by(access, url)
+        session, options = self._sessions.by(access, url, is_fresh=request.is_plain)
         async with session.request(
             "GET" if request.form is None else "POST",
             url,
@@ -515,9 +518,8 @@ class NetworkFetcher:
             try:
                 verdict = await self._take(request, response, transfer)
             finally:
-                is_failure = verdict is None or verdict.outcome == "failed"
-                if is_failure and request.is_conditional:
-                    # It may be repeated without them, and not to what has just failed.
+                if verdict is None or response.status in REPEATED:
+                    # It may be repeated, and not to what has just failed.
                     response.hang_up()
             return verdict
 
@@ -621,7 +623,7 @@ class OursOrTheirs:
                 self._answered(clock())
             return result
         # Most servers that hang up on a connection that was kept do so because of the request.
-        if reason == "stale" and is_refused_condition(result):
+        if reason == "stale" and request.is_conditional:
             return result
         if reason in _SURELY_OURS or self._is_ours(request.url, reason, began_at, clock()):
             raise NotMade(result.detail or reason, _HOLD_S[reason])
@@ -722,6 +724,8 @@ def request_headers(request: Request) -> dict[str, str]:
     headers = {"Accept": _KINDS[request.accept].accept, **dict(request.headers)}
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
+    if request.is_plain:
+        return headers | dict([("Accept", "*/*"), PLAIN, ("Connection", "close")])
     known = request.validators or Validators()
     if is_field_value(known.etag):
         headers["If-None-Match"] = known.etag

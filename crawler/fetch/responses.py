@@ -37,11 +37,13 @@ _FIELD_VALUE = re.compile(rf"[!-~](?:[ -~]{{0,{VALIDATOR_CHARS - 2}}}[!-~])?")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
-#: Answers that some servers give to a request that has validators, but not to the same request
-#: without them; and the words for responses that end early or cannot be read.
-_REFUSED_CONDITIONS = frozenset({400, 412, 416, 500, 501})
+#: Answers that some servers give to what we add to a request (validators, codings), but not to a
+#: plain one; and the words for responses that end early or cannot be read.
+REPEATED = frozenset({400, 406, 408, 412, 416, 431, 500, 501})
 _UNREADABLE = frozenset({"stale", "protocol", "headers_too_large", "encoding", "cut_short"})
 _CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
+#: The coding of a plain request.
+PLAIN = ("Accept-Encoding", "identity")
 _CONTENT_RANGE = re.compile(rb"bytes[ \t]+0-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
@@ -113,17 +115,24 @@ def whole_bytes(headers: RawHeaders) -> int | None:
     return int(said[2]) if said is not None and int(said[1]) + 1 == int(said[2]) else None
 
 
-def is_refused_condition(result: FetchResult) -> bool:
-    """Return whether the same request without validators may have an answer.
+def is_conditional(result: FetchResult) -> bool:
+    """Return whether the request had validators."""
+    return any(name.lower() in _CONDITIONS for name, _ in result.request_headers)
 
-    It was conditional, and has got an error or nothing that can be read. A server that says when to
-    come back is not asked again before.
+
+def is_repeatable(result: FetchResult) -> bool:
+    """Return whether a plain request for the same URL may have an answer.
+
+    The request was sent and was not plain; the server hung up, or its response is an error or cannot
+    be read. A server that says when to come back is not asked again before.
     """
-    sent = {name.lower() for name, _ in result.request_headers}
-    if not sent & _CONDITIONS or result.header("Retry-After") is not None:
+    sent = result.request_headers
+    if result.outcome != "failed" or not sent or PLAIN in sent or result.requests is not None:
         return False
-    is_error = result.status in _REFUSED_CONDITIONS or result.reason in _UNREADABLE
-    return result.outcome == "failed" and is_error
+    if result.header("Retry-After") is not None:
+        return False
+    is_error = result.status is not None and result.status >= 400
+    return result.status in REPEATED if is_error else result.reason in _UNREADABLE
 
 
 def is_field_value(value: str | None) -> TypeGuard[str]:

@@ -158,15 +158,23 @@ class Connections:
         self._guard, self._resolver, self._options = guard, resolver, options
         connector = guarded_connector(guard, resolver, tls)
         self._direct = aiohttp.ClientSession(connector=connector, **options)
+        self._fresh = aiohttp.ClientSession(
+            connector=guarded_connector(guard, resolver, tls, force_close=True), **options
+        )
         self._proxied: dict[tuple[str, bool], aiohttp.ClientSession] = {}
 
-    def by(self, access: Access | None, url: URL) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
-        """Return the session that reaches a URL, and the options of its requests."""
+    def by(
+        self, access: Access | None, url: URL, *, is_fresh: bool = False
+    ) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
+        """Return the session that reaches a URL, and the options of its requests.
+
+        Where no proxy is in between, ``is_fresh`` asks for a connection that none has used.
+        """
         options: dict[str, Any] = {}
         if access is not None and access.tls is not None:
             options["ssl"] = access.tls
         if access is None or access.proxy is None:
-            return self._direct, options
+            return (self._fresh if is_fresh else self._direct), options
         # The proxy looks names up: what may be reached through it is for its owner to say.
         host = url.raw_host or ""
         if is_address(host) and (why := self._guard.refusal(host)) is not None:
@@ -196,7 +204,7 @@ class Connections:
 
     async def close(self) -> None:
         """Close all connections."""
-        for session in (self._direct, *self._proxied.values()):
+        for session in (self._direct, self._fresh, *self._proxied.values()):
             await session.close()
 
 
