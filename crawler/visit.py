@@ -28,7 +28,14 @@ from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
-from freshet.crawler.fetch.responses import is_conditional, is_field_value, is_repeatable
+from freshet.crawler.fetch.responses import (
+    READ_MAGIC,
+    as_shown,
+    is_binary,
+    is_conditional,
+    is_field_value,
+    is_repeatable,
+)
 from freshet.crawler.frontier import Frontier, PageRequest
 from freshet.crawler.politeness import (
     Retries,
@@ -39,7 +46,8 @@ from freshet.crawler.politeness import (
     repeated,
 )
 from freshet.crawler.reduce.markup import Blocks
-from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
+from freshet.crawler.reduce.other_formats import is_pdf, media_type
+from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
@@ -75,6 +83,9 @@ log = logging.getLogger(__name__)
 #: A page that sends the browser on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
+#: A packed page is as much work as one so many times its size.
+_UNPACKS: Final = 16
+_WHITE: Final = b" \t\r\n\f\v\0\xef\xbb\xbf"
 #: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
@@ -83,6 +94,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _MOST_NOT_MODIFIED: Final = 50
 _READ_AFTER_S: Final = 90 * 86_400.0
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
+_NOTHING_LEFT: Final = "the page had content before, and has nothing in it now"
 #: The failure of a connection that was kept: it says nothing of the request.
 _STALE: Final = "stale"
 _CONTENT: Final = frozenset({"new", "changed", "unchanged"})
@@ -178,6 +190,8 @@ class Reducer:
     async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
         if due.digests is not None and due.digests.body == body_digest(result.body):
             return Verdict("unchanged", "body")
+        if (absent := _absence(due, result)) is not None:
+            return absent
         prefix = result.body[:_PREFIX_BYTES]
         if due.role == "sitemap" or looks_like_sitemap(prefix):
             return await self._sitemap(due, result)
@@ -196,6 +210,9 @@ class Reducer:
         if refresh is not None and _leads_away(due, refresh):
             return RedirectTarget(refresh[1], "refresh")
         text = await sketch_of(parsed.blocks)
+        is_bare = not (any(parsed.blocks.texts) or parsed.links or parsed.feeds)
+        if is_bare and _had_text(due) and is_stub(result.body, content_type):
+            return Verdict("failed", reason="stub", detail=_NOTHING_LEFT)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult) -> Reduced:
@@ -290,7 +307,10 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            found = replace(found, detail=found.detail or checked.remark or page.parsed.remark)
+            remark = checked.remark or page.parsed.remark
+            if not any(page.parsed.blocks.texts):
+                remark = remark or "the page shows no text"
+            found = replace(found, detail=found.detail or remark)
         if checked.not_content is None and not checked.retractions:
             return found
         return replace(found, not_content=checked.not_content, retractions=checked.retractions)
@@ -443,6 +463,7 @@ class Pipeline:
     comparer: Comparer
     recorder: Recorder
     sitemap_max_bytes: int | None = None
+    max_body_bytes: int = 10 * 1024 * 1024
     lasting: bool = False
     need: Callable[[Sequence[str]], None] | None = None
 
@@ -514,6 +535,9 @@ class Pipeline:
             NotMade: no more files can be opened.
         """
         try:
+            if due.role != "sitemap" and result.body.startswith(READ_MAGIC):
+                work = partial(as_shown, result, self.max_body_bytes)
+                result = await off_loop(_UNPACKS * len(result.body), work)
             try:
                 judged = await self._judged(due, result)
             except ParserLost as error:
@@ -561,6 +585,33 @@ def _packer(level: int) -> zstandard.ZstdCompressor:
 def unasked(due: DueUrl, observation: Observation) -> Visit:
     """Return the visit of a URL that was not requested."""
     return Visit(due=due, observation=observation, role=due.role, fetches=0)
+
+
+def _had_text(due: DueUrl) -> bool:
+    """Return whether a page's last version has a text, or may have."""
+    return due.digests is not None and due.digests.text != _empty_text()
+
+
+@cache
+def _empty_text() -> bytes:
+    return sketch(()).text_digest
+
+
+def _absence(due: DueUrl, result: FetchResult) -> Verdict | None:
+    """Return the failure of a response that is no text at all, None of any other.
+
+    A page that never had a text may be empty.
+    """
+    if not result.body.strip(_WHITE):
+        lost = Verdict("failed", reason="empty", detail="the response is empty")
+        return lost if _had_text(due) else None
+    content_type = result.header("Content-Type")
+    if due.role == "sitemap" or is_pdf(media_type(content_type)):
+        return None
+    if is_binary(result.body, content_type):
+        said = f"labelled {content_type[:100]}" if content_type else "without a label"
+        return Verdict("failed", reason="binary", detail=f"the response is no text, though {said}")
+    return None
 
 
 def _text_version(content: ReducedPage | ReducedFeed) -> str | None:

@@ -25,6 +25,7 @@ from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.responses import (
     PLAIN,
+    READ_MAGIC,
     REPEATED,
     BoundedDecoder,
     StatusVerdict,
@@ -264,7 +265,8 @@ class Intake:
         self._is_complete, self.is_cut = decoder.is_complete, decoder.is_overdrawn
 
     def _write(self, piece: bytes) -> None:
-        if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
+        is_first = self._is_sniffed and self._decoded.tell() == 0
+        if is_first and looks_binary(piece) and not piece.startswith(READ_MAGIC):
             raise Unfetched("content_type", "no content type, and no text", "skipped")
         self._decoded.write(piece)
 
