@@ -102,9 +102,7 @@ class Requester:
 
     async def _requisite(self, due: Requisite, queue: str) -> Note:
         """Request what an archived page needs; the archive takes it."""
-        wanted = Request(
-            due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due)
-        )
+        wanted = Request(due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due))
         result = await self.pipeline.fetch(queue, wanted)
         if (counted := self.pipeline.put_back(due, result)) is not None:
             return counted

@@ -724,7 +724,8 @@ def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertise
 
 
 def _repetition(due: DueUrl) -> str | None:
-    return due.repeat_of and f"answered to a plain request; the one before ended with {due.repeat_of}"
+    """Say that an answer came to the second request only."""
+    return due.repeat_of and f"answered a plain request only; before: {due.repeat_of}"
 
 
 def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observation:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
+from freshet.crawler.fetch.responses import is_plain, is_repeatable
 from freshet.crawler.frontier import Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.urls import canonical, origin
@@ -157,14 +158,18 @@ class Player:
         await self._know_host(due.host_id, str(origin(url)))
         if await self._is_taken(due, result):
             return
-        repeat_of, pipeline = self._repeats.pop(result.url, None), self.requester.pipeline
-        if played.is_ours and pipeline.may_repeat(due.host_id, repeat_of, result):
+        pipeline = self.requester.pipeline
+        # A crawl that was killed in between has begun anew.
+        repeat_of = self._repeats.pop(result.url, None) if is_plain(result) else None
+        may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
+        if result.ended_at <= self.done_at:
+            # An earlier replay, which knew the host as it was then, has made no visit of it.
+            may_repeat = is_repeatable(result)
+        if played.is_ours and may_repeat:
             # It was no visit: a plain request follows.
             self._repeats[result.url] = result.reason
             return
-        due = replace(
-            due, fetch_url=result.url, due_at=result.started_at, repeat_of=repeat_of
-        )
+        due = replace(due, fetch_url=result.url, due_at=result.started_at, repeat_of=repeat_of)
         await self.requester.read_robots(due.host_id)
         rule = self._forbidden(due) if not played.is_ours else None
         if result.outcome == "refused" and result.status is None:
@@ -242,6 +247,8 @@ class Player:
     async def _robots(self, played: Played) -> None:
         result = played.result
         request = self._hops.pop(result.url, None) or await self._robots_request(result)
+        if request is not None and not is_plain(result):
+            request = replace(request, repeat_of=None)
         if request is None:
             self._early_robots.setdefault(str(origin(result.url)), []).append(played)
             return

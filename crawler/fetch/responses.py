@@ -26,8 +26,7 @@ RawHeaders = tuple[tuple[bytes, bytes], ...]
 #: Media types of pages, feeds and sitemaps, beside JSON and text of other kinds.
 _PDF_TYPES = frozenset({"application/pdf", "application/x-pdf"})
 _PAGE_TYPES = _PDF_TYPES | {
-    f"application/{name}"
-    for name in ("xhtml+xml", "xml", "rss+xml", "atom+xml", "rdf+xml", "json")
+    f"application/{name}" for name in ("xhtml+xml", "xml", "rss+xml", "atom+xml", "rdf+xml", "json")
 }
 #: They say that the type is not known (MIME Sniffing standard, section 7).
 _UNKNOWN_TYPES = frozenset({"unknown/unknown", "application/unknown"})
@@ -123,14 +122,19 @@ def is_conditional(result: FetchResult) -> bool:
     return any(name.lower() in _CONDITIONS for name, _ in result.request_headers)
 
 
+def is_plain(result: FetchResult) -> bool:
+    """Return whether the request was a plain one."""
+    return PLAIN in result.request_headers
+
+
 def is_repeatable(result: FetchResult) -> bool:
     """Return whether a plain request for the same URL may have an answer.
 
-    The request was sent and was not plain; the server hung up, or its response is an error or cannot
-    be read. A server that says when to come back is not asked again before.
+    The request was sent and was not plain; the server hung up, or its response is an error or
+    cannot be read. A server that says when to come back is not asked again before.
     """
-    sent = result.request_headers
-    if result.outcome != "failed" or not sent or PLAIN in sent or result.requests is not None:
+    was_full = bool(result.request_headers) and not is_plain(result)
+    if result.outcome != "failed" or not was_full or result.requests is not None:
         return False
     if result.header("Retry-After") is not None:
         return False
@@ -221,8 +225,8 @@ _BINARY_MAGIC = re.compile(
 _MARKUP_START = re.compile(
     rb"<(?:!doctype|html|head|body|title|meta|table|script|\?xml)[\s>]", re.IGNORECASE
 )
-#: Bytes that are looked at, and one in so many that is a control character in binary data: in random
-#: bytes one in ten is, in the worst texts one in some hundreds.
+#: Bytes that are looked at, and one in so many that is a control character in binary data: in
+#: random bytes one in ten is, in the worst texts one in some hundreds.
 _SAMPLE_BYTES = 16_384
 _ONE_IN = 20
 #: Those of ISO 2022 and UTF-16 are text.

@@ -15,7 +15,13 @@ from freshet.storage.records import Entry, Visit
 #: Times on which the next visit, request to a hub or message depends, beside those of hosts.
 _DATED = {
     "page": (
-        "checked_at", "last_at", "found_at", "alias_at", "rejected_at", "read_at", "plain_at",
+        "checked_at",
+        "last_at",
+        "found_at",
+        "alias_at",
+        "rejected_at",
+        "read_at",
+        "plain_at",
         "no_content_since",
     ),
     "host": ("repeated_at",),

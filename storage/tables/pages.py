@@ -10,7 +10,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, values_of
 from freshet.storage.entries import NO_CONTENT
-from freshet.storage.records import Alias, Targets, Visit
+from freshet.storage.records import Alias, Observation, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
 _LIFTED = ("nofollow", "depth", "shard")
@@ -23,8 +23,8 @@ _NOT_REJECTED = (None, None, None)
 _NOT_MODIFIED = 304
 #: Kinds that say nothing of whether a page still has content.
 _UNTELLING = (*_SILENT, "skipped")
-#: Of ``page AS p``: since when it has no content, if so many visits over so many seconds found none;
-#: else NULL. It keeps its last version.
+#: Of ``page AS p``: since when it has no content, if so many visits over so many seconds found
+#: none; else NULL. It keeps its last version.
 NO_CONTENT_SINCE = (
     "iif(p.no_content_visits >= 5 AND p.last_at >= p.no_content_since + 604800.0, "
     "p.no_content_since, NULL)"
@@ -208,9 +208,14 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     return {final for each in aliases if (final := _point(db, *each)) is not None}
 
 
+def _is_lost(seen: Observation) -> bool:
+    return seen.kind == "failed" and seen.reason in NO_CONTENT
+
+
 def _count_reads(db: Connection, visits: Sequence[Visit]) -> None:
     """Count 304s, and visits that found no text; both begin anew with a response that was read."""
     seen = [(v.observation, v.due.page_id, v.rejected is not None) for v in visits]
+    lost = [(o.at, page_id) for o, page_id, _ in seen if _is_lost(o)]
     sql = "UPDATE page SET not_modified = not_modified + 1 WHERE id = ?"
     db.executemany(sql, [(page_id,) for o, page_id, _ in seen if o.status == _NOT_MODIFIED])
     db.executemany(
@@ -224,7 +229,7 @@ def _count_reads(db: Connection, visits: Sequence[Visit]) -> None:
     db.executemany(
         "UPDATE page SET no_content_visits = no_content_visits + 1, "
         "no_content_since = coalesce(no_content_since, ?) WHERE id = ?",
-        [(o.at, page_id) for o, page_id, _ in seen if o.kind == "failed" and o.reason in NO_CONTENT],
+        lost,
     )
     sql = (
         "UPDATE page SET no_content_visits = 0, no_content_since = NULL "
