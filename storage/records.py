@@ -393,8 +393,8 @@ class Note:
 
     ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
     robots.txt of the host with that id, ``repeats`` as in :class:`Visit`. ``seeds`` are pairs of a
-    seed's id and the URL at which it is crawled. ``said`` are claims that a source pushed without a request. ``subscription`` has a
-    new state, or does not exist any more if ``ended``.
+    seed's id and the URL at which it is crawled. ``said`` are claims that a source pushed without a
+    request. ``subscription`` has a new state, or does not exist any more if ``ended``.
     ``outlook``, ``sites`` and ``estimates`` are those of a daemon.
     """
 

@@ -41,8 +41,9 @@ class KnownUrl:
 
     ``visited_at`` is the last visit of any kind. ``alias`` is None for a page in its own right.
     ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
-    A dead link or a block page is left alone by new runs until ``asked_again_at``. Visits have found
-    no content ``no_content_since`` then, and only a plain request was answered at ``plain_at``.
+    A dead link or a block page is left alone by new runs until ``asked_again_at``. Visits have
+    found no content ``no_content_since`` then, and only a plain request was answered at
+    ``plain_at``.
     """
 
     page_id: int

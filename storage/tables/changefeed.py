@@ -168,7 +168,8 @@ class LastChange:
     """The last change of a page's document.
 
     ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
-    that has moved. Visits have found no content ``no_content_since`` then, None: they have. ``resemblance`` and the numbers of blocks are those of the observation.
+    that has moved. Visits have found no content ``no_content_since`` then, None: they have.
+    ``resemblance`` and the numbers of blocks are those of the observation.
     """
 
     seq: int

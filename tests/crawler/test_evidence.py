@@ -65,7 +65,7 @@ BINARY = {
     "jpeg with exif": b"\xff\xd8\xff\xe1\x12\x34Exif\x00\x00MM\x00*" + NOISE,
     "gif": b"GIF89a\x10\x00\x10\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04" + NOISE[:90],
     "webp": b"RIFF" + struct.pack("<I", 900) + b"WEBPVP8 " + NOISE[:900],
-    "ico": b"\x00\x00\x01\x00\x01\x00\x10\x10\x00\x00\x01\x00\x20\x00\x68\x04\x00\x00" + NOISE[:900],
+    "ico": b"\x00\x00\x01\x00\x01\x00\x10\x10\x00\x00\x01\x00\x20\x00\x68\x04" + NOISE[:900],
     "bmp": b"BM\x36\x03\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00" + bytes(700),
     "tiff": b"II*\x00\x08\x00\x00\x00" + NOISE,
     "mp4": b"\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41" + NOISE,
@@ -228,7 +228,7 @@ EMPTY = {
 STUBS = {
     "elements": b"<html><head></head><body></body></html>",
     "a doctype": b"<!doctype html>",
-    "a doctype and elements": b"<!DOCTYPE html>\n<html lang=en>\n<head>\n</head>\n<body>\n</body>\n</html>\n",
+    "a doctype and elements": b"<!DOCTYPE html>\n<html lang=en>\n<head>\n</head>\n<body>\n</body>",
     "a title": b"<!doctype html><html><head><title>My site</title></head><body></body></html>",
     "a title without words": b"<title></title>",
     "metas and styles": b'<html><head><meta charset="utf-8"><link rel=stylesheet href=/a.css>'

@@ -30,13 +30,14 @@ WORDS = "".join(f"<p>Sentence {n} of this page tells of the weather." for n in r
 
 @dataclass
 class Site:
-    """Pages with an ETag; ``spoilt`` answers conditional requests for them.
+    """Pages with an ETag; ``spoilt`` answers requests for them that have a ``condition``.
 
-    ``asked`` has of each request for a page the path, whether it was conditional, and the number of
-    its connection.
+    ``asked`` has of each request for a page the path, whether it had one, and the number of its
+    connection.
     """
 
     spoilt: Answer
+    condition: bytes = b"\r\nif-none-match:"
     plain: Callable[[str], bytes | None] = lambda _path: None
     version: int = 1
     connections: int = 0
@@ -52,7 +53,7 @@ class Site:
                 if path not in PATHS:
                     writer.write(page(b"", status="404 Not Found"))
                     continue
-                is_conditional = b"\r\nif-none-match:" in head.lower()
+                is_conditional = self.condition in head.lower()
                 self.asked.append((path, is_conditional, number))
                 await self.answer(path, is_conditional)(writer)
         writer.transport.abort()
@@ -176,6 +177,76 @@ async def test_the_next_visits_are_plain_at_once(tmp_path: Path) -> None:
     report = await site.crawled(tmp_path, crawls=3)
     assert {path: site.times(path) for path in PATHS} == {path: [False] for path in PATHS}
     assert report.pages == 4
+
+
+BEHIND = {
+    "the page": b"<p>the page that has not changed</p>",
+    "an empty chunk": b"0\r\n\r\n",
+    "a line": b"\r\n",
+}
+
+
+@pytest.mark.parametrize("behind", BEHIND.values(), ids=BEHIND)
+async def test_a_site_whose_304s_have_a_body_is_read_and_its_changes_are_found(
+    tmp_path: Path, behind: bytes
+) -> None:
+    class WithBodies(Site):
+        def answer(self, path: str, is_conditional: bool) -> Answer:
+            if path in PATHS[1:3] and self.version == 2:
+                return sends(page(f"<h1>Page {path}</h1>{WORDS}<p>A new one.".encode(), "ETag: x"))
+            if is_conditional:
+                return sends(b"HTTP/1.1 304 Not Modified\r\n\r\n" + behind)
+            text = f"<h1>Page {path}</h1>{WORDS}" + "".join(
+                f"<a href={it}>{it}</a>" for it in PATHS
+            )
+            return sends(page(text.encode(), f'ETag: "{path}"'))
+
+    report = await WithBodies(closes()).crawled(tmp_path, crawls=3)
+    assert (report.pages, report.errors) == (4, 0)
+    kinds = "SELECT run_id, kind, count(*) FROM finding WHERE run_id > 1 GROUP BY 1, 2"
+    assert rows(tmp_path / "crawl.db", kinds) == [
+        (2, "unchanged", 4), (3, "changed", 2), (3, "unchanged", 2),
+    ]  # fmt: skip
+
+
+#: What a server cannot answer of a first request, and its answer.
+NOT_CODED = {
+    "406": sends(page(b"", status="406 Not Acceptable")),
+    "400": sends(page(b"", status="400 Bad Request")),
+    "408": sends(page(b"", status="408 Request Timeout")),
+    "431": sends(page(b"", status="431 Request Header Fields Too Large")),
+    "500": sends(page(b"", status="500 Oops")),
+    "a coding that does not decode": sends(page(b"plain", "Content-Encoding: br")),
+    "a hang-up": closes(),
+}
+
+
+@pytest.mark.parametrize("spoilt", NOT_CODED.values(), ids=NOT_CODED)
+async def test_a_server_that_cannot_answer_full_requests_is_read_from_the_first_crawl_on(
+    tmp_path: Path, spoilt: Answer
+) -> None:
+    site = Site(spoilt, condition=b"\r\naccept-encoding: gzip")
+    report = await site.crawled(tmp_path, crawls=1)
+    assert (report.pages, report.errors) == (4, 0)
+    # A hang-up on the connection of the robots.txt, which was kept, is not the page's fault.
+    assert {path: site.times(path)[-2:] for path in PATHS} == TWICE
+
+
+SHORT = {
+    "404": "404 Not Found", "410": "410 Gone", "429": "429 Too Many Requests",
+    "503": "503 Service Unavailable", "403": "403 Forbidden", "451": "451 Unavailable",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("status", SHORT.values(), ids=SHORT)
+async def test_a_site_of_errors_gets_one_request_a_page_and_visit(
+    tmp_path: Path, status: str
+) -> None:
+    site = Site(closes())
+    links = "".join(f"<a href={it}>{it}</a>" for it in PATHS).encode()
+    site.plain = lambda path: page(b"", status=status) if path != "/" else page(links)
+    await site.crawled(tmp_path, crawls=1, crawl__attempts=1, politeness__failures_to_park=99)
+    assert [len(site.times(path)) for path in PATHS] == [1] * 4
 
 
 async def test_the_delay_of_the_host_holds_between_the_two(tmp_path: Path) -> None:
