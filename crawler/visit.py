@@ -32,7 +32,6 @@ from freshet.crawler.fetch.responses import (
     READ_MAGIC,
     as_shown,
     is_binary,
-    is_conditional,
     is_field_value,
     is_repeatable,
 )
@@ -408,7 +407,7 @@ class Recorder:
         if repeat_of is not None and (result.outcome == "failed" or repeat_of != _STALE):
             helped = result.outcome != "failed"
             new = repeated(known, helped=helped, now=result.ended_at)
-        elif result.outcome in _ANSWERED and is_conditional(result):
+        elif result.outcome == "not_modified":
             # It has nothing against what we add to requests.
             new = replace(known, helped=0)
         else:

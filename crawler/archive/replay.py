@@ -159,8 +159,9 @@ class Player:
         if await self._is_taken(due, result):
             return
         pipeline = self.requester.pipeline
-        # A crawl that was killed in between has begun anew.
-        repeat_of = self._repeats.pop(result.url, None) if is_plain(result) else None
+        repeat_of = self._repeats.pop(result.url, None)
+        if _begins_anew(result):
+            repeat_of = None
         may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
         if result.ended_at <= self.done_at:
             # An earlier replay, which knew the host as it was then, has made no visit of it.
@@ -247,7 +248,7 @@ class Player:
     async def _robots(self, played: Played) -> None:
         result = played.result
         request = self._hops.pop(result.url, None) or await self._robots_request(result)
-        if request is not None and not is_plain(result):
+        if request is not None and _begins_anew(result):
             request = replace(request, repeat_of=None)
         if request is None:
             self._early_robots.setdefault(str(origin(result.url)), []).append(played)
@@ -275,3 +276,11 @@ class Player:
             self.requester.frontier.add_host(host, at_origin)
             known = host.host_id, at_origin
         return RobotsRequest(known[0], at_origin, result.url, known[1])
+
+
+def _begins_anew(result: FetchResult) -> bool:
+    """Return whether a crawl was killed before it had repeated the request before this one.
+
+    Of the requests of an archive only those are read that have failed.
+    """
+    return result.outcome == "failed" and not is_plain(result)

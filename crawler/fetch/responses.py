@@ -43,7 +43,6 @@ _WITHOUT_CONTENT = frozenset({204, 205})
 #: plain one; and the words for responses that end early or cannot be read.
 REPEATED = frozenset({400, 406, 408, 412, 416, 431, 500, 501})
 _UNREADABLE = frozenset({"stale", "protocol", "headers_too_large", "encoding", "cut_short"})
-_CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
 #: The coding of a plain request.
 PLAIN = ("Accept-Encoding", "identity")
 _CONTENT_RANGE = re.compile(rb"bytes[ \t]+0-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
@@ -115,11 +114,6 @@ def whole_bytes(headers: RawHeaders) -> int | None:
     found = {value.strip() for name, value in headers if name.lower() == b"content-range"}
     said = _CONTENT_RANGE.fullmatch(found.pop()) if len(found) == 1 else None
     return int(said[2]) if said is not None and int(said[1]) + 1 == int(said[2]) else None
-
-
-def is_conditional(result: FetchResult) -> bool:
-    """Return whether the request had validators."""
-    return any(name.lower() in _CONDITIONS for name, _ in result.request_headers)
 
 
 def is_plain(result: FetchResult) -> bool:

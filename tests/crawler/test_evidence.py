@@ -17,6 +17,7 @@ import zstandard
 
 from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest, sketch
+from freshet.storage.entries import Role
 from freshet.storage.records import Digests, DueUrl, Visit
 from tests.crawler.stages import DUE, PAGE, PROSE, Stages, answer
 
@@ -269,7 +270,7 @@ async def test_a_page_that_never_had_content_may_be_empty(
 
 
 @pytest.mark.parametrize("role", ["feed", "sitemap"])
-async def test_an_empty_list_is_a_failure_where_it_had_entries(stages: Stages, role: str) -> None:
+async def test_an_empty_list_is_a_failure_where_it_had_entries(stages: Stages, role: Role) -> None:
     due = replace(KNOWN, role=role)
     seen = (await stages.take(answer(b""), due)).observation
     assert (seen.kind, seen.reason) == ("failed", "empty")

@@ -15,7 +15,6 @@ from tests.crawler.test_requester import FILE, Hosts
 
 DAY_S = 86_400.0
 SENT = (("Host", "h1"), ("Accept-Encoding", "gzip, deflate, br, zstd"))
-CONDITION = ("If-None-Match", '"v"')
 KNOWN = replace(DUE, digests=Digests(b"old", b"text", TEXT_VERSION), validators=Validators('"v"'))
 
 
@@ -161,15 +160,14 @@ async def test_after_three_pages_all_requests_to_the_host_are_plain(site: Site) 
     assert isinstance(await site.visit(other, answer(), NOON + DAY_S), Visit)
     assert site.answers.asked[-1].is_plain
     await site.visit(replace(other, host_id=2), answer(), NOON + DAY_S)
-    assert not site.answers.asked[-1].is_plain
     await site.visit(other, answer(), NOON + 40 * DAY_S)
-    assert not site.answers.asked[-1].is_plain
+    assert [each.is_plain for each in site.answers.asked[-2:]] == [False, False]
 
 
-async def test_a_conditional_request_that_is_answered_clears_its_host(site: Site) -> None:
+async def test_a_304_clears_its_host(site: Site) -> None:
     await three_times(site, failed(500), answer())
     await site.visit(KNOWN, answer(), NOON + 40 * DAY_S)
-    fine = failed(304, "", outcome="not_modified", sent=(*SENT, CONDITION), at=NOON + 40 * DAY_S)
+    fine = failed(304, "", outcome="not_modified", at=NOON + 40 * DAY_S)
     entry = await site.visit(KNOWN, fine, NOON + 41 * DAY_S)
     assert isinstance(entry, Visit)
     assert entry.repeats is not None

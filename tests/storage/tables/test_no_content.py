@@ -10,15 +10,15 @@ from freshet.storage.records import Note, Rejected, Visit
 from freshet.storage.tables import changefeed, hosts
 from tests.storage.crawl_store import DAY_S, SITE, START, CrawlStore, captured, url_of, visit
 
-LOST = ("failed", 200, "empty")
-STUB = ("failed", 200, "stub")
-BINARY = ("failed", 200, "binary")
-SAME = ("unchanged", 200, None)
-UNMODIFIED = ("unchanged", 304, None)
-ERROR = ("failed", 500, "http_500")
-GONE = ("gone", 404, "http_404")
-SKIPPED = ("skipped", 204, "http_204")
 Answer = tuple[Kind, int, str | None]
+LOST: Answer = ("failed", 200, "empty")
+STUB: Answer = ("failed", 200, "stub")
+BINARY: Answer = ("failed", 200, "binary")
+SAME: Answer = ("unchanged", 200, None)
+UNMODIFIED: Answer = ("unchanged", 304, None)
+ERROR: Answer = ("failed", 500, "http_500")
+GONE: Answer = ("gone", 404, "http_404")
+SKIPPED: Answer = ("skipped", 204, "http_204")
 
 
 async def seen(store: CrawlStore, *answers: Answer, days: float = 2.0) -> None:
