@@ -189,7 +189,8 @@ class Reducer:
     async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
         if due.digests is not None and due.digests.body == body_digest(result.body):
             return Verdict("unchanged", "body")
-        if (absent := _absence(due, result)) is not None:
+        absent = absence(result, had_text=_had_text(due), is_sitemap=due.role == "sitemap")
+        if absent is not None:
             return absent
         prefix = result.body[:_PREFIX_BYTES]
         if due.role == "sitemap" or looks_like_sitemap(prefix):
@@ -596,16 +597,16 @@ def _empty_text() -> bytes:
     return sketch(()).text_digest
 
 
-def _absence(due: DueUrl, result: FetchResult) -> Verdict | None:
+def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) -> Verdict | None:
     """Return the failure of a response that is no text at all, None of any other.
 
-    A page that never had a text may be empty.
+    A page that never had a text may be empty, a sitemap may be packed.
     """
     if not result.body.strip(_WHITE):
         lost = Verdict("failed", reason="empty", detail="the response is empty")
-        return lost if _had_text(due) else None
+        return lost if had_text else None
     content_type = result.header("Content-Type")
-    if due.role == "sitemap" or is_pdf(media_type(content_type)):
+    if is_sitemap or is_pdf(media_type(content_type)):
         return None
     if is_binary(result.body, content_type):
         said = f"labelled {content_type[:100]}" if content_type else "without a label"
