@@ -172,7 +172,7 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What plain requests brought at a host, after others had failed.
+    """Results of plain requests to a host, after others had failed.
 
     ``helped`` counts those in a row that were answered, ``vain`` those in a row that failed as
     well; the last one ended at ``repeated_at``.
