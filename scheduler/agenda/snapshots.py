@@ -194,7 +194,7 @@ class Snapshots:
         pages.turned = found["turned"]
         async for _, arrays in snapshots.read(reader, ids, "hubs"):
             agenda.hubs.read(arrays)
-        self._read = Parts(await snapshots.path_of(reader))
+        self._read = self._read or Parts(await snapshots.path_of(reader))
         async for code, arrays in snapshots.read(reader, ids, "site"):
             ranker.recall_site(int(code), arrays, self._part)
         async for code, arrays in snapshots.read(reader, ids, "claims"):
