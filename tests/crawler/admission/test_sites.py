@@ -62,8 +62,8 @@ def test_a_line_without_a_scheme_is_https_and_falls_back_to_http(
 @pytest.mark.parametrize(
     "host",
     ["-a.example.org", "a-.example.org", "-a-.example.org", "--a.example.org", "a--.example.org",
-     "www.-a.example.org", "www.a-.example.org", "-1.example.org", "_a-.example.org", "-a.b-.c-.test",
-     "xn---a.test", "-localhost", "a-"],
+     "www.-a.example.org", "www.a-.example.org", "-1.example.org", "_a-.example.org",
+     "-a.b-.c-.test", "xn---a.test", "-localhost", "a-"],
 )  # fmt: skip
 def test_a_label_that_begins_or_ends_with_a_hyphen_is_taken_as_in_a_link(host: str) -> None:
     for line in (host, f"http://{host}/page", f"{host}:8080/"):
