@@ -199,6 +199,7 @@ def value(column: sqlite3.Row, number: int) -> object:
         "made_for": "file",
         "promoted": 0,
         "host_id": 1,
+        "run_id": 1,
     }
     if column["name"] in chosen:
         return chosen[column["name"]]
