@@ -177,7 +177,7 @@ class VisitTables:
         if not self._admitted.issuperset(targets.urls):
             due = self._new_pages(db, targets, entry.at)
         if isinstance(entry, Visit) and entry.alias is not None:
-            due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
+            due += pages.turned_round(db, entry.due.page_id, entry.alias, self._run_id)
         if due:
             frontier.add(db, [p.page_id for p in due], entry.at, "discovery")
         return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))

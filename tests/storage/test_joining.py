@@ -63,7 +63,9 @@ class Store:
         """Write what a visit writes, as far as the changefeed depends on it."""
         page_id, self.at = self.page(path), self.at + 1.0
         known = self.value("SELECT version_id FROM page WHERE id = ?", page_id)
-        version, seen, rung, reason = known, "unchanged", "304", None
+        version, seen = known, "unchanged"
+        rung: str | None = "304"
+        reason: str | None = None
         if kind in {"new", "noise", "noindex"}:
             seen, rung = ("changed", "blocks") if known else ("new", None)
             if kind == "noise" and known:
