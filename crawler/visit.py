@@ -553,7 +553,8 @@ def _refresh(due: DueUrl, result: FetchResult) -> RedirectTarget | None:
 
 
 def _leading(result: FetchResult, location: str, kind: AliasKind) -> RedirectTarget:
-    return RedirectTarget(location, kind, tuple(result.header_values("Set-Cookie")))
+    had_cookie = any(name.lower() == "cookie" for name, _ in result.request_headers)
+    return RedirectTarget(location, kind, tuple(result.header_values("Set-Cookie")), had_cookie)
 
 
 def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:

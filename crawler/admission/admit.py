@@ -350,11 +350,15 @@ _OUT_OF_SCOPE: Final = "out_of_scope"
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """The target of a redirect by status or by refresh, and the cookies set with it."""
+    """The target of a redirect by status or by refresh.
+
+    ``set_cookie`` are the cookies set with it, ``had_cookie`` says if the request had some.
+    """
 
     location: str
     kind: AliasKind
     set_cookie: tuple[str, ...] = ()
+    had_cookie: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,10 +416,8 @@ class Redirects:
 
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return ``redirected`` with the target as detail, or ``failed``."""
-        sent = self.cookies(due, now)
-        chain = self._chains.pop(due.url, None) or _Chain(now)
-        cookies = after(chain.cookies, redirect.set_cookie, due.fetch_url, now)
-        chain = _Chain(now, chain.hops + 1, cookies, {**chain.sent, due.url: sent})
+        given = self.cookies(due, now)
+        chain = self._go_on(due, redirect, given, now)
         try:
             target = canonical(redirect.location)
         except ValueError as error:
@@ -423,9 +425,13 @@ class Redirects:
         if due.redirects >= self.max_redirects:
             why = f"more than {self.max_redirects} redirects in a row, the next one to {target}"
             return _failed("too_many_redirects", why)
-        sends = header(cookies, redirect.location)
-        again = chain.hops <= _COOKIE_HOPS and sends != chain.sent.get(target, sends)
-        chain = replace(chain, again=again)
+        has_room = chain.hops <= _COOKIE_HOPS
+        if has_room and given != chain.sent[due.url]:
+            # Set while the request was under way.
+            self._chains[due.url] = chain
+            return Verdict("redirected", reason=_RESPELLED, detail=due.fetch_url)
+        sends = header(chain.cookies, redirect.location)
+        again = has_room and sends != chain.sent.get(target, sends)
         if target == due.url:
             verdict = _same_page(due, redirect.location, again=again)
             if verdict.kind == "redirected":
@@ -437,14 +443,25 @@ class Redirects:
         led_to, at = self._recent.get(target, (None, -inf))
         leads_back = led_to == due.url and now - at <= _RECENT_S
         is_loop = leads_back or await self.alias_target(target) == due.page_id
+        # What was content before was so behind this loop, or the target is content now.
+        again = again or (
+            is_loop and not leads_back and chain.hops == 1 and due.digests is not None
+        )
         if is_loop and not again:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
         follows = await self._follows(due, redirect, target)
         if follows:
-            self._chains[target] = chain
+            self._chains[target] = replace(chain, again=again)
         reason = redirect.kind if follows else _OUT_OF_SCOPE
         return Verdict("redirected", reason=reason, detail=target)
+
+    def _go_on(self, due: DueUrl, redirect: RedirectTarget, given: str, now: float) -> _Chain:
+        """Return the chain after a redirect; by now a request would have ``given`` cookies."""
+        last = self._chains.pop(due.url, None) or _Chain(now)
+        cookies = after(last.cookies, redirect.set_cookie, due.fetch_url, now)
+        sent = {**last.sent, due.url: given if redirect.had_cookie else ""}
+        return _Chain(now, last.hops + 1, cookies, sent)
 
     async def _follows(self, due: DueUrl, redirect: RedirectTarget, target: str) -> bool:
         """Return whether the target is visited."""

@@ -244,19 +244,27 @@ def _point(db: Connection, page_id: int, alias: Alias, at: float) -> int | None:
     return None if final is None else int(final)
 
 
-def turned_round(db: Connection, page_id: int, alias: Alias, run_id: int) -> list[Admitted]:
-    """Return the page to which a page redirects now, if it was an alias of that one.
+def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Admitted]:
+    """Return the page at ``url`` if it was an alias of the page that now redirects to it.
 
-    Such a page is not due in this run, because its redirect was assumed to hold, or because it was
-    requested already and is to be ``again``.
+    Such a page is not due in this run, because its redirect was assumed to hold.
     """
     sql = (
-        "SELECT id, url, host_id FROM page WHERE url = ? AND held_back IS NULL "
-        "AND NOT EXISTS (SELECT 1 FROM frontier WHERE page_id = page.id) AND (? OR alias_of = ? "
-        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?))"
+        "SELECT id, url, host_id FROM page WHERE url = ? AND alias_of = ? AND held_back IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM frontier WHERE page_id = page.id) "
+        "AND NOT EXISTS (SELECT 1 FROM observation WHERE page_id = page.id AND run_id = ?)"
     )
-    values = (alias.url, alias.again, page_id, run_id)
-    return [Admitted(*row) for row in db.execute(sql, values).fetchall()]
+    return [Admitted(*row) for row in db.execute(sql, (url, page_id, run_id)).fetchall()]
+
+
+def returned_to(db: Connection, aliases: Mapping[int, Alias]) -> dict[int, dict[int, int]]:
+    """Return by page what its redirect leads back to, with the host: it is requested again."""
+    sql = "SELECT id, host_id FROM page WHERE url = ? AND held_back IS NULL"
+    return {
+        page_id: dict(db.execute(sql, (alias.url,)).fetchall())
+        for page_id, alias in aliases.items()
+        if alias.again
+    }
 
 
 async def led_to(db: Reader, page_id: int) -> str | None:
