@@ -35,7 +35,7 @@ INSERT INTO link
 SELECT coalesce(s.new, l.src_id), coalesce(d.new, l.dst_id), l.position, l.rel, l.anchor, l.first_seen_at,
     l.last_seen_at, coalesce(l.gone_at, (SELECT checked_at FROM page WHERE id = s.new))
 FROM link AS l LEFT JOIN temp.moved AS s ON s.old = l.src_id LEFT JOIN temp.moved AS d ON d.old = l.dst_id
-WHERE s.old IS NOT NULL OR d.old IS NOT NULL
+WHERE s.old IS NOT NULL OR d.old IS NOT NULL ORDER BY 1, 2
 ON CONFLICT DO UPDATE SET first_seen_at = min(first_seen_at, excluded.first_seen_at),
     last_seen_at = max(last_seen_at, excluded.last_seen_at),
     -- max() of NULL is NULL.
