@@ -289,15 +289,12 @@ async def test_a_cookie_that_was_set_on_the_way_back_opens_the_page(stages: Stag
 async def test_a_page_that_redirects_to_itself_for_ever_is_a_loop(
     stages: Stages, cookie: str
 ) -> None:
-    due, visits = DUE, 0
-    for attempt in range(10):
-        set_cookie = (cookie.format(attempt),) if cookie else ()
-        visit = await visited(stages, replace(due, attempt=attempt), moved(URL, *set_cookie))
-        visits += 1
-        if visit.observation.kind == "failed":
-            break
-    assert visit.observation.reason == "redirect_loop"
-    assert visits <= 4
+    reasons = list[str | None]()
+    while "redirect_loop" not in reasons:
+        set_cookie = (cookie.format(len(reasons)),) if cookie else ()
+        due = replace(DUE, attempt=len(reasons))
+        reasons.append((await visited(stages, due, moved(URL, *set_cookie))).observation.reason)
+        assert len(reasons) <= 4
     await visited(stages, DUE, answer())
     assert sent(stages)[-1] is None
 

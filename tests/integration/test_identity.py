@@ -171,7 +171,8 @@ async def test_a_page_that_wants_a_cookie_back_is_read_in_each_crawl(
         await server.crawled(tmp_path / "crawl.db")
         assert ("/a", "new") in pages(tmp_path / "crawl.db")
         assert ("/", "new") in pages(tmp_path / "crawl.db")
-        first, _ = server.asked[0], server.asked.clear()
+        first = server.asked[0]
+        server.asked.clear()
         await server.crawled(tmp_path / "crawl.db")
     assert ("/", "unchanged") in pages(tmp_path / "crawl.db")
     # No page keeps a cookie until its next visit, and no other page gets it.
