@@ -341,7 +341,7 @@ def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
 _RECENT_S: Final = 60.0
 _RECENT: Final = 1_024
 #: A redirect's target may wait for its turn; who waits longer has to be given new cookies.
-_CHAIN_S: Final = 600.0
+_CHAIN_S: Final = 900.0
 #: Redirects of a chain up to which a new cookie is a reason to request a URL again.
 _COOKIE_HOPS: Final = 3
 _RESPELLED: Final = "respelled"
@@ -443,10 +443,6 @@ class Redirects:
         led_to, at = self._recent.get(target, (None, -inf))
         leads_back = led_to == due.url and now - at <= _RECENT_S
         is_loop = leads_back or await self.alias_target(target) == due.page_id
-        # What was content before was so behind this loop, or the target is content now.
-        again = again or (
-            is_loop and not leads_back and chain.hops == 1 and due.digests is not None
-        )
         if is_loop and not again:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")

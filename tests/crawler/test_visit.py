@@ -315,7 +315,7 @@ async def test_cookies_of_two_hosts_of_a_chain_go_back_to_their_own(stages: Stag
 
 async def test_cookies_of_a_chain_that_did_not_go_on_are_forgotten_in_time(stages: Stages) -> None:
     await visited(stages, DUE, moved(URL, "a=1"))
-    stages.clock.go_on_from(NOON + 601.0)
+    stages.clock.go_on_from(NOON + 901.0)
     await visited(stages, DUE, answer())
     assert sent(stages) == [None, None]
 
