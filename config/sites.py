@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote, unquote_to_bytes
 
 from freshet.config.settings import Settings, SiteSettings
 
@@ -23,6 +24,8 @@ _MATCH: Final = re.compile(
 _NOTHING: Final = SiteSettings(match="/*")
 #: Keys that do nothing without another. A user may have no password.
 _NEEDS: Final = {"password": "user", "zone": "active_hours", "client_key": "client_certificate"}
+#: What has several spellings in a URL: an escape, and a character that is to be escaped.
+_ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}|[^\x00-\x7f]")
 _PORTS: Final = {"http": "80", "https": "443"}
 
 
@@ -32,8 +35,15 @@ def pattern(match: str) -> re.Pattern[str]:
     return re.compile(f"[a-z]+://[^/]+{text}" if match.startswith("/") else text)
 
 
+def _normal(text: str) -> str:
+    """Return a URL or a pattern with its escapes as in canonical URLs (RFC 3986, 6.2.2)."""
+    if "%" not in text and text.isascii():
+        return text
+    return _ESCAPED.sub(lambda found: quote(unquote_to_bytes(found[0]), safe=""), text)
+
+
 def _starred(match: str) -> str:
-    first, *others = map(re.escape, match.split("*"))
+    first, *others = map(re.escape, _normal(match).split("*"))
     # Each part where it comes first, for good: the time is that of one search, not of all ways.
     text = "".join([first, *(f"(?>.*?{part})" for part in others[:-1])])
     return text + (f".*{others[-1]}" if others else "")
@@ -78,7 +88,7 @@ class Sites:
         place = _MATCH.fullmatch(url) if self else None
         if place is None:
             return []
-        scheme, path = place["scheme"], place["path"] or "/"
+        scheme, path = place["scheme"], _normal(place["path"] or "/")
         port = place["port"] or _PORTS[scheme]
         found = [
             table

@@ -15,25 +15,9 @@ from functools import cache, lru_cache
 from ada_url import join_url, parse_url
 from publicsuffixlist import PublicSuffixList
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+from freshet.storage.identity import identity
 
-#: Query parameters that say how a visitor came, never what is shown; names in lower case.
-#: The ``utm_`` family is matched by its prefix.
-TRACKING_PARAMETERS = frozenset(
-    {
-        # Google Ads, Campaign Manager, Analytics cross-domain links
-        *("gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_source", "gad_campaignid"),
-        *("_ga", "_gl"),
-        # Meta, Instagram, Microsoft, Twitter, TikTok, LinkedIn, Yandex
-        *("fbclid", "igshid", "igsh", "msclkid", "twclid", "ttclid", "li_fat_id"),
-        *("yclid", "ysclid"),
-        # mailings: Mailchimp, HubSpot, Klaviyo, Marketo, Drip, Vero, Olytics
-        *("mc_cid", "mc_eid", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp", "hsctatracking"),
-        *("_kx", "mkt_tok", "__s", "vero_id", "vero_conv", "oly_anon_id", "oly_enc_id"),
-        # Openstat, Branch, Matomo
-        *("_openstat", "_branch_match_id", "mtm_campaign", "mtm_source", "mtm_medium"),
-    }
-)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _NOT_FOLLOWED = re.compile(r"[\x00-\x20]*(?:javascript|mailto|tel|data):", re.IGNORECASE)
 _IPV4 = re.compile(r"\d+\.\d+\.\d+\.\d+")
@@ -94,23 +78,11 @@ def without_credentials(url: str) -> str:
 
 @lru_cache(maxsize=8192)
 def canonical(url: str) -> str:
-    """Return the page's identity: the WHATWG href without parts that do not select its content.
+    """Return the page's identity (:func:`.identity.identity`). Idempotent.
 
-    The fragment, :data:`TRACKING_PARAMETERS` with every ``utm_…``, the '?' of an empty query, and
-    credentials are dropped: an identity is stored and shown. All other parameters keep their bytes
-    and their order, since both may matter to a server. Idempotent. Raises as :func:`origin`.
+    Raises as :func:`origin`.
     """
-    head, _, query = without_fragment(_href(url)).partition("?")
-    scheme, _, rest = head.partition("://")
-    authority, _, path = rest.partition("/")
-    kept = "&".join(p for p in query.split("&") if not _is_tracking(p))
-    place = f"{scheme}://{authority.rpartition('@')[2]}/{path}"
-    return f"{place}?{kept}" if kept else place
-
-
-def _is_tracking(parameter: str) -> bool:
-    name = parameter.partition("=")[0].lower()
-    return name.startswith("utm_") or name in TRACKING_PARAMETERS
+    return identity(_href(url))
 
 
 def _href(url: str) -> str:

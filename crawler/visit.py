@@ -31,9 +31,11 @@ from freshet.crawler.fetch.client import Fetcher, NotMade, Request
 from freshet.crawler.fetch.responses import (
     READ_MAGIC,
     as_shown,
+    first_header,
     is_binary,
     is_field_value,
     is_repeatable,
+    with_octets,
 )
 from freshet.crawler.frontier import Frontier, PageRequest
 from freshet.crawler.politeness import (
@@ -46,7 +48,7 @@ from freshet.crawler.politeness import (
 )
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.other_formats import is_pdf, media_type
-from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub
+from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub, refresh_of
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
@@ -171,6 +173,8 @@ class Reducer:
     async def reduce(self, due: DueUrl, result: FetchResult) -> Reduced:
         """Reduce a fetch result to its content, or to the reason for its absence."""
         match result.outcome:
+            case "fetched" if (refresh := _refresh(due, result)) is not None:
+                return refresh
             case "fetched":
                 return await self._body(due, result)
             case "not_modified" if due.rejected is not None:
@@ -180,7 +184,7 @@ class Reducer:
                 return Verdict("unchanged", "304")
             case "redirected" if result.location is not None:
                 kind = _ALIASES.get(result.status, "temporary")
-                return RedirectTarget(result.location, kind)
+                return _leading(result, result.location, kind)
             case "gone" if due.role != "page" and due.digests is None:
                 return _no_listing(due, result.detail)
             case outcome:
@@ -208,7 +212,7 @@ class Reducer:
             return Opaque(await self._captured(due, result), parsed.reason)
         refresh = parsed.meta_refresh
         if refresh is not None and _leads_away(due, refresh):
-            return RedirectTarget(refresh[1], "refresh")
+            return _leading(result, refresh[1], "refresh")
         text = await sketch_of(parsed.blocks)
         is_bare = not (any(parsed.blocks.texts) or parsed.links or parsed.feeds)
         if is_bare and _had_text(due) and is_stub(result.body, content_type):
@@ -282,6 +286,8 @@ class Comparer:
         """Compare content with the page's last version in the store."""
         if due.role == "page" and result.outcome in _ANSWERED:
             self.detector.visited(due.host_id)
+        if result.outcome != "failed" and not isinstance(content, RedirectTarget):
+            self.redirects.end(due)
         match content:
             case ReducedPage():
                 return await self._page(due, result, content)
@@ -475,6 +481,8 @@ class Pipeline:
         due, now = request.due, self.recorder.clock.now()
         validators, plain = _known_validators(due, now), self.is_plain(due)
         wanted = Request(due.fetch_url, validators=validators, is_plain=plain)
+        if cookies := self.comparer.redirects.cookies(due, now):
+            wanted = replace(wanted, headers=(("Cookie", cookies),))
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         result = await self.fetch(request.queue, wanted)
@@ -624,6 +632,20 @@ def _no_listing(due: DueUrl, detail: str | None) -> Verdict:
     It is not a page that has gone: nothing had named it.
     """
     return Verdict("skipped", reason=f"no_{due.role}", detail=detail)
+
+
+def _refresh(due: DueUrl, result: FetchResult) -> RedirectTarget | None:
+    """Return where the header ``Refresh`` leads: to a browser it is as good as one in the page."""
+    said = first_header(result.headers, b"refresh") if due.role == "page" else None
+    refresh = None if said is None else refresh_of(with_octets(said), due.fetch_url)
+    if refresh is None or not _leads_away(due, refresh):
+        return None
+    return _leading(result, refresh[1], "refresh")
+
+
+def _leading(result: FetchResult, location: str, kind: AliasKind) -> RedirectTarget:
+    had_cookie = any(name.lower() == "cookie" for name, _ in result.request_headers)
+    return RedirectTarget(location, kind, tuple(result.header_values("Set-Cookie")), had_cookie)
 
 
 def _leads_away(due: DueUrl, refresh: MetaRefresh) -> bool:

@@ -502,12 +502,16 @@ def _writable(path: Path) -> sqlite3.Connection:
         for number, name, sql in migrations():
             if number > version:
                 # Each is applied and recorded in one transaction.
-                record = f"INSERT INTO migration VALUES ({number}, '{name}', {time.time()})"
-                connection.executescript(
-                    f"BEGIN IMMEDIATE;\n{sql}\n{record};\n"
-                    f"PRAGMA application_id = {APPLICATION_ID};\n"
-                    f"PRAGMA user_version = {number};\nCOMMIT;"
-                )
+                now = time.time()
+                connection.executescript(f"BEGIN IMMEDIATE;\n{sql}")
+                if name == "identity":
+                    from freshet.storage.joining import join  # noqa: PLC0415 - it imports this
+
+                    join(connection, now)
+                connection.execute("INSERT INTO migration VALUES (?, ?, ?)", (number, name, now))
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {number}")
+                connection.execute("COMMIT")
     except BaseException:
         connection.close()
         raise

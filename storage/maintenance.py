@@ -60,8 +60,11 @@ _BESIDE: Final = ("-wal", "-shm", "-journal")
 _WRITING: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_READONLY")
 
 
-#: Counts the pages of a store, those of other shards left out.
-_PAGES: Final = "SELECT count(*) FROM page WHERE role = 'page' AND held_back IS NOT 'shard'"
+#: Counts the pages of a store; those of other shards and former spellings are left out.
+_PAGES: Final = (
+    "SELECT count(*) FROM page "
+    "WHERE role = 'page' AND ifnull(held_back, '') NOT IN ('shard', 'spelling')"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,10 +60,14 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Another name, the visited URL, of the page at ``url``."""
+    """Another name, the visited URL, of the page at ``url``.
+
+    That page is requested ``again``, though it was in this run.
+    """
 
     url: str
     kind: entries.AliasKind
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

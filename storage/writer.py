@@ -98,9 +98,7 @@ class VisitTables:
         links.record(db, visits)
         appeared = links.append(db, visits)
         again = links.shown_again(db, visits)
-        if again:
-            shown = {page_id for some in again.values() for page_id in some}
-            frontier.add(db, shown, max(entry.at for entry in entries), "discovery")
+        _ask(db, again, entries)
         observations.append_bodies(db, visits)
         if self._final is None:
             self._final = pages.final_pages(db)
@@ -114,6 +112,10 @@ class VisitTables:
         kept = claims.append(db, entries)
         hosts.count(db, visits)
         frontier.settle(db, visits)
+        # One of them may have been settled just now.
+        returned = pages.returned_to(db, {v.due.page_id: v.alias for v in visits if v.alias})
+        _ask(db, returned, entries)
+        again = {**again, **returned}
         revealed = {
             each.entry.due.page_id: each.pages
             for each in acknowledged
@@ -243,6 +245,12 @@ class VisitTables:
                 exchanges[entry.host.host_id] += entry.fetches
         hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
         hosts.save_repeats(db, entries)
+
+
+def _ask(db: Connection, again: Mapping[int, dict[int, int]], entries: Sequence[Entry]) -> None:
+    """Make pages due again, which others led to."""
+    if wanted := set(chain.from_iterable(again.values())):
+        frontier.add(db, wanted, max(entry.at for entry in entries), "discovery")
 
 
 def _with(

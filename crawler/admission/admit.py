@@ -4,8 +4,8 @@ Everything in scope becomes a known page; a page that is not crawled has a reaso
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from math import inf
 from typing import Final, Literal, TypeAlias
@@ -21,6 +21,7 @@ from freshet.crawler.admission.traps import (
 )
 from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, meet, share
 from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.fetch.cookies import Cookie, after, header
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import (
     canonical,
@@ -339,16 +340,40 @@ def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:
 #: A visit commits much sooner.
 _RECENT_S: Final = 60.0
 _RECENT: Final = 1_024
+#: A redirect's target may wait for its turn; who waits longer has to be given new cookies.
+_CHAIN_S: Final = 900.0
+#: Redirects of a chain up to which a new cookie is a reason to request a URL again.
+_COOKIE_HOPS: Final = 3
 _RESPELLED: Final = "respelled"
 _OUT_OF_SCOPE: Final = "out_of_scope"
 
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """The target of a redirect by status or by meta refresh."""
+    """The target of a redirect by status or by refresh.
+
+    ``set_cookie`` are the cookies set with it, ``had_cookie`` says if the request had some.
+    """
 
     location: str
     kind: AliasKind
+    set_cookie: tuple[str, ...] = ()
+    had_cookie: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Redirects that follow one another, the last one at ``at``.
+
+    ``sent`` are the Cookie headers of its requests by canonical URL. The next request is one of
+    these ``again``: it has other cookies now.
+    """
+
+    at: float
+    hops: int = 0
+    cookies: tuple[Cookie, ...] = ()
+    sent: Mapping[str, str] = field(default_factory=dict)
+    again: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -374,9 +399,25 @@ class Redirects:
     _recent: LruCache[str, tuple[str, float]] = field(
         default_factory=lambda: LruCache(_RECENT), init=False
     )
+    # By the canonical URL that is requested next.
+    _chains: LruCache[str, _Chain] = field(default_factory=lambda: LruCache(_RECENT), init=False)
+
+    def cookies(self, due: DueUrl, now: float) -> str:
+        """Return the Cookie header of a request that follows redirects, empty for none."""
+        chain = self._chains.get(due.url)
+        if chain is not None and now - chain.at > _CHAIN_S:
+            self.end(due)
+            chain = None
+        return "" if chain is None else header(chain.cookies, due.fetch_url)
+
+    def end(self, due: DueUrl) -> None:
+        """Forget the cookies of a chain that ends with this page."""
+        self._chains.pop(due.url, None)
 
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return ``redirected`` with the target as detail, or ``failed``."""
+        given = self.cookies(due, now)
+        chain = self._go_on(due, redirect, given, now)
         try:
             target = canonical(redirect.location)
         except ValueError as error:
@@ -384,19 +425,39 @@ class Redirects:
         if due.redirects >= self.max_redirects:
             why = f"more than {self.max_redirects} redirects in a row, the next one to {target}"
             return _failed("too_many_redirects", why)
+        has_room = chain.hops <= _COOKIE_HOPS
+        if has_room and given != chain.sent[due.url]:
+            # Set while the request was under way.
+            self._chains[due.url] = chain
+            return Verdict("redirected", reason=_RESPELLED, detail=due.fetch_url)
+        sends = header(chain.cookies, redirect.location)
+        again = has_room and sends != chain.sent.get(target, sends)
         if target == due.url:
-            return _same_page(due, redirect.location)
+            verdict = _same_page(due, redirect.location, again=again)
+            if verdict.kind == "redirected":
+                self._chains[target] = chain
+            return verdict
         # Recorded before the first await: of two URLs that redirect to each other, the second to
         # answer finds the loop, however their visits interleave.
         self._recent[due.url] = target, now
         led_to, at = self._recent.get(target, (None, -inf))
         leads_back = led_to == due.url and now - at <= _RECENT_S
-        if leads_back or await self.alias_target(target) == due.page_id:
+        is_loop = leads_back or await self.alias_target(target) == due.page_id
+        if is_loop and not again:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
         follows = await self._follows(due, redirect, target)
+        if follows:
+            self._chains[target] = replace(chain, again=again)
         reason = redirect.kind if follows else _OUT_OF_SCOPE
         return Verdict("redirected", reason=reason, detail=target)
+
+    def _go_on(self, due: DueUrl, redirect: RedirectTarget, given: str, now: float) -> _Chain:
+        """Return the chain after a redirect; by now a request would have ``given`` cookies."""
+        last = self._chains.pop(due.url, None) or _Chain(now)
+        cookies = after(last.cookies, redirect.set_cookie, due.fetch_url, now)
+        sent = {**last.sent, due.url: given if redirect.had_cookie else ""}
+        return _Chain(now, last.hops + 1, cookies, sent)
 
     async def _follows(self, due: DueUrl, redirect: RedirectTarget, target: str) -> bool:
         """Return whether the target is visited."""
@@ -437,20 +498,23 @@ class Redirects:
             targets, target, redirect.location, depth=due.depth, role=due.role, redirects=hops
         )
         new_root = target if moves else None
-        return FoundUrls(targets=targets, alias=Alias(target, redirect.kind), new_root=new_root)
+        chain = self._chains.get(target)
+        alias = Alias(target, redirect.kind, again=chain is not None and chain.again)
+        return FoundUrls(targets=targets, alias=alias, new_root=new_root)
 
 
 def _domain(url: str) -> str:
     return registrable_domain(origin(url).host)
 
 
-def _same_page(due: DueUrl, location: str) -> Verdict:
+def _same_page(due: DueUrl, location: str, *, again: bool) -> Verdict:
     """Judge a redirect to another spelling of the same URL: it is requested instead.
 
-    This happens once, or twice if the second spelling is the canonical one.
+    This happens once, or twice if the second spelling is the canonical one; and ``again`` with
+    cookies that it did not have.
     """
     spelling = without_fragment(location)
-    if spelling != due.fetch_url and (spelling == due.url or not due.attempt):
+    if again or (spelling != due.fetch_url and (spelling == due.url or not due.attempt)):
         return Verdict("redirected", reason=_RESPELLED, detail=spelling)
     return _failed("redirect_loop", "it redirects to itself")
 

@@ -29,7 +29,8 @@ _SCHEME = re.compile(r"([A-Za-z][\w+.-]*):(?!\d+(?:[/?#]|$))")
 #: A WHATWG parser would skip slashes in search of a host: "/etc/hosts" is no site.
 _ABSOLUTE = re.compile(r"https?://[^/\\]", re.IGNORECASE)
 #: Narrower than the WHATWG's hosts, which may hold commas and quotes: here they are typos.
-_HOST = re.compile(r"\[[0-9a-f:]+\]|(?>(?:(?!-)[0-9a-z_-]++(?<!-)(?:\.|$))+)")
+#: Labels may begin or end with a hyphen, as some that are in use do; a rule of hyphens is no name.
+_HOST = re.compile(r"\[[0-9a-f:]+\]|(?>(?:(?!-+(?:\.|$))[0-9a-z_-]++(?:\.|$))+)")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 UNDECODED = re.compile("[\ud800-\udfff]")
 _SHOWN = 200

@@ -501,6 +501,8 @@ class NetworkFetcher:
         if access is not None and request.is_anonymous:
             access = access.public
         wanted = request_headers(request)
+        # What a site set is no more written down than what it was given.
+        transfer.hidden |= {name.lower() for name, _ in request.headers if name == "Cookie"}
         if access is not None:
             own = access.fields_for(request.url)
             wanted |= own

@@ -90,15 +90,19 @@ def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
     if location is None:
         return StatusVerdict("failed", "bad_redirect", f"{status} without a Location")
     reference = _text(location)
-    # The octets of the path are the server's own, whatever they encode. Those of a host name that
-    # are not UTF-8 cannot be kept.
-    kept = _NOT_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], location).decode("ascii")
-    target = (resolve(kept, url) or resolve(reference, url)) if reference.strip() else None
+    # The octets of a host name that are not UTF-8 cannot be kept.
+    kept = resolve(with_octets(location), url) or resolve(reference, url)
+    target = kept if reference.strip() else None
     if target is None or not is_http(target):
         detail = f"{status} to {reference[:200]!r}, which is no http or https URL"
         return StatusVerdict("failed", "bad_redirect", detail)
     target = without_credentials(target)
     return StatusVerdict("redirected", f"http_{status}", f"{status} to {target}", target)
+
+
+def with_octets(reference: bytes) -> str:
+    """Return a reference in a header; its octets are the server's own, whatever they encode."""
+    return _NOT_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], reference).decode("ascii")
 
 
 def _text(value: bytes) -> str:

@@ -349,16 +349,20 @@ class _Head:
         """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
         metas = compress(self._metas, self._lasting)
         said = (meta["content"] for meta in metas if _http_equiv(meta) == "refresh")
-        for match in filter(None, map(_REFRESH.match, said)):
-            if url := http_url(match[2] or match[3] or match[4] or "", self.base_url):
-                return min(float(match[1] or 0), _MAX_DELAY_S), url
-        return None
+        return next(filter(None, (refresh_of(text, self.base_url) for text in said)), None)
 
     def robots_meta(self, agent_token: str) -> tuple[str, ...]:
         names = {"robots", agent_token.lower()}
         return tuple(
             meta["content"] for meta in self._metas if meta.get("name", "").strip().lower() in names
         )
+
+
+def refresh_of(text: str, base: str) -> MetaRefresh | None:
+    """Return what a refresh in a page or in the header of that name says, if it leads elsewhere."""
+    match = _REFRESH.match(text)
+    url = http_url(match[2] or match[3] or match[4] or "", base) if match else None
+    return (min(float(match[1] or 0), _MAX_DELAY_S), url) if match and url else None
 
 
 def _http_equiv(meta: Mapping[str, str]) -> str:

@@ -208,7 +208,8 @@ async def moved_seeds(db: Reader) -> list[tuple[str, str]]:
 
 async def held_back(db: Reader) -> dict[str, int]:
     """Count the known URLs that are not crawled, by reason."""
-    sql = "SELECT held_back, count(*) FROM page WHERE held_back IS NOT NULL GROUP BY 1"
+    # A former spelling is no URL of its own.
+    sql = "SELECT held_back, count(*) FROM page WHERE held_back <> 'spelling' GROUP BY 1"
     return {row[0]: row[1] for row in await db.execute_fetchall(sql)}
 
 

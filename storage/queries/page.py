@@ -288,8 +288,8 @@ async def listed(db: Reader, prefix: str, after: str, limit: int) -> list[dict[s
     sql = (
         "SELECT p.url, p.last_kind, p.checked_at, p.title, c.version_id IS NOT NULL "
         "FROM page AS p LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise' "
-        # Of a page that belongs to another shard, that one tells.
-        "WHERE p.role = 'page' AND p.held_back IS NOT 'shard' "
+        # Of a page that belongs to another shard, that one tells; of a former spelling, the page.
+        "WHERE p.role = 'page' AND ifnull(p.held_back, '') NOT IN ('shard', 'spelling') "
         # Beyond every character that a URL has.
         "AND p.url > :after AND p.url >= :prefix AND p.url < :prefix || char(1114111) "
         "ORDER BY p.url LIMIT :limit"

@@ -298,6 +298,16 @@ def turned_round(db: Connection, page_id: int, url: str, run_id: int) -> list[Ad
     return [Admitted(*row) for row in db.execute(sql, (url, page_id, run_id)).fetchall()]
 
 
+def returned_to(db: Connection, aliases: Mapping[int, Alias]) -> dict[int, dict[int, int]]:
+    """Return by page what its redirect leads back to, with the host: it is requested again."""
+    sql = "SELECT id, host_id FROM page WHERE url = ? AND held_back IS NULL"
+    return {
+        page_id: dict(db.execute(sql, (alias.url,)).fetchall())
+        for page_id, alias in aliases.items()
+        if alias.again
+    }
+
+
 async def led_to(db: Reader, page_id: int) -> str | None:
     """Return the URL to which a page redirected at its last visit, or None."""
     sql = (

@@ -494,7 +494,7 @@ async def throttles(db: Reader, host_ids: Collection[int]) -> list[Throttle]:
         # Beside min() SQLite takes the other columns from the row that has it.
         "SELECT p.host_id, p.held_back, NULL, 0, count(*), 0, 0, NULL, p.url, min(p.id) "
         "FROM json_each(?) AS k CROSS JOIN page AS p ON p.host_id = k.value "
-        "WHERE p.held_back NOT LIKE 'trap: %' GROUP BY 1, 2",
+        "WHERE p.held_back NOT LIKE 'trap: %' AND p.held_back <> 'spelling' GROUP BY 1, 2",
         (hosts,),
     )
     found = map(row_to(Throttle), [*traps, *(row[:-1] for row in others)])

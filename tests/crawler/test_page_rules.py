@@ -13,6 +13,7 @@ from freshet.config.loading import load
 from freshet.config.settings import SiteSettings
 from freshet.config.sites import Sites, pattern
 from freshet.crawler.importance import terms
+from freshet.crawler.urls import canonical
 
 URLS = ["https://a.example/", "https://a.example/tag/x", "http://b.example/shop/tag/1?page=2"]
 
@@ -109,6 +110,31 @@ def test_stars_stand_for_anything_however_many_they_are(match: str, path: str, o
 )
 def test_a_table_matches_hosts_domains_urls_and_paths(match: str, url: str, expected: bool) -> None:
     assert bool(Sites([rule(match)]).matching(url)) == expected
+
+
+@pytest.mark.parametrize(
+    ("match", "path"),
+    [
+        ("/~joe/*", "/%7Ejoe/x"), ("/%7ejoe/*", "/~joe/x"), ("/%7Ejoe/*", "/%7ejoe/x"),
+        ("/%e3%81%82/*", "/%E3%81%82/x"), ("/%E3%81%82/*", "/%e3%81%82/x"),
+        ("/あ/*", "/%E3%81%82/x"),
+        ("a.example/%61/*", "/a/x"), ("https://a.example/*%2d1", "/a-1"),
+        ("/*?q=%c3%bc", "/?q=%C3%BC"),
+        ("/a%2fb", "/a%2Fb"), ("/новости*", "/%d0%bd%d0%be%d0%b2%d0%be%d1%81%d1%82%d0%b8/"),
+    ],
+)  # fmt: skip
+def test_a_pattern_and_a_url_may_spell_one_page_otherwise(match: str, path: str) -> None:
+    url = f"https://a.example{path}"
+    assert Sites([rule(match)]).matching(url)
+    if not match.startswith("a."):
+        assert pattern(match).fullmatch(canonical(url))
+
+
+@pytest.mark.parametrize(
+    ("match", "path"), [("/a%2Fb", "/a/b"), ("/a%2Ab", "/axb"), ("/%41", "/a")]
+)
+def test_a_pattern_tells_apart_what_may_be_two_pages(match: str, path: str) -> None:
+    assert not Sites([rule(match)]).matching(f"https://a.example{path}")
 
 
 def test_a_host_is_nearer_than_a_domain_and_a_longer_path_than_a_shorter_one() -> None:

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.urls import (
-    TRACKING_PARAMETERS,
     Origin,
     canonical,
     is_http,
@@ -17,6 +16,7 @@ from freshet.crawler.urls import (
     site_key,
     without_fragment,
 )
+from freshet.storage.identity import TRACKING_PARAMETERS
 
 BASE = "https://example.org/docs/guide/page.html?v=2#top"
 
@@ -27,6 +27,17 @@ PIECES = st.sampled_from(
         *("..", "//", "%2e", "%41", "http:", "https://", "javascript:", "mailto:", "tel:"),
         *("a", "b.html", "utm_source=x", "gclid=1", "q=", "example.org", "www.", ":443", ":8080"),
         *("user:pw@", "é", "日本", "ß", "\x00", "\x1f", "127.1", "[::1]"),
+        *(
+            "%7e",
+            "%e3",
+            "%2f",
+            "%3A",
+            "%75tm_x",
+            "4",
+            "/(S(a1))",
+            "%28S%28b%29%29",
+            ";jsessionid=1",
+        ),
     ]
 )
 REFERENCES = st.lists(PIECES, max_size=9).map("".join)
@@ -92,10 +103,109 @@ def test_canonical_drops_what_does_not_select_content(url: str, expected: str) -
 
 @pytest.mark.parametrize(
     "query",
-    ["b=2&a=1", "a=1&a=1", "a=&b", "&a=1&", "a=%7e&b=+", "q=utm_source", "utm=1", "gclid2=1", "&"],
+    ["b=2&a=1", "a=1&a=1", "a=&b", "&a=1&", "a=%2F&b=+", "q=utm_source", "utm=1", "gclid2=1", "&"],
 )
 def test_canonical_keeps_other_parameters_byte_for_byte(query: str) -> None:
     assert canonical(f"https://example.org/p?{query}") == f"https://example.org/p?{query}"
+
+
+#: Of each page one spelling, and others of the same page (RFC 3986, section 6.2.2).
+SPELLINGS = {
+    # WordPress writes menus in lower case; what authors paste from a browser is in upper case.
+    "/%E6%97%A5%E6%9C%AC%E8%AA%9E/": [
+        "/%e6%97%a5%e6%9c%ac%e8%aa%9e/",
+        "/日本語/",
+        "/%e6%97%A5本語/",
+    ],
+    "/category/%E3%83%8B%E3%83%A5%E3%83%BC%E3%82%B9/?paged=2": [
+        "/category/%e3%83%8b%e3%83%a5%e3%83%bc%e3%82%b9/?paged=2",
+        "/category/ニュース/?paged=2",
+    ],
+    "/%D0%BD%D0%BE%D0%B2%D0%BE%D1%81%D1%82%D0%B8/": [
+        "/%d0%bd%d0%be%d0%b2%d0%be%d1%81%d1%82%d0%b8/",
+        "/новости/",
+    ],
+    "/%CE%BD%CE%AD%CE%B1": ["/%ce%bd%ce%ad%ce%b1", "/νέα", "/%ce%BD%CE%aD%cE%B1"],
+    "/tag/%D9%85%D8%B5%D8%B1": ["/tag/%d9%85%d8%b5%d8%b1", "/tag/مصر"],
+    "/~user/": ["/%7Euser/", "/%7euser/", "/%7e%75ser/", "/~%75%73%65%72/"],
+    "/a-b_c.d~e": ["/a%2Db%5Fc%2Ed%7Ee", "/a%2db%5fc%2ed%7ee", "/%61-%62_%63.%64~%65"],
+    "/AZaz09": ["/%41%5A%61%7A%30%39", "/%41%5a%61%7a%30%39"],
+    "/a%2Fb": ["/a%2fb"],
+    "/a%3Fb%23c": ["/a%3fb%23c", "/a%3fb%23%63"],
+    "/?q=%C3%BC%26%3D": ["/?q=%c3%bc%26%3d", "/?q=ü%26%3d", "/?%71=%c3%bc%26%3D"],
+    "/?q=~&r=%2B": ["/?q=%7E&r=%2b", "/?q=%7e&r=%2B"],
+    "/%25e3": ["/%25%653"],
+    "/%E9t%E9": ["/%e9t%e9"],
+    "/x?a": ["/x?%75tm_source=y&a", "/x?a&%67clid=1"],
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "path"), [(other, path) for path, others in SPELLINGS.items() for other in others]
+)
+def test_spellings_that_rfc_3986_calls_equal_have_one_canonical_url(other: str, path: str) -> None:
+    assert canonical(f"https://example.org{path}") == f"https://example.org{path}"
+    assert canonical(f"https://example.org{other}") == f"https://example.org{path}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        *((f"/a{chr(code)}b", f"/a%{code:02X}b") for code in b"/;:@&=+$,!*'()"),
+        ("/a?b", "/a%3Fb"),
+        ("/?a&b", "/?a%26b"),
+        ("/?a=b", "/?a%3Db"),
+        ("/?a+b", "/?a%2Bb"),
+        ("/?a/b", "/?a%2Fb"),
+        ("/%2541", "/%41"),
+        # Nobody knows where these escapes begin.
+        ("/%%34%31", "/%41"),
+        ("/%4%31", "/%41"),
+        ("/A", "/a"),
+        ("/?a=1&b=2", "/?b=2&a=1"),
+        ("/%E3%81%82", "/%E3%81%84"),
+    ],
+)
+def test_spellings_that_a_server_may_tell_apart_stay_two_pages(one: str, other: str) -> None:
+    assert canonical(f"https://example.org{one}") != canonical(f"https://example.org{other}")
+
+
+TOKEN = "lit3py55t21z5v55vlm25s55"
+
+
+@pytest.mark.parametrize(
+    ("found", "page"),
+    [
+        (f"/(S({TOKEN}))/", "/"),
+        (f"/(S({TOKEN}))", "/"),
+        (f"/(S({TOKEN}))/page.aspx?id=7", "/page.aspx?id=7"),
+        (f"/app/(S({TOKEN}))/page.aspx", "/app/page.aspx"),
+        (f"/(A(Xk3-_1Ab)S({TOKEN})F(0aF-9_))/page.aspx", "/page.aspx"),
+        (f"/(X(1)S({TOKEN}))/page.aspx?AspxAutoDetectCookieSupport=1", "/page.aspx"),
+        (f"/(X(1)A(abc)F(def)S({TOKEN}))/", "/"),
+        ("/(X(1))/page.aspx", "/page.aspx"),
+        ("/(F(QmFzZTY0LXRva2Vu1))/page.aspx", "/page.aspx"),
+        (f"/%28S%28{TOKEN}%29%29/page.aspx", "/page.aspx"),
+        (f"/%28s%28x%29%29/%28S%28{TOKEN}%29%29/", "/%28s%28x%29%29/"),
+        (f"/({TOKEN})/page.aspx", "/page.aspx"),
+        (f"/(S({TOKEN}))/a/(S({TOKEN}))/b", "/a/b"),
+        ("/shop/cart.do;jsessionid=0A1B2C3D.node1?item=7", "/shop/cart.do?item=7"),
+        ("/shop;JSESSIONID=0A1B/cart", "/shop/cart"),
+        ("/cart;v=2;jsessionid=0A1B;w=3", "/cart;v=2;w=3"),
+    ],
+)
+def test_a_session_in_the_path_is_no_part_of_the_canonical_url(found: str, page: str) -> None:
+    assert canonical(f"https://example.org{found}") == f"https://example.org{page}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/(2026)/", "/f(S(x))/", "/(S(x)y)/", "/(S())/", "/(Sx)/", "/S(x)/", "/((S(x)))/", "/(B(x))/",
+     "/?next=/(S(x))/", "/(a-page-in-parentheses-1)/", "/(S(x)", "/a;version=2", "/a;jsessionid2=1",
+     "/Products(1)/Name"],
+)  # fmt: skip
+def test_what_only_looks_like_a_session_in_the_path_stays(path: str) -> None:
+    assert canonical(f"https://example.org{path}") == f"https://example.org{path}"
 
 
 @pytest.mark.parametrize("name", sorted(TRACKING_PARAMETERS))

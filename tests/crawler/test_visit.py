@@ -17,7 +17,15 @@ from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest
 from freshet.crawler.visit import Opaque, ReducedFeed, ReducedPage, ReducedSitemap, unasked
 from freshet.storage.entries import AliasKind, Outcome, Role
-from freshet.storage.records import Alias, Digests, DueUrl, Observation, Validators, Visit
+from freshet.storage.records import (
+    Alias,
+    Digests,
+    DueUrl,
+    FetchResult,
+    Observation,
+    Validators,
+    Visit,
+)
 from tests.crawler.stages import (
     DUE,
     NOON,
@@ -177,6 +185,139 @@ async def test_links_beyond_the_limit_are_told(stages: Stages) -> None:
     links = "".join(f"<a href=/{n}>x</a>" for n in range(9)).encode()
     verdict = await verdict_on(stages, PAGE.replace(b"</body>", links))
     assert verdict.detail == "only its first 5 links were read; raise parse.max_links to read more"
+
+
+REFRESHES = [
+    "0; url={}", "0;url={}", "0; URL={}", "0;  Url = {}", "5; url={}", "10; url={}", "0, url={}",
+    "0 url={}", "0; {}", "0; url='{}'", '0; url="{}"', "0.5; url={}", " 3 ;url={}", ".1;url={}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", REFRESHES)
+async def test_a_refresh_in_the_headers_is_a_redirect_as_one_in_the_page(
+    stages: Stages, header: str
+) -> None:
+    for body in (PAGE, b"", b"%PDF-1.7"):
+        visit = await stages.take(answer(body, Refresh=header.format("/new")))
+        assert visit.alias == Alias(f"{SITE}/new", "refresh")
+        assert (visit.observation.kind, visit.observation.reason) == ("redirected", "refresh")
+        assert visit.capture is None
+    # Also where the bytes are known.
+    visit = await stages.take(answer(Refresh=header.format("/new")), SEEN)
+    assert visit.alias == Alias(f"{SITE}/new", "refresh")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["11; url=/new", "60; url=/new", "0", "5", "", "0; url=", "url=/new", "-1; url=/new",
+     "0; url={URL}", "0; url={URL}#part", "0; url=mailto:a@b.example", "0; url=javascript:go()"],
+)  # fmt: skip
+async def test_a_refresh_in_the_headers_that_leads_nowhere_leaves_the_page(
+    stages: Stages, header: str
+) -> None:
+    visit = await stages.take(answer(Refresh=header.replace("{URL}", URL)))
+    assert (visit.observation.kind, visit.alias) == ("new", None)
+
+
+async def test_a_refresh_in_the_headers_keeps_the_octets_of_its_url(stages: Stages) -> None:
+    result = answer()
+    headers = (*result.headers, (b"Refresh", b"0; url=/caf\xe9?q=\xfc"))
+    visit = await stages.take(replace(result, headers=headers))
+    assert visit.alias == Alias(f"{SITE}/caf%E9?q=%FC", "refresh")
+
+
+@pytest.mark.parametrize("role", ["feed", "sitemap"])
+async def test_a_listing_is_read_whatever_its_headers_tell_a_browser(
+    stages: Stages, role: Role
+) -> None:
+    body = FEED if role == "feed" else SITEMAP
+    visit = await stages.take(answer(body, Refresh="0; url=/new"), as_role(role))
+    assert (visit.observation.kind, visit.role) == ("new", role)
+
+
+# -- cookies of a chain ------------------------------------------------------------
+
+
+def sent(stages: Stages) -> list[str | None]:
+    """The Cookie header of each request."""
+    return [dict(request.headers).get("Cookie") for request in stages.answers.asked]
+
+
+def moved(location: str, *set_cookie: str) -> FetchResult:
+    cookies = tuple((b"Set-Cookie", each.encode()) for each in set_cookie)
+    return replace(no_answer("redirected", 302, "http_302", location=location), headers=cookies)
+
+
+async def visited(stages: Stages, due: DueUrl, result: FetchResult) -> Visit:
+    stages.world.supply(due)
+    (request,) = stages.world.requests(NOON + 2.0 * len(stages.answers.asked))
+    assert isinstance(request, PageRequest)
+    had = stages.pipeline.comparer.redirects.cookies(due, NOON)
+    headers = (("Cookie", had),) if had else ()
+    stages.answers.results.append(replace(result, url=due.fetch_url, request_headers=headers))
+    visit = await stages.pipeline.visit(request)
+    assert isinstance(visit, Visit)
+    return visit
+
+
+async def test_a_cookie_goes_back_with_the_next_request_of_the_chain_and_no_further(
+    stages: Stages,
+) -> None:
+    first = await visited(stages, DUE, moved(URL, "a=1; Path=/"))
+    assert (first.observation.kind, first.retry_at) == ("redirected", NOON)
+    second = await visited(stages, replace(DUE, attempt=1), answer())
+    assert second.observation.kind == "new"
+    await visited(stages, DUE, answer())
+    assert sent(stages) == [None, "a=1", None]
+
+
+async def test_a_cookie_that_was_set_on_the_way_back_opens_the_page(stages: Stages) -> None:
+    check = replace(DUE, page_id=8, url=f"{SITE}/check", fetch_url=f"{SITE}/check", redirects=1)
+    first = await visited(stages, DUE, moved(check.url))
+    assert first.alias == Alias(check.url, "temporary")
+    stages.past.aliases[URL] = 8
+    back = await visited(stages, check, moved(URL, "seen=yes; Path=/; HttpOnly"))
+    assert (back.observation.kind, back.alias) == (
+        "redirected", Alias(URL, "temporary", again=True)
+    )  # fmt: skip
+    last = await visited(stages, DUE, answer())
+    assert last.observation.kind == "new"
+    assert sent(stages) == [None, None, "seen=yes"]
+
+
+@pytest.mark.parametrize("cookie", ["", "n={}", "n=1; Max-Age=0", "n=1; Path=/elsewhere", "n=1"])
+async def test_a_page_that_redirects_to_itself_for_ever_is_a_loop(
+    stages: Stages, cookie: str
+) -> None:
+    reasons = list[str | None]()
+    while "redirect_loop" not in reasons:
+        set_cookie = (cookie.format(len(reasons)),) if cookie else ()
+        due = replace(DUE, attempt=len(reasons))
+        reasons.append((await visited(stages, due, moved(URL, *set_cookie))).observation.reason)
+        assert len(reasons) <= 4
+    await visited(stages, DUE, answer())
+    assert sent(stages)[-1] is None
+
+
+async def test_cookies_of_two_hosts_of_a_chain_go_back_to_their_own(stages: Stages) -> None:
+    far = replace(
+        DUE, page_id=9, url="http://h2/x", fetch_url="http://h2/x", host_id=2, redirects=1
+    )
+    stages.scope.add_seed("http://h2/")
+    await visited(stages, DUE, moved(far.url, "a=1; Path=/; Domain=h2", "b=1"))
+    await visited(stages, far, moved(f"{SITE}/end", "c=1; Path=/"))
+    end = replace(DUE, page_id=8, url=f"{SITE}/end", fetch_url=f"{SITE}/end", redirects=2)
+    await visited(stages, end, moved("http://h2/again"))
+    again = replace(far, page_id=10, url="http://h2/again", fetch_url="http://h2/again")
+    await visited(stages, again, answer())
+    assert sent(stages) == [None, None, "b=1", "c=1"]
+
+
+async def test_cookies_of_a_chain_that_did_not_go_on_are_forgotten_in_time(stages: Stages) -> None:
+    await visited(stages, DUE, moved(URL, "a=1"))
+    stages.clock.go_on_from(NOON + 901.0)
+    await visited(stages, DUE, answer())
+    assert sent(stages) == [None, None]
 
 
 # -- record ------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from freshet.crawler.admission.site_lists import (
     read_sites,
     seeds_from_arguments,
 )
+from freshet.crawler.urls import resolve
 
 
 def read(text: str | bytes, name: str = "sites.txt") -> SiteList:
@@ -59,6 +60,19 @@ def test_a_line_without_a_scheme_is_https_and_falls_back_to_http(
 
 
 @pytest.mark.parametrize(
+    "host",
+    ["-a.example.org", "a-.example.org", "-a-.example.org", "--a.example.org", "a--.example.org",
+     "www.-a.example.org", "www.a-.example.org", "-1.example.org", "_a-.example.org",
+     "-a.b-.c-.test", "xn---a.test", "-localhost", "a-"],
+)  # fmt: skip
+def test_a_label_that_begins_or_ends_with_a_hyphen_is_taken_as_in_a_link(host: str) -> None:
+    for line in (host, f"http://{host}/page", f"{host}:8080/"):
+        found = read(line)
+        assert (len(found.seeds), found.problems) == (1, ())
+    assert urls(read(host)) == [resolve("", f"https://{host}")]
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ("ftp://example.org/", "the scheme 'ftp' is neither http nor https"),
@@ -73,6 +87,7 @@ def test_a_line_without_a_scheme_is_https_and_falls_back_to_http(
         ("2001:db8::1", "not a URL or host name"),
         ("[::1", "not a URL or host name"),
         ("---", "not a URL or host name"),
+        ("-.example.org", "not a URL or host name"),
         ("ignore_connection_errors: true", ""),
         ("?", "not a URL or host name"),
     ],

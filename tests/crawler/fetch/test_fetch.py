@@ -31,6 +31,7 @@ from freshet.crawler.fetch.client import (
 )
 from freshet.crawler.fetch.responses import Unfetched
 from freshet.crawler.fetch.transport import own_failures
+from freshet.crawler.masking import MASK
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.fetch.dns_server import SERVFAIL, name_server
@@ -104,6 +105,13 @@ async def test_a_page_is_fetched_with_all_that_an_archive_needs() -> None:
     assert result.peer == "127.0.0.1"
     assert result.duration_s >= 0
     assert dict(result.request_headers)["User-Agent"] == AGENT
+
+
+async def test_a_cookie_is_sent_and_not_noted() -> None:
+    async with hostile(sends(page())) as server, fetching() as f:
+        result = await f.fetch(Request(server.url(), headers=(("Cookie", "a=secret"),)))
+    assert b"\r\nCookie: a=secret\r\n" in server.requests[0]
+    assert dict(result.request_headers)["Cookie"] == MASK
 
 
 async def test_a_request_says_who_asks_and_what_is_understood() -> None:

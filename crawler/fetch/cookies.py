@@ -1,0 +1,84 @@
+"""Cookies that live within one chain of redirects, and nowhere else (RFC 6265).
+
+Sites try whether a visitor takes cookies: they set one, redirect, and want it back. A cookie goes
+back to the host that set it, whatever ``Domain`` it names. It is never written anywhere.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from freshet.crawler.fetch.responses import is_field_value, parse_date
+from freshet.crawler.urls import origin
+
+#: Cookies of one chain, and bytes of the header that sends them.
+_MOST: Final = 50
+_MOST_BYTES: Final = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """A cookie that a host set; ``path`` is a prefix of the paths that it goes back to."""
+
+    host: str
+    path: str
+    name: str
+    value: str
+    is_secure: bool = False
+
+    def goes_to(self, url: str) -> bool:
+        """Return whether a request for this URL has the cookie."""
+        to, path = origin(url), urlsplit(url).path
+        fits = path.startswith(self.path) and (
+            self.path.endswith("/") or path[len(self.path) :][:1] in {"", "/"}
+        )
+        return to.host == self.host and fits and (to.scheme == "https" or not self.is_secure)
+
+
+def after(
+    cookies: Iterable[Cookie], set_cookie: Iterable[str], url: str, now: float
+) -> tuple[Cookie, ...]:
+    """Return the cookies of a chain after a response from ``url`` with these Set-Cookie headers."""
+    kept = {(each.host, each.path, each.name): each for each in cookies}
+    for text in set_cookie:
+        cookie, is_over = _read(text, url, now)
+        if cookie is not None:
+            kept.pop(key := (cookie.host, cookie.path, cookie.name), None)
+            if not is_over and len(kept) < _MOST:
+                kept[key] = cookie
+    return tuple(kept.values())
+
+
+def header(cookies: Iterable[Cookie], url: str) -> str:
+    """Return the Cookie header of a request for this URL, empty for none."""
+    # Of two with one name the one with the longer path comes first (RFC 6265, section 5.4).
+    fitting = sorted((each for each in cookies if each.goes_to(url)), key=lambda it: -len(it.path))
+    text = "; ".join(f"{it.name}={it.value}" if it.name else it.value for it in fitting)
+    return text if len(text) <= _MOST_BYTES else ""
+
+
+def _read(text: str, url: str, now: float) -> tuple[Cookie | None, bool]:
+    """Return the cookie of a Set-Cookie header, if it is one, and whether it is over at once."""
+    pair, *rest = text.split(";")
+    name, equals, value = pair.partition("=")
+    name, value = (name.strip(), value.strip()) if equals else ("", name.strip())
+    parts = (part.partition("=") for part in rest)
+    said = {key.strip().lower(): value.strip() for key, _, value in parts}
+    place, domain = origin(url), said.get("domain", "").lower().removeprefix(".")
+    is_of_others = domain and domain != place.host and not place.host.endswith(f".{domain}")
+    if not is_field_value(name + value) or is_of_others:
+        return None, False
+    path = said.get("path", "")
+    if not path.startswith("/"):
+        # The directory of the page (RFC 6265, section 5.1.4).
+        path = urlsplit(url).path.rpartition("/")[0] or "/"
+    return Cookie(place.host, path, name, value, "secure" in said), _is_over(said, now)
+
+
+def _is_over(said: dict[str, str], now: float) -> bool:
+    age = said.get("max-age", "")
+    if age.removeprefix("-").isascii() and age.removeprefix("-").isdigit():
+        return age.startswith("-") or not age.strip("0")
+    ends_at = parse_date(said["expires"]) if "expires" in said else None
+    return ends_at is not None and ends_at <= now

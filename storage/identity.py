@@ -1,0 +1,71 @@
+"""The identity of a page: the one spelling of its URL under which the store knows it.
+
+The store needs the rule itself, to join pages that an earlier rule kept apart.
+"""
+
+import re
+from typing import Final
+
+#: Query parameters that say how a visitor came, never what is shown; names in lower case.
+#: The ``utm_`` family is matched by its prefix.
+TRACKING_PARAMETERS: Final = frozenset(
+    {
+        # Google Ads, Campaign Manager, Analytics cross-domain links
+        *("gclid", "gclsrc", "dclid", "gbraid", "wbraid", "gad_source", "gad_campaignid"),
+        *("_ga", "_gl"),
+        # Meta, Instagram, Microsoft, Twitter, TikTok, LinkedIn, Yandex
+        *("fbclid", "igshid", "igsh", "msclkid", "twclid", "ttclid", "li_fat_id"),
+        *("yclid", "ysclid"),
+        # mailings: Mailchimp, HubSpot, Klaviyo, Marketo, Drip, Vero, Olytics
+        *("mc_cid", "mc_eid", "_hsenc", "_hsmi", "__hssc", "__hstc", "__hsfp", "hsctatracking"),
+        *("_kx", "mkt_tok", "__s", "vero_id", "vero_conv", "oly_anon_id", "oly_enc_id"),
+        # Openstat, Branch, Matomo
+        *("_openstat", "_branch_match_id", "mtm_campaign", "mtm_source", "mtm_medium"),
+        # ASP.NET, when it tries whether the visitor takes cookies
+        "aspxautodetectcookiesupport",
+    }
+)
+
+#: An escape. Behind a stray '%' nobody knows where an escape begins: that stays as it is.
+_ESCAPE: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
+#: The session of an ASP.NET site without cookies is a segment of the path, ``/(S(…))``: ``S`` is
+#: the session's id, ``A`` and ``F`` are who the visitor is, ``X`` whether cookies were tried.
+#: ASP.NET 1.1 wrote the id alone, ``/(…)``. Servlets append theirs to a segment.
+_OPEN, _CLOSE = r"(?:\(|%28)", r"(?:\)|%29)"
+_SESSION: Final = re.compile(
+    rf"/{_OPEN}(?:(?:[AFSX]{_OPEN}[^()/%]+{_CLOSE})+|[a-z0-5]{{24}}){_CLOSE}(?=/|$)"
+    r"|;(?i:jsessionid)=[^;/]*"
+)
+
+
+def identity(href: str) -> str:
+    """Return the identity of the page at a WHATWG href: without what does not select its content.
+
+    The fragment, :data:`TRACKING_PARAMETERS` with every ``utm_…``, sessions in the path, the '?' of
+    an empty query, and credentials are dropped: an identity is stored and shown. Escapes are
+    normal (RFC 3986, section 6.2.2). All other parameters keep their bytes and their order, since
+    both may matter to a server. Idempotent.
+    """
+    scheme, _, rest = href.partition("#")[0].partition("://")
+    head, _, query = rest.partition("?")
+    authority, _, path = head.partition("/")
+    kept = "&".join(p for p in _normal(query).split("&") if not _is_tracking(p))
+    path = _SESSION.sub("", f"/{_normal(path)}") or "/"
+    place = f"{scheme}://{authority.rpartition('@')[2]}{path}"
+    return f"{place}?{kept}" if kept else place
+
+
+def _normal(text: str) -> str:
+    return _ESCAPE.sub(_normal_escape, text) if "%" in text else text
+
+
+def _normal_escape(found: re.Match[str]) -> str:
+    """Return the character of an escape that needs none (RFC 3986, 2.3), else upper-case digits."""
+    character = chr(int(found[0][1:], 16))
+    return character if _UNRESERVED.match(character) else found[0].upper()
+
+
+def _is_tracking(parameter: str) -> bool:
+    name = parameter.partition("=")[0].lower()
+    return name.startswith("utm_") or name in TRACKING_PARAMETERS

@@ -1,0 +1,1 @@
+-- Pages whose URLs are one by the rule of identity now are joined after this step: see storage/joining.py.
