@@ -9,20 +9,20 @@ import ssl
 import time
 from asyncio import get_running_loop
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import inf
-from types import SimpleNamespace
 from typing import Literal, NamedTuple, Protocol
 
-import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
+from freshet.crawler.fetch.connection import Channel, HeadLimits, request_bytes
+from freshet.crawler.fetch.heads import Head
 from freshet.crawler.fetch.responses import (
     BoundedDecoder,
     StatusVerdict,
@@ -37,13 +37,7 @@ from freshet.crawler.fetch.responses import (
     retry_after_s,
     whole_bytes,
 )
-from freshet.crawler.fetch.transport import (
-    Access,
-    Connections,
-    Response,
-    own_failures,
-    response_class,
-)
+from freshet.crawler.fetch.transport import Access, Connections
 from freshet.crawler.masking import MASK
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, Validators
@@ -52,7 +46,6 @@ from freshet.storage.records import FetchResult, Validators
 
 #: Bytes after which other tasks get their turn; no body waits for memory before it has so many.
 _TURN_BYTES = 64 * 1024
-_READ_BYTES = 32 * 1024
 #: Read ahead on a connection, by the kernel's measure and ours.
 _AHEAD_BYTES = 128 * 1024
 
@@ -290,7 +283,6 @@ class Intake:
 log = logging.getLogger(__name__)
 
 _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
-_MAX_HEADER_LINE_BYTES = 16_384
 
 
 #: The purpose of a request, which decides the accepted content types; ``probe`` is as a page, for
@@ -327,7 +319,7 @@ class FetchLimits:
 
     ``headers_timeout_s`` counts from the request to the end of the headers,
     ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
-    average over each ``rate_window_s``. ``max_header_bytes`` counts names and values,
+    average over each ``rate_window_s``. ``max_header_bytes`` counts the whole head,
     ``max_body_bytes`` a page's decoded body, and its body on the wire as well.
     """
 
@@ -403,13 +395,19 @@ _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 @dataclass(slots=True)
 class _Transfer:
-    """The request and response under way, with a result of all that is known of them.
-
-    The values of ``hidden`` fields of the request are kept from the result.
-    """
+    """The request and response under way, with a result of all that is known of them."""
 
     result: FetchResult
-    hidden: frozenset[str] = _CREDENTIALS
+
+    def sent(self, fields: Iterable[tuple[str, str]], own: Iterable[str]) -> None:
+        """Note a request; the values of ``own`` fields are nobody else's business."""
+        hidden = _CREDENTIALS.union(name.lower() for name in own) - {"user-agent"}
+        shown = tuple((name, MASK if name.lower() in hidden else value) for name, value in fields)
+        self.result = replace(self.result, request_headers=shown)
+
+    def mended(self, repairs: Iterable[str], head: bytes) -> None:
+        """Note what was mended of a response, and its head as received."""
+        self.result = replace(self.result, repairs=tuple(repairs), head=head)
 
     def failed(self, verdict: StatusVerdict) -> StatusVerdict:
         """Return the failure, and note that what has come is not the whole."""
@@ -446,31 +444,17 @@ class NetworkFetcher:
         self.held = HeldBytes()
         self._now = now
         self.access_at = access_at
-        headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
+        self._fields = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
         if accept_language:
-            headers["Accept-Language"] = accept_language
-        self._sessions = Connections(
-            guard, resolver, tls,
-            response_class=response_class(limits.headers_timeout_s),
-            headers=headers,
-            trace_configs=[_noting_requests()],
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(connect=limits.connect_timeout_s),
-            # What comes while a request waits for memory stays in the kernel.
-            read_bufsize=_READ_BYTES,
-            max_headers=limits.max_headers,
-            max_line_size=_MAX_HEADER_LINE_BYTES,
-            max_field_size=_MAX_HEADER_LINE_BYTES,
-        )  # fmt: skip
+            self._fields["Accept-Language"] = accept_language
+        heads = HeadLimits(limits.headers_timeout_s, limits.max_header_bytes, limits.max_headers)
+        self._connections = Connections(guard, resolver, tls, heads, limits.connect_timeout_s)
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
         transfer = _Transfer(FetchResult(request.url, "failed", self._now(), duration_s=0.0))
         try:
-            with own_failures():
-                verdict = await self._converse(request, transfer)
+            verdict = await self._converse(request, transfer)
         except Unfetched as end:
             verdict = transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
         except Exception as error:
@@ -489,92 +473,106 @@ class NetworkFetcher:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._sessions.close()
+        await self._connections.close()
 
     async def _converse(self, request: Request, transfer: _Transfer) -> StatusVerdict:
         url, access = _wire_url(request.url), self.access_at(request.url)
         if access is not None and request.is_anonymous:
             access = access.public
-        wanted = request_headers(request)
-        if access is not None:
-            own = access.fields_for(request.url)
-            wanted |= own
-            transfer.hidden |= {name.lower() for name in own}
-        session, options = self._sessions.by(access, url)
-        async with session.request(
-            "GET" if request.form is None else "POST",
-            url,
-            headers=wanted,
-            data=None if request.form is None else request.form.encode(),
-            allow_redirects=False,
-            trace_request_ctx=transfer,
-            **options,
-        ) as response:
-            assert isinstance(response, Response)  # noqa: S101 - narrows the type
-            verdict = None
-            try:
-                verdict = await self._take(request, response, transfer)
-            finally:
-                is_failure = verdict is None or verdict.outcome == "failed"
-                if is_failure and request.is_conditional:
-                    # It may be repeated without them, and not to what has just failed.
-                    response.hang_up()
-            return verdict
+        channel = await self._connections.get(url, access)
+        verdict = None
+        try:
+            sent = self._request(request, url, access, channel, transfer)
+            head = await channel.ask(sent)
+            verdict = await self._take(request, channel, head, transfer)
+        except Unfetched as end:
+            if end.reason == "stale":
+                self._connections.leave(channel)
+            raise
+        finally:
+            if channel.repairs:
+                transfer.mended(channel.repairs, channel.head_bytes)
+            if request.is_conditional and (verdict is None or verdict.outcome == "failed"):
+                # It may be repeated without them, and not to what has just failed.
+                channel.close()
+            else:
+                self._connections.put_back(channel)
+        return verdict
+
+    def _request(
+        self, request: Request, url: URL, access: Access | None, channel: Channel,
+        transfer: _Transfer,
+    ) -> bytes:  # fmt: skip
+        """Return a request as it is sent, and note it: there may be no response."""
+        own = access.fields_for(request.url) if access is not None else {}
+        target, proxy_fields = self._connections.way(channel, url)
+        fields = {
+            name.lower(): (name, value)
+            for some in (self._fields, request_headers(request), own)
+            for name, value in some.items()
+        }
+        body = None if request.form is None else request.form.encode()
+        if body is not None:
+            fields["content-length"] = "Content-Length", str(len(body))
+        fields.setdefault("host", ("Host", url.host_port_subcomponent or ""))
+        named = [fields.pop("host"), *fields.values(), *proxy_fields]
+        sent = request_bytes("GET" if body is None else "POST", target, named, body or b"")
+        transfer.sent(named, own)
+        return sent
 
     async def _take(
-        self, request: Request, response: Response, transfer: _Transfer
+        self, request: Request, channel: Channel, head: Head, transfer: _Transfer
     ) -> StatusVerdict:
-        """Read a response whose headers have come."""
-        headers = response.raw_headers
+        """Read a response whose head has come."""
+        headers = head.headers
         transfer.result = replace(
             transfer.result,
-            status=response.status,
-            status_line=response.status_line,
+            status=head.status,
+            status_line=head.status_line,
             headers=headers,
-            peer=response.peer,
+            peer=channel.peer,
         )
-        size = sum(len(name) + len(value) for name, value in headers)
-        if size > self._limits.max_header_bytes:
-            raise Unfetched("headers_too_large", f"{size} bytes of headers")
         verdict = judge(
-            response.status,
+            head.status,
             request.url,
             first_header(headers, b"location"),
             is_conditional=request.is_conditional,
             is_whole=whole_bytes(headers) is not None,
         )
         if verdict.outcome == "fetched":
-            intake = await self._read_body(request, response, transfer.result)
+            intake = await self._read_body(request, channel, head, transfer.result)
             wire_body, body = intake.result()
             truncated = "length" if intake.is_cut else None
-            is_part = response.status == 206 and whole_bytes(headers) != len(wire_body)
+            is_part = head.status == 206 and whole_bytes(headers) != len(wire_body)
             if is_part and truncated is None:
                 raise Unfetched("http_206", "the server sent a part of what it has")
         else:
             # Do not wait for the body of an error or a redirect.
-            come, body = response.come, b""
-            wire_body, truncated = come or b"", _UNREAD if come is None else None
+            wire_body, body = channel.take() if channel.is_ended else b"", b""
+            truncated = None if channel.is_ended else _UNREAD
         transfer.result = replace(
             transfer.result, wire_body=wire_body, body=body, truncated=truncated
         )
         return verdict
 
-    async def _read_body(self, request: Request, response: Response, head: FetchResult) -> Intake:
+    async def _read_body(
+        self, request: Request, channel: Channel, head: Head, result: FetchResult
+    ) -> Intake:
         intake = intake_of(
             request,
             self._limits.max_body_bytes,
-            content_type=head.header("Content-Type") or "",
+            content_type=result.header("Content-Type") or "",
             # A list may come in several lines (RFC 9110, section 5.3).
-            content_encoding=", ".join(head.header_values("Content-Encoding")),
-            announced_bytes=response.content_length or 0,
+            content_encoding=", ".join(result.header_values("Content-Encoding")),
+            announced_bytes=head.length,
         )
         limits, now = self._limits, get_running_loop().time()
         pace = BodyPace(
             limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
         )
-        await intake.read(response.content.iter_any(), pace, self.held)
-        if response.broke_off:
-            raise Unfetched("cut_short", "the connection was reset before the body's end")
+        await intake.read(channel.pieces(), pace, self.held)
+        if channel.cut is not None:
+            raise Unfetched("cut_short", channel.cut)
         return intake
 
 
@@ -695,26 +693,6 @@ def _wire_url(url: str) -> URL:
         raise Unfetched("address", f"{host} is an address in disguise")
     # Nobody but a page's author can have put credentials there (RFC 9110, section 4.2.4).
     return parsed.with_user(None) if parsed.raw_user is not None else parsed
-
-
-def _noting_requests() -> aiohttp.TraceConfig:
-    """Note each request as soon as it is sent: there may be no answer."""
-
-    async def note(
-        _session: aiohttp.ClientSession,
-        context: SimpleNamespace,
-        sent: aiohttp.TraceRequestHeadersSentParams,
-    ) -> None:
-        transfer = context.trace_request_ctx
-        shown = tuple(
-            (name, MASK if name.lower() in transfer.hidden and name != "User-Agent" else value)
-            for name, value in sent.headers.items()
-        )
-        transfer.result = replace(transfer.result, request_headers=shown)
-
-    config = aiohttp.TraceConfig()
-    config.on_request_headers_sent.append(note)
-    return config
 
 
 def request_headers(request: Request) -> dict[str, str]:

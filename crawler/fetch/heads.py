@@ -1,0 +1,246 @@
+"""The head of a response, and the chunks of its body, read as other clients read them.
+
+RFC 9112 lets a client mend much of what servers send. What may be mended is in :data:`REPAIRS`; a
+head or a body whose end is not sure is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from freshet.crawler.fetch.responses import RawHeaders, Unfetched
+
+#: What is mended, by its name, in words for people.
+REPAIRS: Final[Mapping[str, str]] = {
+    "no_header": "a line of the head is no header: dropped",
+    "blank_before_colon": "a header has a blank before its colon: removed",
+    "same_length": "the same Content-Length came more than once: read as one",
+    "length_and_chunks": "Transfer-Encoding came with Content-Length: the length is ignored",
+    "transfer_words": "Transfer-Encoding has a word that names no coding: ignored",
+    "no_content": "a body followed a status that has none: dropped",
+    "coding_words": "Content-Encoding has a word that names no coding: ignored",
+    "not_encoded": "the body is plain text, though Content-Encoding says otherwise: read as it is",
+    "checksum": "the checksum of the gzip body is wrong: all of it was decoded, and is kept",
+    "length": "the body had another length than announced; its coding proves that it is whole",
+}
+
+#: How the end of a body is found.
+Framing = Literal["none", "length", "chunked", "close"]
+
+
+class Head(NamedTuple):
+    """A head. ``headers`` are those that count, with their values as received.
+
+    ``length`` is that of the body, if the ``framing`` is "length". ``transfer_codings`` are those
+    under the chunks, in the order in which they were applied. Unless it ``is_kept``, the
+    connection ends with this response.
+    """
+
+    status: int
+    status_line: bytes
+    headers: RawHeaders
+    framing: Framing
+    length: int
+    transfer_codings: tuple[str, ...]
+    is_kept: bool
+    repairs: tuple[str, ...]
+
+
+_Field: TypeAlias = tuple[bytes, bytes]
+#: Values of the headers that frame a body, by their names in lower case.
+_Frames: TypeAlias = dict[bytes, list[bytes]]
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t].*)?", re.DOTALL)
+#: The end of a head: an empty line, wherever lines end with LF only.
+HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
+_TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#: Codings of a transfer by RFC 9112, section 7, beside chunked.
+_TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
+#: Statuses whose responses end with their heads (RFC 9112, section 6.3).
+_WITHOUT_BODY = frozenset({101, 204, 304})
+_FRAMES = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+
+
+def read_head(head: bytes, max_headers: int = 256) -> Head:
+    """Read a head, which ends with an empty line.
+
+    Raises:
+        Unfetched: it is no head, has too many headers, or the end of the body is not sure.
+    """
+    if b"\0" in head:
+        raise Unfetched("protocol", "a NUL in the head of the response")
+    first, *lines = head.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
+    found = _STATUS_LINE.fullmatch(first)
+    if found is None:
+        raise Unfetched("protocol", f"not a status line of HTTP/1: {first[:100]!r}")
+    repairs: dict[str, None] = {}
+    headers, frames = _fields(lines, repairs)
+    if len(headers) > max_headers:
+        raise Unfetched("headers_too_large", f"more than {max_headers} headers")
+    status = int(found[2])
+    framing, length, codings = _framing(status, frames, repairs)
+    is_kept = framing != "close" and not repairs and _is_kept(found[1], frames)
+    # What a server announces for a status without a body it may send, too.
+    is_kept = is_kept and not (framing == "none" and _is_announced(frames))
+    return Head(status, first, tuple(headers), framing, length, codings, is_kept, tuple(repairs))
+
+
+def _fields(lines: list[bytes], repairs: dict[str, None]) -> tuple[list[_Field], _Frames]:
+    """Return the headers, and the values of those that frame the body."""
+    headers: list[_Field] = []
+    frames: _Frames = {}
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name.translate(None, _TOKEN):
+            if line.startswith((b" ", b"\t")) and headers:
+                _unfold(headers, frames, line)
+                continue
+            name = name.rstrip(b" \t")
+            is_header = colon and name and not name.translate(None, _TOKEN)
+            repairs["blank_before_colon" if is_header else "no_header"] = None
+            if not is_header:
+                continue
+        value = value.strip(b" \t")
+        headers.append((name, value))
+        if (lower := name.lower()) in _FRAMES:
+            frames.setdefault(lower, []).append(value)
+    return headers, frames
+
+
+def _unfold(headers: list[_Field], frames: _Frames, line: bytes) -> None:
+    """Join a line that goes on with the last header (RFC 9112, section 5.2)."""
+    name, value = headers[-1]
+    joined = b" ".join(filter(None, (value, line.strip(b" \t"))))
+    headers[-1] = name, joined
+    if (lower := name.lower()) in frames:
+        frames[lower][-1] = joined
+
+
+def _is_kept(minor: bytes, frames: _Frames) -> bool:
+    """Return whether the server keeps the connection open (RFC 9112, section 9.3)."""
+    said = b",".join(frames.get(b"connection", ())).lower().split(b",")
+    words = {word.strip(b" \t") for word in said}
+    return b"close" not in words and (minor == b"1" or b"keep-alive" in words)
+
+
+def _framing(
+    status: int, frames: _Frames, repairs: dict[str, None]
+) -> tuple[Framing, int, tuple[str, ...]]:
+    """Return how the body ends, its length, and the codings under its chunks (RFC 9112, 6.3)."""
+    length = _length(frames[b"content-length"], repairs) if b"content-length" in frames else None
+    codings, is_chunked = (), False
+    if b"transfer-encoding" in frames:
+        codings, is_chunked = _transfer_codings(frames[b"transfer-encoding"], repairs)
+    if status in _WITHOUT_BODY or status < 200:
+        return "none", 0, ()
+    if (is_chunked or codings) and length is not None:
+        repairs["length_and_chunks"] = None
+    if is_chunked:
+        return "chunked", 0, codings
+    if length is None or codings:
+        return "close", 0, codings
+    return "length", length, ()
+
+
+def _length(values: list[bytes], repairs: dict[str, None]) -> int:
+    said = [value.strip(b" \t") for value in b",".join(values).split(b",")]
+    if len(said) > 1:
+        repairs["same_length"] = None
+    digits = {each.lstrip(b"0") or each[:1] for each in said}
+    if len(digits) > 1 or not said[0].isdigit():
+        shown = b", ".join(values)[:100]
+        raise Unfetched("protocol", f"the end of the body is not sure: Content-Length {shown!r}")
+    # With more digits it is too large in any case.
+    return int(digits.pop()[:20])
+
+
+def _transfer_codings(
+    values: list[bytes], repairs: dict[str, None]
+) -> tuple[tuple[str, ...], bool]:
+    said = b",".join(values).decode("latin-1").lower().split(",")
+    words = [word.strip(" \t") for word in said]
+    known = [word for word in words if word in _TRANSFER_CODINGS or word == "chunked"]
+    if len(known) < sum(word not in ("", "identity") for word in words):
+        repairs["transfer_words"] = None
+    while known[-2:] == ["chunked", "chunked"]:
+        repairs["transfer_words"] = None
+        known.pop()
+    is_chunked = known[-1:] == ["chunked"]
+    codings = tuple(known[:-1] if is_chunked else known)
+    if "chunked" in codings:
+        raise Unfetched(
+            "protocol", "the end of the body is not sure: chunked is not the last coding"
+        )
+    return codings, is_chunked
+
+
+def _is_announced(frames: _Frames) -> bool:
+    return b"transfer-encoding" in frames or any(
+        value.strip(b"0 \t,") for value in frames.get(b"content-length", ())
+    )
+
+
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
+_HEX = b"0123456789ABCDEFabcdef"
+
+
+class Chunks:
+    """Reader of a chunked body (RFC 9112, section 7.1); the lines between are ``most`` at most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = b""
+        self._left = 0
+        self._state: Literal["size", "data", "end", "trailers"] = "size"
+        self._trailer_bytes = 0
+        self.is_ended = False
+
+    def feed(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """Return the pieces of the body in the data, and what follows its end.
+
+        Raises:
+            Unfetched: a chunk is damaged.
+        """
+        data, at, pieces = self._held + data, 0, list[bytes]()
+        self._held = b""
+        while not self.is_ended and at < len(data):
+            if self._state == "data":
+                piece = data[at : at + self._left]
+                pieces.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                self._state = "data" if self._left else "end"
+                continue
+            found = data.find(b"\n", at)
+            line = data[at:] if found < 0 else data[at : found + 1]
+            self._check(line)
+            if found < 0:
+                self._held = line
+                return pieces, b""
+            at = found + 1
+            self._take_line(line)
+        return pieces, data[at:]
+
+    def _check(self, line: bytes) -> None:
+        """Refuse a line that cannot become right, however much follows."""
+        is_size = self._state != "size" or line[0] in _HEX
+        is_end = self._state != "end" or line in (b"\r", b"\n", b"\r\n")
+        if not (is_size and is_end):
+            raise Unfetched("protocol", f"a chunk of the body is damaged at {line[:50]!r}")
+        if len(line) + self._trailer_bytes > self._most:
+            raise Unfetched("protocol", "a line between the chunks of the body is too long")
+
+    def _take_line(self, line: bytes) -> None:
+        if self._state == "size":
+            size = _SIZE_LINE.fullmatch(line)
+            if size is None:
+                raise Unfetched("protocol", f"a chunk of the body is damaged at {line[:50]!r}")
+            self._left = int(size[1], 16)
+            self._state = "data" if self._left else "trailers"
+        elif self._state == "end":
+            self._state = "size"
+        elif line in (b"\n", b"\r\n"):
+            self.is_ended = True
+        else:
+            self._trailer_bytes += len(line)
