@@ -10,7 +10,7 @@ import time
 from asyncio import get_running_loop
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import inf
@@ -24,10 +24,13 @@ from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.connection import Channel, HeadLimits, request_bytes
 from freshet.crawler.fetch.heads import Head
 from freshet.crawler.fetch.responses import (
+    GZIP_MAGIC,
+    SNIFFED_BYTES,
     BoundedDecoder,
     StatusVerdict,
     Unfetched,
     first_header,
+    is_evidently_text,
     is_field_value,
     is_page_type,
     is_refused_condition,
@@ -154,26 +157,31 @@ class Intake:
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
-    text.
+    text. ``announced_bytes`` of 0 are not known.
 
     Raises:
         Unfetched: on construction, if the content coding is not known.
     """
 
     def __init__(
-        self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
-    ) -> None:
+        self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool,
+        announced_bytes: int = 0,
+    ) -> None:  # fmt: skip
         self._coding = content_encoding
         self._is_encoded = not (decoder := BoundedDecoder(content_encoding, 0)).is_identity
         self._is_light = decoder.is_light
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
+        self._announced_bytes = announced_bytes
         self._wire = bytearray()
         self._decoded = BytesIO()
         self._is_complete = True
+        self._is_unchecked = False
         #: True if the server had more to send.
         self.is_cut = False
+        #: What was mended, by its name.
+        self.repairs = ["coding_words"] if decoder.has_other_words else []
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -184,6 +192,7 @@ class Intake:
             Unfetched: if the body is too slow, too large, not text, or does not decode.
         """
         clock, taken, held = asyncio.get_running_loop().time, 0, held or HeldBytes()
+        late = None
         try:
             async with asyncio.timeout_at(pace.deadline) as alarm:
                 async for chunk in chunks:
@@ -200,13 +209,43 @@ class Intake:
                             pace.stood_still(clock() - began_at)
                         taken = 0
                         alarm.reschedule(pace.deadline)
-                    if self.is_cut or len(self._wire) > self._max_bytes:
+                    if self._is_enough():
                         break
-        except TimeoutError as error:
-            raise pace.missed() from error
+        except TimeoutError:
+            late = pace.missed()
+        await self.end(held, late)
+
+    async def end(self, held: HeldBytes, early: Unfetched | None = None) -> None:
+        """Decode what was taken. If it ended ``early``, its coding must prove that it is whole.
+
+        Raises:
+            Unfetched: as :meth:`read`.
+        """
         if self._is_encoded:
             await self._decode(held)
         self._judge()
+        if early is not None:
+            self.prove_whole(early)
+
+    def prove_whole(self, early: Unfetched) -> None:
+        """Accept an early end if the coding proves that the body is whole, else raise ``early``.
+
+        Gzip, deflate, br and zstd tell where they end.
+        """
+        is_proof = self._is_encoded and self._is_complete and self._decoded.tell() > 0
+        # Repaired, its coding proves nothing.
+        if not is_proof or not {"checksum", "not_encoded"}.isdisjoint(self.repairs):
+            raise early
+        self.repairs.append("length")
+
+    def _is_enough(self) -> bool:
+        """Return whether no more need be read."""
+        if self.is_cut or len(self._wire) > self._max_bytes:
+            return True
+        # Some servers announce the length of the page before it was packed, which gzip ends with
+        # (RFC 1952, section 2.3.1): they keep the connection, and nothing more comes.
+        is_short = len(self._wire) < self._announced_bytes and self._wire.startswith(GZIP_MAGIC)
+        return is_short and int.from_bytes(self._wire[-4:], "little") == self._announced_bytes
 
     async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
@@ -242,8 +281,36 @@ class Intake:
             self._write(chunk[:room])
 
     def _steps(self, limit: int) -> Iterator[None]:
-        """Decode what has come, up to the limit; other tasks may run at each step."""
-        decoder, self._decoded, made = BoundedDecoder(self._coding, limit), BytesIO(), 0
+        """Decode what has come, up to the limit; other tasks may run at each step.
+
+        What does not decode as it should may be gzip whose checksum is wrong, or text that was
+        encoded less often than its header says.
+        """
+        try:
+            yield from self._decoding(limit)
+        except Unfetched as error:
+            if error.reason != "encoding":
+                raise
+            codings = self._coding.split(",")
+            fewer = [("not_encoded", ",".join(codings[n + 1 :])) for n in range(len(codings))]
+            for repair, coding in (("checksum", self._coding), *fewer):
+                self._coding, self._is_unchecked = coding, repair == "checksum"
+                with suppress(Unfetched):
+                    yield from self._decoding(limit)
+                    if self._is_mended():
+                        self.repairs.append(repair)
+                        return
+            raise
+
+    def _is_mended(self) -> bool:
+        """Return whether what was decoded against the header is a text for certain, or a whole."""
+        if self._is_unchecked:
+            return self._is_complete or self.is_cut
+        return is_evidently_text(bytes(self._decoded.getbuffer()[:SNIFFED_BYTES]))
+
+    def _decoding(self, limit: int) -> Iterator[None]:
+        decoder = BoundedDecoder(self._coding, limit, is_unchecked=self._is_unchecked)
+        self._decoded, made = BytesIO(), 0
         for start in range(0, len(self._wire), _TURN_BYTES):
             for piece in decoder.decode(bytes(self._wire[start : start + _TURN_BYTES])):
                 self._write(piece)
@@ -563,7 +630,9 @@ class NetworkFetcher:
             self._limits.max_body_bytes,
             content_type=result.header("Content-Type") or "",
             # A list may come in several lines (RFC 9110, section 5.3).
-            content_encoding=", ".join(result.header_values("Content-Encoding")),
+            content_encoding=", ".join(
+                (*result.header_values("Content-Encoding"), *head.transfer_codings)
+            ),
             announced_bytes=head.length,
         )
         limits, now = self._limits, get_running_loop().time()
@@ -571,8 +640,9 @@ class NetworkFetcher:
             limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
         )
         await intake.read(channel.pieces(), pace, self.held)
-        if channel.cut is not None:
-            raise Unfetched("cut_short", channel.cut)
+        if channel.cut is not None and not intake.is_cut:
+            intake.prove_whole(Unfetched("cut_short", channel.cut))
+        channel.repairs += intake.repairs
         return intake
 
 
@@ -671,7 +741,10 @@ def intake_of(
     if announced_bytes > max_bytes and not kind.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
     is_sniffed = kind.is_typed and label is None
-    return Intake(content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed)
+    return Intake(
+        content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed,
+        announced_bytes=announced_bytes,
+    )  # fmt: skip
 
 
 def _wire_url(url: str) -> URL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from calendar import timegm
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_tz
 from itertools import chain
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import brotli
 import zstandard
@@ -186,6 +187,19 @@ def looks_binary(head: bytes) -> bool:
     return len(sample.translate(None, _BINARY)) < len(sample)
 
 
+def is_evidently_text(head: bytes) -> bool:
+    """Return whether the first bytes are those of a text, and of nothing that is encoded."""
+    sample = head[:SNIFFED_BYTES]
+    if not sample or looks_binary(sample):
+        return False
+    try:
+        # The last character may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return sample.lstrip().startswith(b"<")
+    return True
+
+
 # -- decoding ----------------------------------------------------------------
 # RFC 9110, section 8.4.1. A compressed body is a program that writes memory: 66 kB of zstd can
 # stand for 8 GB. So no step here makes more than a few MiB, and the total has a hard limit, between
@@ -337,6 +351,36 @@ class _Zstd:
         return self._frame.eof
 
 
+class _UncheckedGzip:
+    """Members of gzip whose checksums are not looked at; anything after them is ignored."""
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._stream: zlib._Decompress | None = None
+        self.is_complete = False
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        self._held += data
+        while self._stream is not None or (header := _GZIP_HEADER.match(self._held)):
+            if self._stream is None:
+                # Its length is that of the fields that its flags announce (RFC 1952, section 2.3).
+                self._held = self._held[header.end() :]
+                self._stream, self.is_complete = zlib.decompressobj(_RAW), False
+            data, self._held = self._held, b""
+            yield from _inflate(self._stream, data)
+            if not self._stream.eof:
+                return
+            self._held += self._stream.unused_data
+            if len(self._held) < _TRAILER_BYTES:
+                return
+            self._held, self._stream = self._held[_TRAILER_BYTES:], None
+            self.is_complete = True
+
+
+#: Checksum and length behind a member of gzip.
+_TRAILER_BYTES = 8
+#: A header without extra fields but a name, as servers write it.
+_GZIP_HEADER = re.compile(rb"\x1f\x8b\x08(?:[\0\1].{6}|\x08.{6}[^\0]*\0)", re.DOTALL)
 _LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
     "gzip": Gzip,
     "x-gzip": Gzip,
@@ -346,24 +390,35 @@ _LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
 }
 
 
+_Layer: TypeAlias = Gzip | _Deflate | _Brotli | _Zstd | _UncheckedGzip
+_UNCHECKED: Mapping[str, type[_UncheckedGzip]] = {"gzip": _UncheckedGzip, "x-gzip": _UncheckedGzip}
+#: Codings that are registered (IANA, HTTP Content Coding Registry) and not read.
+_NOT_READ = frozenset({"aes128gcm", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
+
+
 class BoundedDecoder:
     """Decoder of the codings of one body, ``max_bytes`` at most.
 
     Feed the wire's bytes with :meth:`decode` in any pieces. When
     ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
     layers): stop. ``is_identity`` says that there is no coding, ``is_light`` that the decoder takes
-    little time and memory: some 50 KB.
+    little time and memory: some 50 KB. ``has_other_words`` tells of words that name no coding;
+    ``is_unchecked``: the checksums of gzip are not looked at.
 
     Raises:
-        Unfetched: on construction, for a coding other than gzip, deflate, br and zstd, and
-            for more than two.
+        Unfetched: on construction, for a registered coding other than gzip, deflate, br and zstd,
+            and for more than two.
     """
 
-    def __init__(self, content_encoding: str, max_bytes: int) -> None:
-        names = _codings(content_encoding)
+    def __init__(
+        self, content_encoding: str, max_bytes: int, *, is_unchecked: bool = False
+    ) -> None:
+        applied, self.has_other_words = _codings(content_encoding)
+        names = applied[::-1]
         self.is_identity = not names
-        self._layers = [_LAYERS[name]() for name in names]
-        self.is_light = all(isinstance(layer, Gzip | _Deflate) for layer in self._layers)
+        layers = _LAYERS if not is_unchecked else {**_LAYERS, **_UNCHECKED}
+        self._layers: list[_Layer] = [layers[name]() for name in names]
+        self.is_light = all(isinstance(each, Gzip | _Deflate) for each in self._layers)
         #: The bytes that may still leave each layer.
         self._left = [max_bytes] * max(1, len(names))
         self._is_empty = True
@@ -402,13 +457,17 @@ class BoundedDecoder:
         return self._is_empty or all(layer.is_complete for layer in self._layers)
 
 
-def _codings(content_encoding: str) -> list[str]:
-    """Return the codings of a Content-Encoding value in the order of decoding."""
-    names = [name.strip().lower() for name in content_encoding.split(",")]
-    applied = [name for name in names if name not in ("", "identity")]
-    unknown = [name for name in applied if name not in _LAYERS]
-    if unknown:
-        raise Unfetched("encoding", f"content coding {unknown[0][:50]!r} is not supported")
+def _codings(content_encoding: str) -> tuple[list[str], bool]:
+    """Return the codings of a Content-Encoding value as applied, and whether other words are there.
+
+    A word that names no coding (``utf-8``, ``none``) says nothing of the body.
+    """
+    words = [word.strip().lower() for word in content_encoding.split(",")]
+    said = [word for word in words if word not in ("", "identity")]
+    applied = [word for word in said if word in _LAYERS or word in _NOT_READ]
+    unread = [word for word in applied if word in _NOT_READ]
+    if unread:
+        raise Unfetched("encoding", f"content coding {unread[0]!r} is not supported")
     if len(applied) > _MAX_LAYERS:
         raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
-    return applied[::-1]
+    return applied, len(applied) < len(said)

@@ -296,7 +296,7 @@ async def test_what_is_not_http_is_a_protocol_failure_and_asked_for_once(data: b
 
 @pytest.mark.parametrize("coding", ["compress", "gzip, gzip, gzip", "gzip", "br", "zstd"])
 async def test_a_body_that_cannot_be_decoded_is_an_encoding_failure(coding: str) -> None:
-    body = page(b"<!doctype html><p>plain text", f"Content-Encoding: {coding}")
+    body = page(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", f"Content-Encoding: {coding}")
     assert await reason_of(sends(body)) == "encoding"
 
 
