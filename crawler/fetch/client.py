@@ -9,9 +9,9 @@ import ssl
 import time
 from asyncio import get_running_loop
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from math import inf
 from typing import Literal, NamedTuple, Protocol
@@ -29,7 +29,10 @@ from freshet.crawler.fetch.responses import (
     BoundedDecoder,
     StatusVerdict,
     Unfetched,
+    all_values,
+    codings_of,
     first_header,
+    gunzip_short,
     is_evidently_text,
     is_field_value,
     is_page_type,
@@ -43,6 +46,7 @@ from freshet.crawler.fetch.responses import (
 from freshet.crawler.fetch.transport import Access, Connections
 from freshet.crawler.masking import MASK
 from freshet.crawler.urls import origin
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 # -- body --------------------------------------------------------------------
@@ -167,9 +171,11 @@ class Intake:
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool,
         announced_bytes: int = 0,
     ) -> None:  # fmt: skip
+        codings = codings_of(content_encoding)
         self._coding = content_encoding
-        self._is_encoded = not (decoder := BoundedDecoder(content_encoding, 0)).is_identity
-        self._is_light = decoder.is_light
+        self._is_encoded = bool(codings.applied)
+        self._is_light = codings.is_light
+        self._is_gzip = codings.is_gzip
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
@@ -181,7 +187,7 @@ class Intake:
         #: True if the server had more to send.
         self.is_cut = False
         #: What was mended, by its name.
-        self.repairs = ["coding_words"] if decoder.has_other_words else []
+        self.repairs = ["coding_words"] if codings.has_other_words else []
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -214,6 +220,11 @@ class Intake:
         except TimeoutError:
             late = pace.missed()
         await self.end(held, late)
+
+    async def read_short(self, body: bytes, held: HeldBytes) -> None:
+        """Take a short body that has come as a whole; see :meth:`read`."""
+        self._take(body)
+        await self.end(held)
 
     async def end(self, held: HeldBytes, early: Unfetched | None = None) -> None:
         """Decode what was taken. If it ended ``early``, its coding must prove that it is whole.
@@ -250,6 +261,11 @@ class Intake:
     async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
         limits = [_TURN_BYTES, self._max_bytes]
+        if self._is_gzip and len(self._wire) <= _TURN_BYTES:
+            text = gunzip_short(bytes(self._wire), min(limits[0], self._max_bytes))
+            if text is not None:
+                self._write(text)
+                return
         if self._is_light and len(self._wire) <= _TURN_BYTES:
             deque(self._steps(min(limits.pop(0), self._max_bytes)), 0)
             limits = limits if self.is_cut else []
@@ -462,26 +478,48 @@ _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 @dataclass(slots=True)
 class _Transfer:
-    """The request and response under way, with a result of all that is known of them."""
+    """What is known of a request and its response under way."""
 
-    result: FetchResult
+    url: str
+    started_at: float
+    request_headers: tuple[tuple[str, str], ...] = ()
+    head: Head | None = None
+    peer: str | None = None
+    wire_body: bytes = b""
+    body: bytes = b""
+    truncated: str | None = None
+    repairs: tuple[str, ...] = ()
+    head_bytes: bytes = b""
 
-    def sent(self, fields: Iterable[tuple[str, str]], own: Iterable[str]) -> None:
-        """Note a request; the values of ``own`` fields are nobody else's business."""
-        hidden = _CREDENTIALS.union(name.lower() for name in own) - {"user-agent"}
-        shown = tuple((name, MASK if name.lower() in hidden else value) for name, value in fields)
-        self.result = replace(self.result, request_headers=shown)
+    def failed(self, outcome: Outcome, reason: str, detail: str) -> StatusVerdict:
+        """Return a failure, and note that what has come is not the whole."""
+        if self.head is not None:
+            self.truncated = _TRUNCATED_BY.get(reason, _UNREAD)
+        return StatusVerdict(outcome, reason, detail)
 
-    def mended(self, repairs: Iterable[str], head: bytes) -> None:
-        """Note what was mended of a response, and its head as received."""
-        self.result = replace(self.result, repairs=tuple(repairs), head=head)
-
-    def failed(self, verdict: StatusVerdict) -> StatusVerdict:
-        """Return the failure, and note that what has come is not the whole."""
-        if self.result.status is not None:
-            truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
-            self.result = replace(self.result, truncated=truncated)
-        return verdict
+    def result(self, verdict: StatusVerdict, now: float) -> FetchResult:
+        """Return the result of the request, which ends now."""
+        head = self.head
+        return FetchResult(
+            url=self.url,
+            outcome=verdict.outcome,
+            started_at=self.started_at,
+            duration_s=now - self.started_at,
+            status=None if head is None else head.status,
+            reason=verdict.reason,
+            detail=verdict.detail,
+            request_headers=self.request_headers,
+            headers=() if head is None else head.headers,
+            wire_body=self.wire_body,
+            body=self.body,
+            peer=self.peer,
+            location=verdict.location,
+            retry_after_s=None if head is None else retry_after_s(head.headers, now),
+            status_line=b"" if head is None else head.status_line,
+            truncated=self.truncated,
+            repairs=self.repairs,
+            head=self.head_bytes,
+        )
 
 
 class NetworkFetcher:
@@ -519,24 +557,15 @@ class NetworkFetcher:
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
-        transfer = _Transfer(FetchResult(request.url, "failed", self._now(), duration_s=0.0))
+        transfer = _Transfer(request.url, self._now())
         try:
             verdict = await self._converse(request, transfer)
         except Unfetched as end:
-            verdict = transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
+            verdict = transfer.failed(end.outcome, end.reason, end.detail)
         except Exception as error:
             log.exception("fetching %s failed with an unexpected error", request.url)
-            verdict = transfer.failed(StatusVerdict("failed", "internal", repr(error)))
-        known, now = transfer.result, self._now()
-        return replace(
-            known,
-            outcome=verdict.outcome,
-            duration_s=now - known.started_at,
-            reason=verdict.reason,
-            detail=verdict.detail,
-            location=verdict.location,
-            retry_after_s=retry_after_s(known.headers, now),
-        )
+            verdict = transfer.failed("failed", "internal", repr(error))
+        return transfer.result(verdict, self._now())
 
     async def close(self) -> None:
         """Close all connections."""
@@ -558,7 +587,7 @@ class NetworkFetcher:
             raise
         finally:
             if channel.repairs:
-                transfer.mended(channel.repairs, channel.head_bytes)
+                transfer.repairs, transfer.head_bytes = tuple(channel.repairs), channel.head_bytes
             if request.is_conditional and (verdict is None or verdict.outcome == "failed"):
                 # It may be repeated without them, and not to what has just failed.
                 channel.close()
@@ -573,73 +602,70 @@ class NetworkFetcher:
         """Return a request as it is sent, and note it: there may be no response."""
         own = access.fields_for(request.url) if access is not None else {}
         target, proxy_fields = self._connections.way(channel, url)
-        fields = {
-            name.lower(): (name, value)
-            for some in (self._fields, request_headers(request), own)
-            for name, value in some.items()
-        }
+        fields = {"host": ("Host", url.host_port_subcomponent or "")}
+        for some in (self._fields, request_headers(request), own):
+            for name, value in some.items():
+                fields[name.lower()] = name, value
+        fields |= proxy_fields
         body = None if request.form is None else request.form.encode()
         if body is not None:
             fields["content-length"] = "Content-Length", str(len(body))
-        fields.setdefault("host", ("Host", url.host_port_subcomponent or ""))
-        named = [fields.pop("host"), *fields.values(), *proxy_fields]
-        sent = request_bytes("GET" if body is None else "POST", target, named, body or b"")
-        transfer.sent(named, own)
-        return sent
+        # Fields of a site's table are nobody else's business.
+        hidden = _CREDENTIALS.union(name.lower() for name in own) if own else _CREDENTIALS
+        transfer.request_headers = tuple(
+            (field[0], MASK) if name in hidden and name != "user-agent" else field
+            for name, field in fields.items()
+        )
+        method = "GET" if body is None else "POST"
+        return request_bytes(method, target, fields.values(), body or b"")
 
     async def _take(
         self, request: Request, channel: Channel, head: Head, transfer: _Transfer
     ) -> StatusVerdict:
         """Read a response whose head has come."""
         headers = head.headers
-        transfer.result = replace(
-            transfer.result,
-            status=head.status,
-            status_line=head.status_line,
-            headers=headers,
-            peer=channel.peer,
-        )
+        transfer.head, transfer.peer = head, channel.peer
+        whole = whole_bytes(headers) if head.status == 206 else None
         verdict = judge(
             head.status,
             request.url,
             first_header(headers, b"location"),
             is_conditional=request.is_conditional,
-            is_whole=whole_bytes(headers) is not None,
+            is_whole=whole is not None,
         )
         if verdict.outcome == "fetched":
-            intake = await self._read_body(request, channel, head, transfer.result)
-            wire_body, body = intake.result()
-            truncated = "length" if intake.is_cut else None
-            is_part = head.status == 206 and whole_bytes(headers) != len(wire_body)
-            if is_part and truncated is None:
+            intake = await self._read_body(request, channel, head)
+            transfer.wire_body, transfer.body = intake.result()
+            transfer.truncated = "length" if intake.is_cut else None
+            is_part = head.status == 206 and whole != len(transfer.wire_body)
+            if is_part and not intake.is_cut:
                 raise Unfetched("http_206", "the server sent a part of what it has")
+        elif channel.is_ended:
+            transfer.wire_body = channel.take()
         else:
             # Do not wait for the body of an error or a redirect.
-            wire_body, body = channel.take() if channel.is_ended else b"", b""
-            truncated = None if channel.is_ended else _UNREAD
-        transfer.result = replace(
-            transfer.result, wire_body=wire_body, body=body, truncated=truncated
-        )
+            transfer.truncated = _UNREAD
         return verdict
 
-    async def _read_body(
-        self, request: Request, channel: Channel, head: Head, result: FetchResult
-    ) -> Intake:
+    async def _read_body(self, request: Request, channel: Channel, head: Head) -> Intake:
+        codings = all_values(head.headers, b"content-encoding")
+        if head.transfer_codings:
+            codings = ", ".join((codings, *head.transfer_codings))
         intake = intake_of(
             request,
             self._limits.max_body_bytes,
-            content_type=result.header("Content-Type") or "",
-            # A list may come in several lines (RFC 9110, section 5.3).
-            content_encoding=", ".join(
-                (*result.header_values("Content-Encoding"), *head.transfer_codings)
-            ),
+            content_type=(first_header(head.headers, b"content-type") or b"").decode("latin-1"),
+            content_encoding=codings,
             announced_bytes=head.length,
         )
-        limits, now = self._limits, get_running_loop().time()
-        pace = BodyPace(
-            limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
-        )
-        await intake.read(channel.pieces(), pace, self.held)
+        if channel.is_ended and channel.held_bytes <= _TURN_BYTES:
+            await intake.read_short(channel.take(), self.held)
+        else:
+            limits, now = self._limits, get_running_loop().time()
+            pace = BodyPace(
+                limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
+            )
+            await intake.read(channel.pieces(), pace, self.held)
         if channel.cut is not None and not intake.is_cut:
             intake.prove_whole(Unfetched("cut_short", channel.cut))
         channel.repairs += intake.repairs

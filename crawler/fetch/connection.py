@@ -78,7 +78,8 @@ class Channel(asyncio.Protocol):
         self._interim = 0
         self._chunks: Chunks | None = None
         self._pieces: list[bytes] = []
-        self._held_bytes = 0
+        #: Bytes of the body that have come and were not taken yet.
+        self.held_bytes = 0
         self._body_bytes = 0
         self._is_paused = False
         self._is_spoilt = False
@@ -128,7 +129,7 @@ class Channel(asyncio.Protocol):
 
     def take(self) -> bytes:
         """Return what has come of the body and was not taken yet."""
-        pieces, self._pieces, self._held_bytes = self._pieces, [], 0
+        pieces, self._pieces, self.held_bytes = self._pieces, [], 0
         if self._is_paused and self._transport is not None and not self._is_lost:
             self._is_paused = False
             self._transport.resume_reading()
@@ -280,11 +281,11 @@ class Channel(asyncio.Protocol):
                 self.is_ended = len(data) >= left
         self._pieces += pieces
         size = sum(map(len, pieces))
-        self._held_bytes += size
+        self.held_bytes += size
         self._body_bytes += size
         if rest:
             self._refuse()
-        elif self._held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
+        elif self.held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
 

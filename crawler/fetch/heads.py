@@ -48,18 +48,22 @@ class Head(NamedTuple):
     repairs: tuple[str, ...]
 
 
-_Field: TypeAlias = tuple[bytes, bytes]
 #: Values of the headers that frame a body, by their names in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t].*)?", re.DOTALL)
 #: The end of a head: an empty line, wherever lines end with LF only.
 HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
+#: A header as most are; one whose value ends with a blank takes the longer way.
+_WELL_FORMED = re.compile(
+    rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*((?:[^\r\n]*[^\r\n \t])?)\r\n", re.MULTILINE
+)
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #: Codings of a transfer by RFC 9112, section 7, beside chunked.
 _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
 _FRAMES = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_FRAME_SIZES = frozenset(map(len, _FRAMES))
 
 
 def read_head(head: bytes, max_headers: int = 256) -> Head:
@@ -70,12 +74,18 @@ def read_head(head: bytes, max_headers: int = 256) -> Head:
     """
     if b"\0" in head:
         raise Unfetched("protocol", "a NUL in the head of the response")
-    first, *lines = head.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
+    first = head[: head.find(b"\n")].rstrip(b"\r")
     found = _STATUS_LINE.fullmatch(first)
     if found is None:
         raise Unfetched("protocol", f"not a status line of HTTP/1: {first[:100]!r}")
     repairs: dict[str, None] = {}
-    headers, frames = _fields(lines, repairs)
+    headers = _WELL_FORMED.findall(head)
+    if len(headers) != head.count(b"\n") - 2:
+        headers = _mended_fields(head, repairs)
+    frames: _Frames = {}
+    for name, value in headers:
+        if len(name) in _FRAME_SIZES and (lower := name.lower()) in _FRAMES:
+            frames.setdefault(lower, []).append(value)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
     status = int(found[2])
@@ -86,35 +96,24 @@ def read_head(head: bytes, max_headers: int = 256) -> Head:
     return Head(status, first, tuple(headers), framing, length, codings, is_kept, tuple(repairs))
 
 
-def _fields(lines: list[bytes], repairs: dict[str, None]) -> tuple[list[_Field], _Frames]:
-    """Return the headers, and the values of those that frame the body."""
-    headers: list[_Field] = []
-    frames: _Frames = {}
-    for line in lines:
+def _mended_fields(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a head that is not well-formed, or has values in several lines."""
+    headers: list[tuple[bytes, bytes]] = []
+    for line in head.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
-        if not colon or not name or name.translate(None, _TOKEN):
-            if line.startswith((b" ", b"\t")) and headers:
-                _unfold(headers, frames, line)
-                continue
-            name = name.rstrip(b" \t")
-            is_header = colon and name and not name.translate(None, _TOKEN)
-            repairs["blank_before_colon" if is_header else "no_header"] = None
-            if not is_header:
-                continue
-        value = value.strip(b" \t")
-        headers.append((name, value))
-        if (lower := name.lower()) in _FRAMES:
-            frames.setdefault(lower, []).append(value)
-    return headers, frames
-
-
-def _unfold(headers: list[_Field], frames: _Frames, line: bytes) -> None:
-    """Join a line that goes on with the last header (RFC 9112, section 5.2)."""
-    name, value = headers[-1]
-    joined = b" ".join(filter(None, (value, line.strip(b" \t"))))
-    headers[-1] = name, joined
-    if (lower := name.lower()) in frames:
-        frames[lower][-1] = joined
+        if line.startswith((b" ", b"\t")) and headers:
+            # The value goes on (RFC 9112, section 5.2).
+            known, before = headers[-1]
+            headers[-1] = known, b" ".join(filter(None, (before, line.strip(b" \t"))))
+            continue
+        bare = name.rstrip(b" \t")
+        if not colon or not bare or bare.translate(None, _TOKEN):
+            repairs["no_header"] = None
+            continue
+        if bare != name:
+            repairs["blank_before_colon"] = None
+        headers.append((bare, value.strip(b" \t")))
+    return headers
 
 
 def _is_kept(minor: bytes, frames: _Frames) -> bool:

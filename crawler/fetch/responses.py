@@ -9,8 +9,9 @@ from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_tz
+from functools import lru_cache
 from itertools import chain
-from typing import TypeAlias, TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import brotli
 import zstandard
@@ -134,7 +135,16 @@ def is_field_value(value: str | None) -> TypeGuard[str]:
 
 def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
     """Return the first value of a header; ``name`` is in lower case."""
-    return next((value for key, value in headers if key.lower() == name), None)
+    size = len(name)
+    for key, value in headers:
+        if len(key) == size and key.lower() == name:
+            return value
+    return None
+
+
+def all_values(headers: RawHeaders, name: bytes) -> str:
+    """Return the values of a header as one list (RFC 9110, section 5.3); ``name`` as above."""
+    return ", ".join([value.decode("latin-1") for key, value in headers if key.lower() == name])
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:
@@ -413,12 +423,10 @@ class BoundedDecoder:
     def __init__(
         self, content_encoding: str, max_bytes: int, *, is_unchecked: bool = False
     ) -> None:
-        applied, self.has_other_words = _codings(content_encoding)
-        names = applied[::-1]
+        names = codings_of(content_encoding).applied[::-1]
         self.is_identity = not names
         layers = _LAYERS if not is_unchecked else {**_LAYERS, **_UNCHECKED}
         self._layers: list[_Layer] = [layers[name]() for name in names]
-        self.is_light = all(isinstance(each, Gzip | _Deflate) for each in self._layers)
         #: The bytes that may still leave each layer.
         self._left = [max_bytes] * max(1, len(names))
         self._is_empty = True
@@ -457,17 +465,47 @@ class BoundedDecoder:
         return self._is_empty or all(layer.is_complete for layer in self._layers)
 
 
-def _codings(content_encoding: str) -> tuple[list[str], bool]:
-    """Return the codings of a Content-Encoding value as applied, and whether other words are there.
+class Codings(NamedTuple):
+    """Codings of a body, as applied. ``has_other_words``: there are words that name no coding.
+
+    ``is_light``: their decoders take little time and memory, some 50 KB. ``is_gzip``: it is the
+    only one.
+    """
+
+    applied: tuple[str, ...]
+    has_other_words: bool
+    is_light: bool
+    is_gzip: bool
+
+
+@lru_cache(maxsize=64)
+def codings_of(content_encoding: str) -> Codings:
+    """Return the codings of a Content-Encoding value.
 
     A word that names no coding (``utf-8``, ``none``) says nothing of the body.
+
+    Raises:
+        Unfetched: for a registered coding other than gzip, deflate, br and zstd, and for more than
+            two.
     """
     words = [word.strip().lower() for word in content_encoding.split(",")]
     said = [word for word in words if word not in ("", "identity")]
-    applied = [word for word in said if word in _LAYERS or word in _NOT_READ]
+    applied = tuple(word for word in said if word in _LAYERS or word in _NOT_READ)
     unread = [word for word in applied if word in _NOT_READ]
     if unread:
         raise Unfetched("encoding", f"content coding {unread[0]!r} is not supported")
     if len(applied) > _MAX_LAYERS:
         raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
-    return applied, len(applied) < len(said)
+    is_light = all(_LAYERS[name] in (Gzip, _Deflate) for name in applied)
+    is_gzip = len(applied) == 1 and _LAYERS[applied[0]] is Gzip
+    return Codings(applied, len(applied) < len(said), is_light, is_gzip)
+
+
+def gunzip_short(data: bytes, most: int) -> bytes | None:
+    """Return what one member of gzip stands for, None unless it is whole and has ``most`` bytes."""
+    member = isal_zlib.decompressobj(_GZIP)
+    try:
+        text = member.decompress(data, most)
+    except _ISAL_ERROR:
+        return None
+    return text if member.eof and not member.unused_data else None

@@ -254,15 +254,15 @@ class Connections:
             for other in list(self._places.get(way.place, ())):
                 self._drop(other)
 
-    def way(self, channel: Channel, url: URL) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Return the target of a request for a URL on a connection, and the fields for a proxy."""
+    def way(self, channel: Channel, url: URL) -> tuple[str, dict[str, tuple[str, str]]]:
+        """Return the target of a request on a connection, and the fields for a proxy by name."""
         way = self._open[channel]
         if not way.is_relayed:
-            return url.raw_path_qs, ()
-        fields = [("Connection", "close")]
+            return url.raw_path_qs, {}
+        fields = {"connection": ("Connection", "close")}
         if way.authorization is not None:
-            fields.append(("Proxy-Authorization", way.authorization))
-        return str(url.with_fragment(None)), tuple(fields)
+            fields["proxy-authorization"] = "Proxy-Authorization", way.authorization
+        return str(url.with_fragment(None)), fields
 
     def _drop(self, channel: Channel) -> None:
         del self._idle[channel]

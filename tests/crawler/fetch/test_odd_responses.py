@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from freshet.crawler.fetch.client import FetchLimits, Request
-from scripts.benchmarks.odd_responses import ALL, CODINGS, HEADS, LENGTHS, TEXT, UNSURE, Odd
-from tests.crawler.fetch.hostile_server import hostile
-from tests.crawler.fetch.test_fetch import exchange, fetching
+from freshet.crawler.fetch.client import FetchLimits
+from scripts.benchmarks.odd_responses import CODINGS, HEADS, LENGTHS, TEXT, UNSURE, Odd
+from tests.crawler.fetch.test_fetch import exchange
 
 LIMITS = FetchLimits(headers_timeout_s=5, body_timeout_s=5)
 
