@@ -182,6 +182,7 @@ class Intake:
         self._announced_bytes = announced_bytes
         self._wire = bytearray()
         self._decoded = BytesIO()
+        self._short: tuple[bytes, bytes] | None = None
         self._is_complete = True
         self._is_unchecked = False
         #: True if the server had more to send.
@@ -221,10 +222,19 @@ class Intake:
             late = pace.missed()
         await self.end(held, late)
 
-    async def read_short(self, body: bytes, held: HeldBytes) -> None:
-        """Take a short body that has come as a whole; see :meth:`read`."""
-        self._take(body)
-        await self.end(held)
+    def take_short(self, body: bytes) -> bool:
+        """Take a body that has come as a whole; return False if it needs :meth:`read`.
+
+        Most bodies are short, and gzip or not encoded: there is nothing to wait for.
+        """
+        if self._is_sniffed or len(body) > _TURN_BYTES or (self._is_encoded and not self._is_gzip):
+            return False
+        most = min(_TURN_BYTES, self._max_bytes)
+        text = gunzip_short(body, most) if self._is_gzip else body
+        if text is None or len(text) > most or len(body) > self._max_bytes:
+            return False
+        self._short = body, text
+        return True
 
     async def end(self, held: HeldBytes, early: Unfetched | None = None) -> None:
         """Decode what was taken. If it ended ``early``, its coding must prove that it is whole.
@@ -261,11 +271,6 @@ class Intake:
     async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
         limits = [_TURN_BYTES, self._max_bytes]
-        if self._is_gzip and len(self._wire) <= _TURN_BYTES:
-            text = gunzip_short(bytes(self._wire), min(limits[0], self._max_bytes))
-            if text is not None:
-                self._write(text)
-                return
         if self._is_light and len(self._wire) <= _TURN_BYTES:
             deque(self._steps(min(limits.pop(0), self._max_bytes)), 0)
             limits = limits if self.is_cut else []
@@ -357,6 +362,8 @@ class Intake:
         Raises:
             Unfetched: if the encoded stream did not come to its end.
         """
+        if self._short is not None:
+            return self._short
         if not (self._is_complete or self.is_cut):
             raise Unfetched("cut_short", "the encoded body ends before its end")
         decoded = self._decoded.getvalue()
@@ -658,9 +665,7 @@ class NetworkFetcher:
             content_encoding=codings,
             announced_bytes=head.length,
         )
-        if channel.is_ended and channel.held_bytes <= _TURN_BYTES:
-            await intake.read_short(channel.take(), self.held)
-        else:
+        if not (channel.is_ended and intake.take_short(channel.peek())):
             limits, now = self._limits, get_running_loop().time()
             pace = BodyPace(
                 limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now

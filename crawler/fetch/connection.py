@@ -57,6 +57,8 @@ class Channel(asyncio.Protocol):
         self.peer: str | None = None
         #: Exchanges that were begun.
         self.exchanges = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
         self._is_lost = False
         self._begin()
         # Until the first exchange nothing is awaited.
@@ -78,8 +80,7 @@ class Channel(asyncio.Protocol):
         self._interim = 0
         self._chunks: Chunks | None = None
         self._pieces: list[bytes] = []
-        #: Bytes of the body that have come and were not taken yet.
-        self.held_bytes = 0
+        self._held_bytes = 0
         self._body_bytes = 0
         self._is_paused = False
         self._is_spoilt = False
@@ -98,14 +99,13 @@ class Channel(asyncio.Protocol):
         if self.early:
             early, self.early = self.early, b""
             self.data_received(early)
-        alarm = self._loop.call_later(self._limits.timeout_s, self._fail_late)
-        try:
-            while self.head is None:
-                if self._error is not None:
-                    raise self._error
-                await self._wait()
-        finally:
-            alarm.cancel()
+        self._deadline = self._loop.time() + self._limits.timeout_s
+        if self._alarm is None:
+            self._alarm = self._loop.call_at(self._deadline, self._look)
+        while self.head is None:
+            if self._error is not None:
+                raise self._error
+            await self._wait()
         if self.head.status == 408 and self.exchanges > 1:
             # It is about the time for which the connection was idle (RFC 9110, section 15.5.9).
             raise Unfetched("stale", "the server answered 408 on a connection that was kept")
@@ -129,11 +129,17 @@ class Channel(asyncio.Protocol):
 
     def take(self) -> bytes:
         """Return what has come of the body and was not taken yet."""
-        pieces, self._pieces, self.held_bytes = self._pieces, [], 0
+        pieces, self._pieces, self._held_bytes = self._pieces, [], 0
         if self._is_paused and self._transport is not None and not self._is_lost:
             self._is_paused = False
             self._transport.resume_reading()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def peek(self) -> bytes:
+        """Return what has come of the body and was not taken yet, and leave it there."""
+        if len(self._pieces) > 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0] if self._pieces else b""
 
     @property
     def is_reusable(self) -> bool:
@@ -165,9 +171,14 @@ class Channel(asyncio.Protocol):
             self._transport.abort()
         self._wake()
 
-    def _fail_late(self) -> None:
-        if self.head is None:
-            self._fail(Unfetched("timeout_headers", "the headers did not come in time"))
+    def _look(self) -> None:
+        """Fail if the head is late; one alarm serves many exchanges."""
+        self._alarm = None
+        if self.head is None and not (self.is_ended or self._is_lost):
+            if self._loop.time() < self._deadline:
+                self._alarm = self._loop.call_at(self._deadline, self._look)
+            else:
+                self._fail(Unfetched("timeout_headers", "the headers did not come in time"))
 
     def _hung_up(self) -> Unfetched:
         """Return the failure without a response.
@@ -200,6 +211,8 @@ class Channel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Note how the exchange under way ends."""
         self._is_lost = True
+        if self._alarm is not None:
+            self._alarm.cancel()
         if not self.is_ended:
             if self.head is None:
                 self._error = self._error or self._hung_up()
@@ -281,11 +294,11 @@ class Channel(asyncio.Protocol):
                 self.is_ended = len(data) >= left
         self._pieces += pieces
         size = sum(map(len, pieces))
-        self.held_bytes += size
+        self._held_bytes += size
         self._body_bytes += size
         if rest:
             self._refuse()
-        elif self.held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
+        elif self._held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
 

@@ -48,22 +48,19 @@ class Head(NamedTuple):
     repairs: tuple[str, ...]
 
 
-#: Values of the headers that frame a body, by their names in lower case.
+#: Values of headers by their names in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t].*)?", re.DOTALL)
+_STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r?\n")
 #: The end of a head: an empty line, wherever lines end with LF only.
 HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
-#: A header as most are; one whose value ends with a blank takes the longer way.
-_WELL_FORMED = re.compile(
-    rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*((?:[^\r\n]*[^\r\n \t])?)\r\n", re.MULTILINE
-)
+#: A header as most are; a value that ends with a blank takes the longer way.
+_WELL_FORMED = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)\r\n", re.MULTILINE)
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #: Codings of a transfer by RFC 9112, section 7, beside chunked.
 _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
-_FRAMES = frozenset({b"content-length", b"transfer-encoding", b"connection"})
-_FRAME_SIZES = frozenset(map(len, _FRAMES))
+_UNUSUAL = frozenset({b"transfer-encoding", b"connection"})
 
 
 def read_head(head: bytes, max_headers: int = 256) -> Head:
@@ -72,42 +69,50 @@ def read_head(head: bytes, max_headers: int = 256) -> Head:
     Raises:
         Unfetched: it is no head, has too many headers, or the end of the body is not sure.
     """
-    if b"\0" in head:
-        raise Unfetched("protocol", "a NUL in the head of the response")
-    first = head[: head.find(b"\n")].rstrip(b"\r")
-    found = _STATUS_LINE.fullmatch(first)
+    found = _STATUS_LINE.match(head)
     if found is None:
-        raise Unfetched("protocol", f"not a status line of HTTP/1: {first[:100]!r}")
-    repairs: dict[str, None] = {}
-    headers = _WELL_FORMED.findall(head)
-    if len(headers) != head.count(b"\n") - 2:
-        headers = _mended_fields(head, repairs)
-    frames: _Frames = {}
-    for name, value in headers:
-        if len(name) in _FRAME_SIZES and (lower := name.lower()) in _FRAMES:
-            frames.setdefault(lower, []).append(value)
+        shown = head[:100].partition(b"\n")[0]
+        raise Unfetched("protocol", f"not a status line of HTTP/1: {shown!r}")
+    status, repairs = int(found[3]), dict[str, None]()
+    headers = _WELL_FORMED.findall(head, found.end())
+    is_odd = len(headers) != head.count(b"\n") - 2 or b" \r\n" in head or b"\t\r\n" in head
+    if is_odd:
+        headers = _mended(head, repairs)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
-    status = int(found[2])
-    framing, length, codings = _framing(status, frames, repairs)
-    is_kept = framing != "close" and not repairs and _is_kept(found[1], frames)
+    named = {name.lower(): value for name, value in headers}
+    length = named.get(b"content-length", b"")
+    is_plain = not is_odd and len(named) == len(headers) and _UNUSUAL.isdisjoint(named)
+    if is_plain and 200 <= status != 204 and status != 304 and length.isdigit():
+        # Most are so.
+        size = int(length[:20])
+        return Head(status, found[1], tuple(headers), "length", size, (), found[2] == b"1", ())
+    frames: _Frames = {}
+    for name, value in headers:
+        frames.setdefault(name.lower(), []).append(value)
+    framing, size, codings = _framing(status, frames, repairs)
+    is_kept = framing != "close" and not repairs and _is_kept(found[2], frames)
     # What a server announces for a status without a body it may send, too.
     is_kept = is_kept and not (framing == "none" and _is_announced(frames))
-    return Head(status, first, tuple(headers), framing, length, codings, is_kept, tuple(repairs))
+    return Head(status, found[1], tuple(headers), framing, size, codings, is_kept, tuple(repairs))
 
 
-def _mended_fields(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a head that is not well-formed, or has values in several lines."""
+def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a head of any form."""
+    if b"\0" in head:
+        raise Unfetched("protocol", "a NUL in the head of the response")
     headers: list[tuple[bytes, bytes]] = []
+    is_header = False
     for line in head.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
-        if line.startswith((b" ", b"\t")) and headers:
+        if line.startswith((b" ", b"\t")) and is_header:
             # The value goes on (RFC 9112, section 5.2).
             known, before = headers[-1]
             headers[-1] = known, b" ".join(filter(None, (before, line.strip(b" \t"))))
             continue
         bare = name.rstrip(b" \t")
-        if not colon or not bare or bare.translate(None, _TOKEN):
+        is_header = bool(colon and bare and not bare.translate(None, _TOKEN))
+        if not is_header:
             repairs["no_header"] = None
             continue
         if bare != name:
