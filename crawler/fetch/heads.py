@@ -17,6 +17,7 @@ REPAIRS: Final[Mapping[str, str]] = {
     "no_header": "a line of the head is no header: dropped",
     "blank_before_colon": "a header has a blank before its colon: removed",
     "same_length": "the same Content-Length came more than once: read as one",
+    "huge_length": "Content-Length is larger than any body: read to the end of the connection",
     "length_and_chunks": "Transfer-Encoding came with Content-Length: the length is ignored",
     "transfer_words": "Transfer-Encoding has a word that names no coding: ignored",
     "no_content": "a body followed a status that has none: dropped",
@@ -51,6 +52,10 @@ class Head(NamedTuple):
 #: Values of headers by their names in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
 _STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r?\n")
+_LINE_END = re.compile(rb"\r*\n")
+#: A recipient may refuse it (RFC 9112, section 2.2), as curl does: others may take it for a line's
+#: end.
+_BARE_CR = re.compile(rb"\r(?!\r*\n)")
 #: The end of a head: an empty line, wherever lines end with LF only.
 HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 #: A header as most are; a value that ends with a blank takes the longer way.
@@ -61,6 +66,8 @@ _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compr
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
 _UNUSUAL = frozenset({b"transfer-encoding", b"connection"})
+#: Clients count bytes in 64 bits; such a number has 19 digits.
+_LONGEST, _MOST_DIGITS = 2**63 - 1, 20
 
 
 def read_head(head: bytes, max_headers: int = 256) -> Head:
@@ -83,13 +90,17 @@ def read_head(head: bytes, max_headers: int = 256) -> Head:
     named = {name.lower(): value for name, value in headers}
     length = named.get(b"content-length", b"")
     is_plain = not is_odd and len(named) == len(headers) and _UNUSUAL.isdisjoint(named)
-    if is_plain and 200 <= status != 204 and status != 304 and length.isdigit():
+    is_plain = is_plain and length.isdigit() and len(length) < _MOST_DIGITS
+    if is_plain and 200 <= status != 204 and status != 304:
         # Most are so.
-        size = int(length[:20])
-        return Head(status, found[1], tuple(headers), "length", size, (), found[2] == b"1", ())
+        size, is_kept = int(length), found[2] == b"1"
+        return Head(status, found[1], tuple(headers), "length", size, (), is_kept, ())
     frames: _Frames = {}
     for name, value in headers:
         frames.setdefault(name.lower(), []).append(value)
+    if len(set(frames.get(b"location", ()))) > 1:
+        # As browsers: somebody else may have written one of them.
+        raise Unfetched("protocol", "the head has two different values of Location")
     framing, size, codings = _framing(status, frames, repairs)
     is_kept = framing != "close" and not repairs and _is_kept(found[2], frames)
     # What a server announces for a status without a body it may send, too.
@@ -101,9 +112,11 @@ def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
     """Return the headers of a head of any form."""
     if b"\0" in head:
         raise Unfetched("protocol", "a NUL in the head of the response")
+    if _BARE_CR.search(head):
+        raise Unfetched("protocol", "a carriage return within a line of the head")
     headers: list[tuple[bytes, bytes]] = []
     is_header = False
-    for line in head.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")[1:]:
+    for line in _LINE_END.split(head)[1:-2]:
         name, colon, value = line.partition(b":")
         if line.startswith((b" ", b"\t")) and is_header:
             # The value goes on (RFC 9112, section 5.2).
@@ -147,7 +160,7 @@ def _framing(
     return "length", length, ()
 
 
-def _length(values: list[bytes], repairs: dict[str, None]) -> int:
+def _length(values: list[bytes], repairs: dict[str, None]) -> int | None:
     said = [value.strip(b" \t") for value in b",".join(values).split(b",")]
     if len(said) > 1:
         repairs["same_length"] = None
@@ -155,24 +168,27 @@ def _length(values: list[bytes], repairs: dict[str, None]) -> int:
     if len(digits) > 1 or not said[0].isdigit():
         shown = b", ".join(values)[:100]
         raise Unfetched("protocol", f"the end of the body is not sure: Content-Length {shown!r}")
-    # With more digits it is too large in any case.
-    return int(digits.pop()[:20])
+    length = int(digits.pop()[:_MOST_DIGITS])
+    if length <= _LONGEST:
+        return length
+    repairs["huge_length"] = None
+    return None
 
 
 def _transfer_codings(
     values: list[bytes], repairs: dict[str, None]
 ) -> tuple[tuple[str, ...], bool]:
     said = b",".join(values).decode("latin-1").lower().split(",")
-    words = [word.strip(" \t") for word in said]
-    known = [word for word in words if word in _TRANSFER_CODINGS or word == "chunked"]
-    if len(known) < sum(word not in ("", "identity") for word in words):
+    words = [word for each in said if (word := each.strip(" \t")) not in ("", "identity")]
+    while words[-2:] == ["chunked", "chunked"]:
         repairs["transfer_words"] = None
-    while known[-2:] == ["chunked", "chunked"]:
+        words.pop()
+    is_chunked = words[-1:] == ["chunked"]
+    under = words[:-1] if is_chunked else words
+    codings = tuple(word for word in under if word in _TRANSFER_CODINGS)
+    if len(codings) < len(under):
         repairs["transfer_words"] = None
-        known.pop()
-    is_chunked = known[-1:] == ["chunked"]
-    codings = tuple(known[:-1] if is_chunked else known)
-    if "chunked" in codings:
+    if "chunked" in under:
         raise Unfetched(
             "protocol", "the end of the body is not sure: chunked is not the last coding"
         )
@@ -230,6 +246,7 @@ class Chunks:
         """Refuse a line that cannot become right, however much follows."""
         is_size = self._state != "size" or line[0] in _HEX
         is_end = self._state != "end" or line in (b"\r", b"\n", b"\r\n")
+        is_end = is_end and b"\0" not in line
         if not (is_size and is_end):
             raise Unfetched("protocol", f"a chunk of the body is damaged at {line[:50]!r}")
         if len(line) + self._trailer_bytes > self._most:
