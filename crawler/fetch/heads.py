@@ -19,7 +19,7 @@ REPAIRS: Final[Mapping[str, str]] = {
     "same_length": "the same Content-Length came more than once: read as one",
     "huge_length": "Content-Length is larger than any body: read to the end of the connection",
     "length_and_chunks": "Transfer-Encoding came with Content-Length: the length is ignored",
-    "transfer_words": "Transfer-Encoding has a word that names no coding: ignored",
+    "chunked_twice": "Transfer-Encoding says chunked more than once: read as once",
     "no_content": "a body followed a status that has none: dropped",
     "coding_words": "Content-Encoding has a word that names no coding: ignored",
     "not_encoded": "the body is plain text, though Content-Encoding says otherwise: read as it is",
@@ -181,17 +181,13 @@ def _transfer_codings(
     said = b",".join(values).decode("latin-1").lower().split(",")
     words = [word for each in said if (word := each.strip(" \t")) not in ("", "identity")]
     while words[-2:] == ["chunked", "chunked"]:
-        repairs["transfer_words"] = None
+        repairs["chunked_twice"] = None
         words.pop()
     is_chunked = words[-1:] == ["chunked"]
-    under = words[:-1] if is_chunked else words
-    codings = tuple(word for word in under if word in _TRANSFER_CODINGS)
-    if len(codings) < len(under):
-        repairs["transfer_words"] = None
-    if "chunked" in under:
-        raise Unfetched(
-            "protocol", "the end of the body is not sure: chunked is not the last coding"
-        )
+    codings = tuple(words[:-1] if is_chunked else words)
+    if not _TRANSFER_CODINGS.issuperset(codings):
+        shown = b", ".join(values)[:100]
+        raise Unfetched("protocol", f"the end of the body is not sure: Transfer-Encoding {shown!r}")
     return codings, is_chunked
 
 

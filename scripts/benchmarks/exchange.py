@@ -54,7 +54,7 @@ def main() -> None:
     if options.curl_tests is not None:
         result["curl_tests"] = asyncio.run(curl_responses.read(options.curl_tests, _fetcher))
     result |= asyncio.run(_odd(scrapy_python(options.scrapy_python)))
-    result["hosts"] = odd_hosts.crawled()
+    result["hosts"] = asyncio.run(odd_hosts.crawled())
     command.finish(result, options.output)
 
 
@@ -160,7 +160,7 @@ async def _each(urls: Sequence[str], reads: Callable[[str], Awaitable[bool]]) ->
 def _page() -> bytes:
     """A page of 31 kB that packs as pages of manuals do: to a sixth."""
     words = [f"{a}{b}{c}" for a in ("con", "re", "in") for b in ("fi", "so", "ma") for c in "nert"]
-    chosen = random.Random(56)  # noqa: S311 - no secret
+    chosen = random.Random(56)
     text = "<!doctype html><html><head><title>A page of a manual</title></head><body>\n"
     while len(text) < 31_000:
         name = "-".join(chosen.choices(words, k=2))
