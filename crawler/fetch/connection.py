@@ -150,6 +150,7 @@ class Channel(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the connection, at once if anything is under way."""
+        self._is_spoilt = True
         if self._transport is not None:
             (self._transport.close if self.is_ended else self._transport.abort)()
 

@@ -13,7 +13,7 @@ import brotli
 import zstandard
 
 #: The page that each of them is about.
-TEXT = b"<!doctype html><title>Odd</title><p>Hello, this is the page.</p>"
+TEXT = b"<!doctype html><title>Odd</title><p>Hello, this is the page.</p>" + b"<p>More.</p>\n" * 30
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 _LENGTH = b"Content-Length: %d\r\n" % len(TEXT)
 
@@ -190,6 +190,7 @@ CODINGS = (
 )  # fmt: skip
 
 LENGTHS = (
+    Odd("gzip with the length of the page, kept open", _coded(b"gzip", _GZIP, len(TEXT))),
     Odd("gzip with the length of the page, closed", _coded(b"gzip", _GZIP, 999), ends=True),
     Odd("br with the length of the page, closed", _coded(b"br", _BR, len(TEXT) + 5), ends=True),
     Odd("zstd with the length of the page, closed", _coded(b"zstd", _ZSTD, 999), ends=True),
