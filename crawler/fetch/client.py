@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from io import BytesIO
 from math import inf
 from typing import Literal, NamedTuple, Protocol
@@ -44,6 +45,7 @@ from freshet.crawler.fetch.responses import (
     whole_bytes,
 )
 from freshet.crawler.fetch.transport import Access, Connections
+from freshet.crawler.lru import LruCache
 from freshet.crawler.masking import MASK
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Outcome
@@ -354,6 +356,11 @@ class Intake:
         if len(self._wire) > self._max_bytes and not self.is_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
 
+    @property
+    def plain(self) -> bytes:
+        """Return the body if it is not encoded, else nothing."""
+        return b"" if self._is_encoded else self._decoded.getvalue()
+
     def result(self) -> tuple[bytes, bytes]:
         """Return the body as it came, without chunked framing, and decoded.
 
@@ -479,6 +486,9 @@ _TRUNCATED_BY: Mapping[str, str] = {
 _UNREAD = "unspecified"
 
 
+#: A body that ended early so often at the same byte is whole; so many are remembered.
+_ALIKE_TIMES = 3
+_CUT_BODIES = 4_096
 #: Fields of a request whose values no archive gets.
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
@@ -554,6 +564,8 @@ class NetworkFetcher:
     ) -> None:
         self._limits = limits
         self.held = HeldBytes()
+        #: Digests of bodies that ended early, by URL, and how often each came in a row.
+        self._cut = LruCache[str, tuple[bytes, int]](_CUT_BODIES)
         self._now = now
         self.access_at = access_at
         self._fields = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
@@ -671,10 +683,32 @@ class NetworkFetcher:
                 limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
             )
             await intake.read(channel.pieces(), pace, self.held)
-        if channel.cut is not None and not intake.is_cut:
+        if (
+            channel.cut is not None
+            and not intake.is_cut
+            and not self._is_alike(request, channel, intake)
+        ):
             intake.prove_whole(Unfetched("cut_short", channel.cut))
         channel.repairs += intake.repairs
         return intake
+
+    def _is_alike(self, request: Request, channel: Channel, intake: Intake) -> bool:
+        """Return whether a body that ended early came so before, and is taken for the whole.
+
+        A server that closes the connection in an orderly way at the same byte, time after time, has
+        announced a wrong length or forgotten the last chunk.
+        """
+        body = intake.plain
+        if not (body and channel.is_orderly):
+            return False
+        digest = blake2b(body, digest_size=16).digest()
+        known, times = self._cut.use(request.url) or (b"", 0)
+        times = times + 1 if known == digest else 1
+        self._cut[request.url] = digest, times
+        if times < _ALIKE_TIMES:
+            return False
+        intake.repairs.append("cut_alike")
+        return True
 
 
 #: Seconds to wait after a failure that may be our own.

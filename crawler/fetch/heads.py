@@ -25,6 +25,7 @@ REPAIRS: Final[Mapping[str, str]] = {
     "not_encoded": "the body is plain text, though Content-Encoding says otherwise: read as it is",
     "checksum": "the checksum of the gzip body is wrong: all of it was decoded, and is kept",
     "length": "the body had another length than announced; its coding proves that it is whole",
+    "cut_alike": "the body ended early, three times at the same byte: taken for the whole",
 }
 
 #: How the end of a body is found.
@@ -146,7 +147,8 @@ def _framing(
 ) -> tuple[Framing, int, tuple[str, ...]]:
     """Return how the body ends, its length, and the codings under its chunks (RFC 9112, 6.3)."""
     length = _length(frames[b"content-length"], repairs) if b"content-length" in frames else None
-    codings, is_chunked = (), False
+    codings: tuple[str, ...] = ()
+    is_chunked = False
     if b"transfer-encoding" in frames:
         codings, is_chunked = _transfer_codings(frames[b"transfer-encoding"], repairs)
     if status in _WITHOUT_BODY or status < 200:

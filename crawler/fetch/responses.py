@@ -367,24 +367,32 @@ class _UncheckedGzip:
     def __init__(self) -> None:
         self._held = b""
         self._stream: zlib._Decompress | None = None
+        self._members = 0
         self.is_complete = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         self._held += data
-        while self._stream is not None or (header := _GZIP_HEADER.match(self._held)):
-            if self._stream is None:
-                # Its length is that of the fields that its flags announce (RFC 1952, section 2.3).
-                self._held = self._held[header.end() :]
-                self._stream, self.is_complete = zlib.decompressobj(_RAW), False
+        while self._stream is not None or self._begin():
+            assert self._stream is not None  # noqa: S101 - narrows the type
             data, self._held = self._held, b""
             yield from _inflate(self._stream, data)
             if not self._stream.eof:
                 return
-            self._held += self._stream.unused_data
+            self._held = self._stream.unused_data
             if len(self._held) < _TRAILER_BYTES:
                 return
             self._held, self._stream = self._held[_TRAILER_BYTES:], None
             self.is_complete = True
+
+    def _begin(self) -> bool:
+        """Begin a member, if one does."""
+        header = _GZIP_HEADER.match(self._held)
+        if header is None or self._members == GZIP_MEMBERS:
+            return False
+        self._members += 1
+        self._held = self._held[header.end() :]
+        self._stream, self.is_complete = zlib.decompressobj(_RAW), False
+        return True
 
 
 #: Checksum and length behind a member of gzip.

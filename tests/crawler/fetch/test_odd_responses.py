@@ -1,6 +1,7 @@
 """Responses that are wrong, and are read as other clients read them, over raw sockets."""
 
 import asyncio
+import gzip
 
 import pytest
 
@@ -10,7 +11,7 @@ from freshet.crawler.fetch.client import FetchLimits, NotMade, OursOrTheirs, Req
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.storage.records import FetchResult, Validators
 from scripts.benchmarks.odd_responses import CODINGS, HEADS, LENGTHS, TEXT, UNSURE, Odd
-from tests.crawler.fetch.hostile_server import Answer, hostile, page, sends
+from tests.crawler.fetch.hostile_server import Answer, closes, hostile, page, resets, sends
 from tests.crawler.fetch.test_fetch import exchange, fetching
 
 LIMITS = FetchLimits(headers_timeout_s=5, body_timeout_s=5)
@@ -182,3 +183,60 @@ async def test_a_kept_connection_that_came_too_late_is_replaced(late: str) -> No
 async def test_408_on_a_new_connection_is_the_answer() -> None:
     result, server = await exchange(sends(page(b"", status="408 Request Timeout")))
     assert (result.reason, len(server.requests)) == ("http_408", 1)
+
+
+def _announces(more: int, body: bytes = b"<p>whole") -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(body) + more) + body
+
+
+_CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#: Bodies that end early, all of them at the same byte.
+ALIKE = {
+    "1 too large": _announces(1),
+    "2 too large": _announces(2),
+    "7 too large": _announces(7),
+    "1,000 too large": _announces(1_000),
+    "twice as large": _announces(8),
+    "a long page": _announces(7, b"<p>whole" * 20_000),
+    "the last chunk missing": _CHUNKS + b"8\r\n<p>whole\r\n",
+    "two chunks, the last missing": _CHUNKS + b"3\r\n<p>\r\n5\r\nwhole\r\n",
+    "a chunk without its end": _CHUNKS + b"8\r\n<p>whole",
+    "half the last chunk": _CHUNKS + b"8\r\n<p>whole\r\n0\r\n",
+    "a chunk that is too large": _CHUNKS + b"9\r\n<p>whole",
+    "an odd head": _announces(7).replace(b"OK\r\n", b"OK\r\nServer : x\r\n"),
+}
+
+
+@pytest.mark.parametrize("case", ALIKE)
+async def test_what_ends_early_three_times_alike_is_whole(case: str) -> None:
+    async with hostile(closes(ALIKE[case])) as server, fetching(LIMITS) as fetcher:
+        results = [await fetcher.fetch(Request(server.url())) for _ in range(4)]
+    assert [each.reason for each in results] == ["cut_short", "cut_short", None, None]
+    assert results[2].body.startswith(b"<p>whole")
+    assert "cut_alike" in results[2].repairs
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [_announces(7, b"<p>%d" % n) for n in range(6)],
+        [_announces(7, b"<p>%d" % (n // 2)) for n in range(6)],
+        [_announces(7, b"")] * 6,
+        [page(gzip.compress(b"<p>" * 500), "Content-Encoding: gzip")[:-9]] * 6,
+    ],
+    ids=["other bytes each time", "two alike each time", "nothing", "gzip without its end"],
+)
+async def test_what_ends_early_in_other_ways_stays_cut(bodies: list[bytes]) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(bodies[len(server.requests) - 1])
+        writer.close()
+
+    async with hostile(answer) as server, fetching(LIMITS) as fetcher:
+        reasons = {(await fetcher.fetch(Request(server.url()))).reason for _ in bodies}
+    assert reasons == {"cut_short"}
+
+
+async def test_what_is_reset_stays_cut() -> None:
+    async with hostile(resets(_announces(7))) as server, fetching(LIMITS) as fetcher:
+        reasons = {(await fetcher.fetch(Request(server.url()))).reason for _ in range(4)}
+    assert reasons == {"cut_short"}
