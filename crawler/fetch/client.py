@@ -568,9 +568,12 @@ class NetworkFetcher:
         self._cut = LruCache[str, tuple[bytes, int]](_CUT_BODIES)
         self._now = now
         self.access_at = access_at
-        self._fields = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
+        self._fields = {
+            "user-agent": ("User-Agent", user_agent),
+            "accept-encoding": ("Accept-Encoding", _ACCEPT_ENCODING),
+        }
         if accept_language:
-            self._fields["Accept-Language"] = accept_language
+            self._fields["accept-language"] = "Accept-Language", accept_language
         heads = HeadLimits(limits.headers_timeout_s, limits.max_header_bytes, limits.max_headers)
         self._connections = Connections(guard, resolver, tls, heads, limits.connect_timeout_s)
 
@@ -621,8 +624,8 @@ class NetworkFetcher:
         """Return a request as it is sent, and note it: there may be no response."""
         own = access.fields_for(request.url) if access is not None else {}
         target, proxy_fields = self._connections.way(channel, url)
-        fields = {"host": ("Host", url.host_port_subcomponent or "")}
-        for some in (self._fields, request_headers(request), own):
+        fields = {"host": ("Host", url.host_port_subcomponent or ""), **self._fields}
+        for some in (request_headers(request), own):
             for name, value in some.items():
                 fields[name.lower()] = name, value
         fields |= proxy_fields
@@ -631,10 +634,15 @@ class NetworkFetcher:
             fields["content-length"] = "Content-Length", str(len(body))
         # Fields of a site's table are nobody else's business.
         hidden = _CREDENTIALS.union(name.lower() for name in own) if own else _CREDENTIALS
-        transfer.request_headers = tuple(
-            (field[0], MASK) if name in hidden and name != "user-agent" else field
-            for name, field in fields.items()
+        shown = (
+            fields
+            if hidden.isdisjoint(fields)
+            else {
+                name: (field[0], MASK) if name in hidden and name != "user-agent" else field
+                for name, field in fields.items()
+            }
         )
+        transfer.request_headers = tuple(shown.values())
         method = "GET" if body is None else "POST"
         return request_bytes(method, target, fields.values(), body or b"")
 
@@ -648,7 +656,7 @@ class NetworkFetcher:
         verdict = judge(
             head.status,
             request.url,
-            first_header(headers, b"location"),
+            first_header(headers, b"location") if head.status >= 300 else None,
             is_conditional=request.is_conditional,
             is_whole=whole is not None,
         )

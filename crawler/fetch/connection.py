@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, NamedTuple, cast
 
 from freshet.crawler.bounds import INTERIM_RESPONSES, meet
-from freshet.crawler.fetch.heads import HEAD_END, Chunks, Head, read_head
+from freshet.crawler.fetch.heads import Chunks, Head, head_end, read_head
 from freshet.crawler.fetch.responses import Unfetched
 
 #: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
@@ -39,16 +39,20 @@ def request_bytes(
     return head.encode() + b"\r\n\r\n" + body
 
 
-class Channel(asyncio.Protocol):
+class Channel(asyncio.BufferedProtocol):
     """A connection, and the exchange under way on it.
 
     Exchanges come one after the other: :meth:`ask`, then the body, then ``is_reusable`` says
-    whether there may be another. ``on_lost`` is called once, when the connection is no more.
+    whether there may be another. ``on_lost`` is called once, when the connection is no more. The
+    ``buffer`` may be shared by all of a loop.
     """
 
-    def __init__(self, limits: HeadLimits, on_lost: Callable[[Channel], None]) -> None:
+    def __init__(
+        self, limits: HeadLimits, buffer: memoryview, on_lost: Callable[[Channel], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._limits = limits
+        self._buffer = buffer
         self._on_lost = on_lost
         self._waiter: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport | None = None
@@ -98,14 +102,15 @@ class Channel(asyncio.Protocol):
         self._transport.write(request)
         if self.early:
             early, self.early = self.early, b""
-            self.data_received(early)
+            self._received_data(early)
         self._deadline = self._loop.time() + self._limits.timeout_s
         if self._alarm is None:
             self._alarm = self._loop.call_at(self._deadline, self._look)
         while self.head is None:
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            self._waiter = self._loop.create_future()
+            await self._waiter
         if self.head.status == 408 and self.exchanges > 1:
             # It is about the time for which the connection was idle (RFC 9110, section 15.5.9).
             raise Unfetched("stale", "the server answered 408 on a connection that was kept")
@@ -125,7 +130,8 @@ class Channel(asyncio.Protocol):
             elif self.is_ended or self.cut is not None:
                 return
             else:
-                await self._wait()
+                self._waiter = self._loop.create_future()
+                await self._waiter
 
     def take(self) -> bytes:
         """Return what has come of the body and was not taken yet."""
@@ -153,13 +159,6 @@ class Channel(asyncio.Protocol):
         self._is_spoilt = True
         if self._transport is not None:
             (self._transport.close if self.is_ended else self._transport.abort)()
-
-    async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -198,13 +197,21 @@ class Channel(asyncio.Protocol):
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if name else None
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Return where the transport writes to: one place for all, which is read at once."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what the transport has written."""
+        self._received_data(bytes(self._buffer[:nbytes]))
+
+    def _received_data(self, data: bytes) -> None:
         """Take bytes of the response, or any that nobody asked for."""
         try:
             if self.head is None and not self.is_ended:
-                data = self._take_head(bytes(data))
+                data = self._take_head(data)
             if data:
-                self._take_body(bytes(data))
+                self._take_body(data)
         except Unfetched as error:
             self._fail(error)
         self._wake()
@@ -241,12 +248,11 @@ class Channel(asyncio.Protocol):
         self._received = (self._received + data) if self._received else data.lstrip(b"\r\n")
         while True:
             self._check_start()
-            found = HEAD_END.search(self._received, searched)
-            end = found.end() if found is not None else len(self._received)
-            if end > self._limits.max_bytes:
+            end = head_end(self._received, searched)
+            if (end if end >= 0 else len(self._received)) > self._limits.max_bytes:
                 limit = self._limits.max_bytes
                 raise Unfetched("headers_too_large", f"the head has more than {limit:,} bytes")
-            if found is None:
+            if end < 0:
                 return b""
             self.head_bytes, rest = self._received[:end], self._received[end:]
             head = read_head(self.head_bytes, self._limits.max_headers)

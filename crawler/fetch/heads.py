@@ -57,8 +57,6 @@ _LINE_END = re.compile(rb"\r*\n")
 #: A recipient may refuse it (RFC 9112, section 2.2), as curl does: others may take it for a line's
 #: end.
 _BARE_CR = re.compile(rb"\r(?!\r*\n)")
-#: The end of a head: an empty line, wherever lines end with LF only.
-HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 #: A header as most are; a value that ends with a blank takes the longer way.
 _WELL_FORMED = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)\r\n", re.MULTILINE)
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -69,6 +67,18 @@ _WITHOUT_BODY = frozenset({101, 204, 304})
 _UNUSUAL = frozenset({b"transfer-encoding", b"connection"})
 #: Clients count bytes in 64 bits; such a number has 19 digits.
 _LONGEST, _MOST_DIGITS = 2**63 - 1, 20
+
+
+def head_end(data: bytes, start: int = 0) -> int:
+    """Return the end of the first head, behind its empty line, -1 if it has not come yet.
+
+    Lines may end with LF only.
+    """
+    end = data.find(b"\n\r\n", start)
+    bare = data.find(b"\n\n", start, None if end < 0 else end + 1)
+    if bare >= 0:
+        return bare + 2
+    return -1 if end < 0 else end + 3
 
 
 def read_head(head: bytes, max_headers: int = 256) -> Head:

@@ -63,6 +63,9 @@ class StatusVerdict:
     location: str | None = None
 
 
+_FETCHED = StatusVerdict("fetched")
+
+
 def judge(
     status: int, url: str, location: bytes | None, *, is_conditional: bool, is_whole: bool = False
 ) -> StatusVerdict:
@@ -79,7 +82,7 @@ def judge(
     if status in _WITHOUT_CONTENT:
         return StatusVerdict("skipped", reason, "the server has no content here")
     if 200 <= status < 300 and (status != 206 or is_whole):
-        return StatusVerdict("fetched")
+        return _FETCHED
     outcome: Outcome = "gone" if status in _GONE else "failed"
     who = "the proxy" if status == 407 else "the server"
     return StatusVerdict(outcome, reason, f"{who} answered {status}")
@@ -153,7 +156,10 @@ def retry_after_s(headers: RawHeaders, now: float) -> float | None:
     A date (RFC 9110, 10.2.3) is read against the server's own clock where its Date header shows it,
     else against ``now``, in Unix seconds; one in the past gives 0.
     """
-    value = (first_header(headers, b"retry-after") or b"").decode("latin-1").strip()
+    said = first_header(headers, b"retry-after")
+    if said is None:
+        return None
+    value = said.decode("latin-1").strip()
     if value.isascii() and value.isdigit():
         return min(float(value), _LONGEST_DELAY_S)
     at = parse_date(value)

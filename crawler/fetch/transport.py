@@ -180,6 +180,8 @@ class Connections:
         limits: HeadLimits, connect_timeout_s: float | None,
     ) -> None:  # fmt: skip
         self._guard, self._resolver, self._limits = guard, resolver, limits
+        self._loop = asyncio.get_running_loop()
+        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._timeout = aiohttp.ClientTimeout(connect=connect_timeout_s)
         self._direct = guarded_connector(guard, resolver, tls)
         self._proxied: dict[str, aiohttp.BaseConnector] = {}
@@ -197,10 +199,14 @@ class Connections:
         """
         tls, proxy = (access.tls, access.proxy) if access is not None else (None, None)
         place = _Place(url.scheme, url.raw_host or "", url.port, tls, proxy)
-        if idle := self._places.get(place):
+        idle = self._places.get(place)
+        while idle:
             channel = idle.pop()
+            if not idle:
+                del self._places[place]
             del self._idle[channel]
-            return channel
+            if channel.is_reusable:
+                return channel
         if proxy is None:
             return await self._opened(place, self._direct, url, None)
         # The proxy looks names up: what may be reached through it is for its owner to say.
@@ -215,16 +221,15 @@ class Connections:
     async def _opened(
         self, place: _Place, connector: aiohttp.BaseConnector, url: URL, proxy: URL | None
     ) -> Channel:
-        loop = asyncio.get_running_loop()
         with own_failures():
             tls = True if place.tls is None else place.tls
-            wanted = aiohttp.ClientRequest("GET", url, loop=loop, proxy=proxy, ssl=tls)
+            wanted = aiohttp.ClientRequest("GET", url, loop=self._loop, proxy=proxy, ssl=tls)
             connection = await connector.connect(wanted, [], self._timeout)
         handler, transport = connection.protocol, connection.transport
         if handler is None or transport is None:
             connection.close()
             raise Unfetched("protocol", "the server hung up at once")
-        channel = Channel(self._limits, self._lost)
+        channel = Channel(self._limits, self._buffer, self._lost)
         channel.early = handler._tail  # noqa: SLF001 - what came before the request
         authorization = wanted.headers.get("Proxy-Authorization")
         self._open[channel] = _Way(place, connection, _is_relayed(place), authorization)
@@ -239,13 +244,12 @@ class Connections:
         if way is None or way.is_relayed or not channel.is_reusable:
             channel.close()
             return
-        loop = asyncio.get_running_loop()
         self._places.setdefault(way.place, []).append(channel)
-        self._idle[channel] = loop.time()
+        self._idle[channel] = self._loop.time()
         if len(self._idle) > connections():
             self._drop(next(iter(self._idle)))
         if self._alarm is None:
-            self._alarm = loop.call_later(_IDLE_S, self._sweep)
+            self._alarm = self._loop.call_later(_IDLE_S, self._sweep)
 
     def leave(self, channel: Channel) -> None:
         """Close a connection, and those to the same place that wait: it may be stale, and they."""
@@ -265,6 +269,7 @@ class Connections:
         return str(url.with_fragment(None)), fields
 
     def _drop(self, channel: Channel) -> None:
+        """Close an idle connection."""
         del self._idle[channel]
         place = self._open[channel].place
         self._places[place].remove(channel)
@@ -274,11 +279,10 @@ class Connections:
 
     def _sweep(self) -> None:
         self._alarm = None
-        loop = asyncio.get_running_loop()
         while self._idle:
             channel, since = next(iter(self._idle.items()))
-            if (left := since + _IDLE_S - loop.time()) > 0:
-                self._alarm = loop.call_later(left, self._sweep)
+            if (left := since + _IDLE_S - self._loop.time()) > 0:
+                self._alarm = self._loop.call_later(left, self._sweep)
                 return
             self._drop(channel)
 
