@@ -12,7 +12,7 @@ from freshet.crawler.fetch.heads import Chunks, Head, head_end, read_head
 from freshet.crawler.fetch.responses import Unfetched
 
 #: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
-_AHEAD_BYTES: Final = 64 * 1024
+_AHEAD_BYTES: Final = 32 * 1024
 _NO_FIELD = re.compile(r"[\r\n\0]")
 
 

@@ -244,6 +244,8 @@ class Connections:
         if way is None or way.is_relayed or not channel.is_reusable:
             channel.close()
             return
+        # What nobody read of the last response goes.
+        channel.take()
         self._places.setdefault(way.place, []).append(channel)
         self._idle[channel] = self._loop.time()
         if len(self._idle) > connections():

@@ -429,6 +429,16 @@ async def test_no_more_connections_stay_idle_than_may_be_in_use(
     assert [server.connections for server in servers] == [2, 1, 1, 1]
 
 
+async def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_IDLE_S", 0.0)
+    async with hostile(sends(page())) as server, fetching() as fetcher:
+        await fetcher.fetch(Request(server.url()))
+        while server.tasks:  # noqa: ASYNC110 - the server is the test's own
+            await asyncio.sleep(0)
+        assert (await fetcher.fetch(Request(server.url()))).outcome == "fetched"
+    assert server.connections == 2
+
+
 async def test_interim_responses_without_end_are_refused() -> None:
     endless = b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000
     assert await reason_of(sends(endless + page())) == "protocol"
