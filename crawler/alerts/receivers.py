@@ -107,7 +107,7 @@ class Webhook:
         resolver: AbstractResolver,
         user_agent: str,
     ) -> None:
-        self._url = URL(url)
+        self._url = url
         self._key = key
         self._timeout_s = timeout_s
         self._user_agent = user_agent
@@ -126,7 +126,7 @@ class Webhook:
             return Delivery("failed", error.detail)
 
     async def _post(self, message: Message, now: float) -> Delivery:
-        body, url = message.body.encode(), self._url
+        body, url = message.body.encode(), URL(self._url)
         fields = {
             "Host": url.host_port_subcomponent or "",
             "User-Agent": self._user_agent,

@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--curl-tests", type=Path, metavar="DIR", help="tests/data of curl")
     parser.add_argument("--scrapy-python", type=Path, help="a Python that has Scrapy")
     options = parser.parse_args()
-    result = {"cpu": _cpu(options.rounds, options.requests)}
+    result: dict[str, object] = {"cpu": _cpu(options.rounds, options.requests)}
     if options.curl_tests is not None:
         result["curl_tests"] = asyncio.run(curl_responses.read(options.curl_tests, _fetcher))
     result |= asyncio.run(_odd(scrapy_python(options.scrapy_python)))
