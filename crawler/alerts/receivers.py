@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-import aiohttp
 import structlog
 from aiohttp.abc import AbstractResolver
 from yarl import URL
@@ -135,7 +134,8 @@ class Webhook:
             **self._headers(message, body, now),
         }
         if url.user is not None:
-            fields["Authorization"] = aiohttp.BasicAuth(url.user, url.password or "").encode()
+            pair = f"{url.user}:{url.password or ''}".encode()
+            fields["Authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
         channel = await self._connections.get(url, None)
         try:
             head = await channel.ask(request_bytes("POST", url.raw_path_qs, fields.items(), body))
