@@ -32,11 +32,10 @@ def request_bytes(
     Raises:
         ValueError: a field has a line break.
     """
-    lines = [f"{name}: {value}" for name, value in fields]
-    head = "\r\n".join((f"{method} {target} HTTP/1.1", *lines))
-    if len(_NO_FIELD.findall(head)) != 2 * len(lines):
+    lines = [f"{method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in fields]]
+    if _NO_FIELD.search("".join(lines)):
         raise ValueError("a line break in a field of a request")
-    return head.encode() + b"\r\n\r\n" + body
+    return "\r\n".join((*lines, "\r\n")).encode() + body
 
 
 class Channel(asyncio.BufferedProtocol):

@@ -179,6 +179,7 @@ def parse_date(value: str) -> float | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def media_type(content_type: str) -> str | None:
     """Return ``type/subtype`` in lower case; None if it is missing or names no type."""
     name = content_type.partition(";")[0].strip().lower()
