@@ -33,7 +33,8 @@ class Change:
 
     ``seq`` is the cursor after it, ``id`` the URL, ``at`` the time in UTC. A page that was
     ``deleted`` has no document any more; ``moved_to`` is the new URL of one that has moved for
-    good. ``doc`` is None also where documents were not asked for.
+    good. ``doc`` is None also where documents were not asked for. The page has answered without
+    any content ``no_content_since`` then; it keeps its document.
     """
 
     seq: str
@@ -46,6 +47,7 @@ class Change:
     blocks_added: int | None
     blocks_removed: int | None
     doc: StoredDocument | None = None
+    no_content_since: datetime | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the change in JSON, as CouchDB's feeds do."""
@@ -54,6 +56,8 @@ class Change:
             entry["deleted"] = True
         if self.moved_to is not None:
             entry["moved_to"] = self.moved_to
+        if self.no_content_since is not None:
+            entry["no_content_since"] = iso(self.no_content_since.timestamp())
         entry["change"] = {name: getattr(self, name) for name in _OF_THE_VISIT}
         entry["change"]["at"] = iso(self.at.timestamp())
         if self.doc is not None:
@@ -189,6 +193,7 @@ def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Cha
         blocks_added=it.blocks_added,
         blocks_removed=it.blocks_removed,
         doc=made.get(it.version_id or 0),
+        no_content_since=None if it.no_content_since is None else calendar(it.no_content_since),
     )
 
 

@@ -22,7 +22,7 @@ from random import Random
 from freshet.crawler.bounds import meet
 from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, RulesAt, stricter
 from freshet.crawler.robots.cache import RobotsCache
-from freshet.storage.entries import Host, HostState
+from freshet.storage.entries import Host, HostState, Repeats
 from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult
 
 
@@ -36,13 +36,17 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class RobotsRequest:
-    """A request for a host's robots.txt; ``url`` is a redirect's target after the first hop."""
+    """A request for a host's robots.txt; ``url`` is a redirect's target after the first hop.
+
+    ``repeat_of`` is as in :class:`~freshet.storage.records.DueUrl`.
+    """
 
     host_id: int
     origin: str
     url: str
     queue: str
     redirects: int = 0
+    repeat_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class _HostEntry:
     origin: str
     queue: _QueueEntry
     crawl_delay_s: float
+    repeats: Repeats
     robots_on: _QueueEntry | None = None
     closed_until: float = 0.0
     closed_reason: str | None = None
@@ -175,7 +180,8 @@ class Frontier:
         queue = self._queue_of(queue_key)
         self.robots.learn(host)
         delay_s = self.robots.crawl_delay_s(host.host_id)
-        entry = _HostEntry(host.host_id, host.origin, queue, delay_s)
+        repeats = host.repeats or Repeats()
+        entry = _HostEntry(host.host_id, host.origin, queue, delay_s, repeats)
         own = self.rules_at(self.rules, host.origin)
         queue.state.rules = stricter(queue.state.rules, own) if queue.hosts else own
         self._hosts[host.host_id] = queue.hosts[host.host_id] = entry
@@ -199,6 +205,8 @@ class Frontier:
         self.robots.shift(by)
         for host in self._hosts.values():
             host.closed_until += by
+            at = host.repeats.repeated_at + by
+            host.repeats = replace(host.repeats, repeated_at=at)
         for queue in self._queues.values():
             queue.state.shift(by)
             self._schedule(queue)
@@ -380,6 +388,14 @@ class Frontier:
     def host_state(self, host_id: int) -> HostState:
         """Return the politeness state of a host that must outlive the process."""
         return self._hosts[host_id].queue.state.state(host_id)
+
+    def repeats(self, host_id: int) -> Repeats:
+        """Return what is known of repeated requests at a host."""
+        return self._hosts[host_id].repeats
+
+    def learn_repeats(self, host_id: int, known: Repeats) -> None:
+        """Replace what is known of repeated requests at a host."""
+        self._hosts[host_id].repeats = known
 
     def waits(self, now: float) -> dict[int, str]:
         """Return the reasons why hosts with due URLs may not be visited, by host."""

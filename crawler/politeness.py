@@ -15,7 +15,7 @@ from random import Random
 from typing import Literal, Protocol, TypeAlias
 
 from freshet.crawler.urls import origin, registrable_domain
-from freshet.storage.entries import HostState
+from freshet.storage.entries import NO_CONTENT, HostState, Repeats
 from freshet.storage.records import DueUrl
 
 
@@ -139,6 +139,41 @@ def answer_of(status: int | None, reason: str | None, *, lasting: bool = False) 
     if status is None or status >= 500 or reason in _BROKEN_OFF:
         return "failed"
     return "fine"
+
+
+# -- repeated requests: what we add to a request may be what a server cannot answer ------------
+
+_DAY_S = 86_400.0
+#: Pages after which all requests to a host are plain, and for how long a page or a host is
+#: remembered so: the server may be mended, and plain requests are dear to both sides.
+_PLAIN_PAGES = 3
+_PLAIN_S = 30 * _DAY_S
+#: Repeats in vain after which a host gets none, and for how long.
+_MOST_VAIN = 3
+_VAIN_S = _DAY_S
+
+
+def may_repeat(known: Repeats, now: float) -> bool:
+    """Return whether a request to a host that failed may be repeated as a plain one."""
+    return known.vain < _MOST_VAIN or now >= known.repeated_at + _VAIN_S
+
+
+def is_plain_host(known: Repeats, now: float) -> bool:
+    """Return whether requests to a host are plain from the first one on."""
+    return known.helped >= _PLAIN_PAGES and now < known.repeated_at + _PLAIN_S
+
+
+def is_plain_page(due: DueUrl, now: float) -> bool:
+    """Return whether a page is requested plainly, as what answered its last full request failed."""
+    plain_at = due.plain_at
+    return due.repeat_of is not None or (plain_at is not None and now < plain_at + _PLAIN_S)
+
+
+def repeated(known: Repeats, *, helped: bool, now: float) -> Repeats:
+    """Return what is known of a host after a repeat that ended now."""
+    if helped:
+        return Repeats(known.helped + 1, 0, now)
+    return Repeats(known.helped, known.vain + 1, now)
 
 
 class _BackOff(Protocol):
@@ -392,7 +427,10 @@ class Retries:
     def _at(self, due: DueUrl, reason: str | None, answer: HostAnswer, now: float) -> float | None:
         if self.lasting and reason in NO_ADDRESS:
             return now
-        if reason in _FINAL or (answer in ("fine", "forbidden") and reason != "browser"):
+        # A page that had content may have it again in a moment.
+        is_lost = reason in NO_CONTENT and due.digests is not None
+        is_answer = answer in ("fine", "forbidden") and reason != "browser" and not is_lost
+        if reason in _FINAL or is_answer:
             return None
         if answer == "down":
             return now

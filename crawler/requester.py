@@ -21,6 +21,7 @@ from freshet.crawler.frontier import (
     RobotsReading,
     RobotsRequest,
 )
+from freshet.crawler.politeness import is_plain_host
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
 from freshet.crawler.signals.listings import SourceDiscovery, off_loop
@@ -101,7 +102,7 @@ class Requester:
 
     async def _requisite(self, due: Requisite, queue: str) -> Note:
         """Request what an archived page needs; the archive takes it."""
-        wanted = Request(due.url, "requisite", due.validators)
+        wanted = Request(due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due))
         result = await self.pipeline.fetch(queue, wanted)
         if (counted := self.pipeline.put_back(due, result)) is not None:
             return counted
@@ -111,7 +112,9 @@ class Requester:
 
     async def _probe(self, request: ProbeRequest) -> Note:
         """Request a page that cannot exist, for the visits that wait for the response."""
-        result = await self.pipeline.fetch(request.queue, Request(request.url, "probe"))
+        plain = is_plain_host(self.frontier.repeats(request.host_id), self.clock.now())
+        wanted = Request(request.url, "probe", is_plain=plain)
+        result = await self.pipeline.fetch(request.queue, wanted)
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
         return Note(self.clock.now(), fetches=1, host=host)
@@ -126,10 +129,20 @@ class Requester:
     # -- robots.txt ----------------------------------------------------------------
 
     async def _robots(self, request: RobotsRequest) -> Sequence[Entry]:
-        """Fetch a robots.txt, or one redirect hop; the last hop returns the entries."""
+        """Fetch a robots.txt, or one redirect hop; the last hop returns the entries.
+
+        A request that fails is repeated as a page's is.
+        """
+        plain = request.repeat_of is not None or is_plain_host(
+            self.frontier.repeats(request.host_id), self.clock.now()
+        )
         most = self.rules.max_bytes + 1
-        wanted = Request(request.url, "robots", max_body_bytes=most)
+        wanted = Request(request.url, "robots", max_body_bytes=most, is_plain=plain)
         result = await self.pipeline.fetch(request.queue, wanted)
+        if self.pipeline.may_repeat(request.host_id, request.repeat_of, result):
+            self.frontier.again(replace(request, repeat_of=result.reason))
+            host = self.frontier.host_state(request.host_id)
+            return [Note(result.ended_at, fetches=1, host=host)]
         hop = await self.next_hop(request, result)
         if hop is None:
             return await self.robots_answered(request, result)
@@ -157,7 +170,8 @@ class Requester:
         if request.redirects >= self.rules.max_redirects:
             return None
         queue = await self.queue_key(result.location)
-        return replace(request, url=result.location, queue=queue, redirects=request.redirects + 1)
+        hops = request.redirects + 1
+        return replace(request, url=result.location, queue=queue, redirects=hops, repeat_of=None)
 
     async def robots_answered(self, request: RobotsRequest, result: FetchResult) -> Sequence[Entry]:
         """Record a host's robots.txt after the last hop."""
@@ -180,6 +194,9 @@ class Requester:
             fetches=fetches,
             targets=await self._sitemaps(request, record),
             host=self.frontier.host_state(request.host_id),
+            repeats=self.pipeline.recorder.learn_repeats(
+                request.host_id, request.repeat_of, result
+            ),
         )
         return [note, *self.seeding.settle(request.origin, result, now)]
 

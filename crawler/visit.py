@@ -28,11 +28,25 @@ from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
-from freshet.crawler.fetch.responses import is_field_value, is_refused_condition
+from freshet.crawler.fetch.responses import (
+    READ_MAGIC,
+    as_shown,
+    is_binary,
+    is_field_value,
+    is_repeatable,
+)
 from freshet.crawler.frontier import Frontier, PageRequest
-from freshet.crawler.politeness import Retries, answer_of
+from freshet.crawler.politeness import (
+    Retries,
+    answer_of,
+    is_plain_host,
+    is_plain_page,
+    may_repeat,
+    repeated,
+)
 from freshet.crawler.reduce.markup import Blocks
-from freshet.crawler.reduce.page import MetaRefresh, ParsedPage
+from freshet.crawler.reduce.other_formats import is_pdf, media_type
+from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
@@ -47,7 +61,7 @@ from freshet.crawler.signals.listings import (
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import Advertised, AliasKind, Role
+from freshet.storage.entries import Advertised, AliasKind, Repeats, Role
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -68,10 +82,20 @@ log = logging.getLogger(__name__)
 #: A page that sends the browser on after at most this many seconds is a redirect.
 _REFRESH_IS_REDIRECT_S: Final = 10.0
 _PREFIX_BYTES: Final = 2_048
+#: A packed page is as much work as one so many times its size.
+_UNPACKS: Final = 16
+_WHITE: Final = b" \t\r\n\f\v\0\xef\xbb\xbf"
 #: Redirects that are not temporary; a meta refresh comes with 200.
 _ALIASES: Final[dict[int | None, AliasKind]] = {301: "permanent", 308: "permanent", 200: "refresh"}
 _TOO_MANY_REQUESTS: Final = 429
+#: After so many 304s in a row, or so long without a response that was read, a page is requested
+#: without validators: some servers answer 304 whatever has changed.
+_MOST_NOT_MODIFIED: Final = 50
+_READ_AFTER_S: Final = 90 * 86_400.0
 _ANSWERED: Final = frozenset({"fetched", "not_modified"})
+_NOTHING_LEFT: Final = "the page had content before, and has nothing in it now"
+#: The failure of a connection that was kept: it says nothing of the request.
+_STALE: Final = "stale"
 _CONTENT: Final = frozenset({"new", "changed", "unchanged"})
 _WITHOUT_CONTENT: Final = frozenset({"failed", "redirected"})
 #: Block pages that mean "too many requests": the host gets a pause, the page another visit.
@@ -165,6 +189,9 @@ class Reducer:
     async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
         if due.digests is not None and due.digests.body == body_digest(result.body):
             return Verdict("unchanged", "body")
+        absent = absence(result, had_text=_had_text(due), is_sitemap=due.role == "sitemap")
+        if absent is not None:
+            return absent
         prefix = result.body[:_PREFIX_BYTES]
         if due.role == "sitemap" or looks_like_sitemap(prefix):
             return await self._sitemap(due, result)
@@ -183,6 +210,9 @@ class Reducer:
         if refresh is not None and _leads_away(due, refresh):
             return RedirectTarget(refresh[1], "refresh")
         text = await sketch_of(parsed.blocks)
+        is_bare = not (any(parsed.blocks.texts) or parsed.links or parsed.feeds)
+        if is_bare and _had_text(due) and is_stub(result.body, content_type):
+            return Verdict("failed", reason="stub", detail=_NOTHING_LEFT)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult) -> Reduced:
@@ -277,7 +307,10 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            found = replace(found, detail=found.detail or checked.remark or page.parsed.remark)
+            remark = checked.remark or page.parsed.remark
+            if not any(page.parsed.blocks.texts):
+                remark = remark or "the page shows no text"
+            found = replace(found, detail=found.detail or remark)
         if checked.not_content is None and not checked.retractions:
             return found
         return replace(found, not_content=checked.not_content, retractions=checked.retractions)
@@ -363,7 +396,25 @@ class Recorder:
             wish_s=wish_s,
             advertised=_advertised(due, result, content),
             rejected=_rejected(due, result, verdict),
+            plain_at=_plain_at(due, result),
+            repeats=self.learn_repeats(due.host_id, due.repeat_of, result),
         )
+
+    def learn_repeats(
+        self, host_id: int, repeat_of: str | None, result: FetchResult
+    ) -> tuple[int, Repeats] | None:
+        """Learn from the end of a request; return what is known of its host if that has changed."""
+        known = self.frontier.repeats(host_id)
+        if repeat_of is not None and (result.outcome == "failed" or repeat_of != _STALE):
+            helped = result.outcome != "failed"
+            new = repeated(known, helped=helped, now=result.ended_at)
+        elif result.outcome == "not_modified":
+            # It has nothing against what we add to requests.
+            new = replace(known, helped=0)
+        else:
+            return None
+        self.frontier.learn_repeats(host_id, new)
+        return None if new == known else (host_id, new)
 
     async def _found(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
@@ -412,27 +463,40 @@ class Pipeline:
     comparer: Comparer
     recorder: Recorder
     sitemap_max_bytes: int | None = None
+    max_body_bytes: int = 10 * 1024 * 1024
     lasting: bool = False
     need: Callable[[Sequence[str]], None] | None = None
 
     async def visit(self, request: PageRequest) -> Visit | Note:
-        """Visit a due URL, or only count a request that is to be made anew without validators.
+        """Visit a due URL, or only count a request that is to be repeated as a plain one.
 
         In that case the URL waits for its host's next turn.
         """
-        due = request.due
-        wanted = Request(due.fetch_url, validators=_known_validators(due))
+        due, now = request.due, self.recorder.clock.now()
+        validators, plain = _known_validators(due, now), self.is_plain(due)
+        wanted = Request(due.fetch_url, validators=validators, is_plain=plain)
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         result = await self.fetch(request.queue, wanted)
         return self.put_back(due, result) or await self.take(due, result)
 
+    def is_plain(self, due: DueUrl) -> bool:
+        """Return whether a URL is to be requested plainly."""
+        now, frontier = self.recorder.clock.now(), self.recorder.frontier
+        return is_plain_page(due, now) or is_plain_host(frontier.repeats(due.host_id), now)
+
+    def may_repeat(self, host_id: int, repeat_of: str | None, result: FetchResult) -> bool:
+        """Return whether a request is to be repeated as a plain one, which is done once."""
+        known = self.recorder.frontier.repeats(host_id)
+        may = repeat_of is None and is_repeatable(result)
+        return may and may_repeat(known, result.ended_at)
+
     def put_back(self, due: DueUrl, result: FetchResult) -> Note | None:
-        """Put a URL back that is to be requested without validators; return its entry, or None."""
-        if not is_refused_condition(result):
+        """Put a URL back whose request is to be repeated; return its entry, or None."""
+        if not self.may_repeat(due.host_id, due.repeat_of, result):
             return None
         frontier = self.recorder.frontier
-        frontier.put_back(replace(due, validators=Validators()))
+        frontier.put_back(replace(due, repeat_of=result.reason))
         return Note(result.ended_at, fetches=1, host=frontier.host_state(due.host_id))
 
     async def fetch(self, queue: str, request: Request) -> FetchResult:
@@ -471,6 +535,9 @@ class Pipeline:
             NotMade: no more files can be opened.
         """
         try:
+            if due.role != "sitemap" and result.body.startswith(READ_MAGIC):
+                work = partial(as_shown, result, self.max_body_bytes)
+                result = await off_loop(_UNPACKS * len(result.body), work)
             try:
                 judged = await self._judged(due, result)
             except ParserLost as error:
@@ -518,6 +585,33 @@ def _packer(level: int) -> zstandard.ZstdCompressor:
 def unasked(due: DueUrl, observation: Observation) -> Visit:
     """Return the visit of a URL that was not requested."""
     return Visit(due=due, observation=observation, role=due.role, fetches=0)
+
+
+def _had_text(due: DueUrl) -> bool:
+    """Return whether a page's last version has a text, or may have."""
+    return due.digests is not None and due.digests.text != _empty_text()
+
+
+@cache
+def _empty_text() -> bytes:
+    return sketch(()).text_digest
+
+
+def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) -> Verdict | None:
+    """Return the failure of a response that is no text at all, None of any other.
+
+    A page that never had a text may be empty, a sitemap may be packed.
+    """
+    if not result.body.strip(_WHITE):
+        lost = Verdict("failed", reason="empty", detail="the response is empty")
+        return lost if had_text else None
+    content_type = result.header("Content-Type")
+    if is_sitemap or is_pdf(media_type(content_type)):
+        return None
+    if is_binary(result.body, content_type):
+        said = f"labelled {content_type[:100]}" if content_type else "without a label"
+        return Verdict("failed", reason="binary", detail=f"the response is no text, though {said}")
+    return None
 
 
 def _text_version(content: ReducedPage | ReducedFeed) -> str | None:
@@ -584,8 +678,20 @@ def _rejected(due: DueUrl, result: FetchResult, verdict: Verdict) -> Rejected | 
     return Rejected(digest, verdict.reason or "", since)
 
 
-def _known_validators(due: DueUrl) -> Validators | None:
-    """Return the validators of the last response, if a 304 would tell what the page is."""
+def _plain_at(due: DueUrl, result: FetchResult) -> float | None:
+    """Return when a plain request was answered where another had failed, None if it was not so."""
+    is_help = due.repeat_of not in (None, _STALE) and result.outcome != "failed"
+    return result.ended_at if is_help else None
+
+
+def _known_validators(due: DueUrl, now: float) -> Validators | None:
+    """Return the validators of the last response, if a 304 would tell what the page is.
+
+    It does not for ever: now and then the page itself has to come.
+    """
+    is_old = due.read_at is not None and now >= due.read_at + _READ_AFTER_S
+    if is_old or due.not_modified >= _MOST_NOT_MODIFIED:
+        return None
     if due.rejected is None:
         return due.validators if due.digests is not None else None
     return due.validators if due.rejected.digest.startswith(RULES) else None
@@ -617,6 +723,11 @@ def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertise
             return None
 
 
+def _repetition(due: DueUrl) -> str | None:
+    """Say that an answer came to the second request only."""
+    return due.repeat_of and f"answered a plain request only; before: {due.repeat_of}"
+
+
 def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observation:
     has_content = verdict.kind not in _WITHOUT_CONTENT
     return Observation(
@@ -626,7 +737,7 @@ def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observat
         rung=verdict.rung,
         status=result.status,
         reason=verdict.reason or result.reason,
-        detail=verdict.detail or result.detail,
+        detail=verdict.detail or result.detail or _repetition(due),
         resemblance=verdict.resemblance,
         resemblance_se=verdict.resemblance_se,
         blocks_added=verdict.blocks_added,

@@ -66,6 +66,10 @@ Rung: TypeAlias = Literal["304", "body", "text", "volatile", "frame", "flip", "b
 #: cannot be compared.
 REBASED: Final = "text_version"
 
+#: Reasons of failures with a response that has no text where one is due: no bytes but white space,
+#: a page without anything in it that had content before, and bytes that are no text.
+NO_CONTENT: Final = frozenset({"empty", "stub", "binary"})
+
 #: Reasons of a failure that is a fault of this program: an exception, or its parser's process.
 OWN_FAULTS: Final = frozenset({"internal", "parser"})
 
@@ -167,6 +171,19 @@ class HostState:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeats:
+    """Results of plain requests to a host, after others had failed.
+
+    ``helped`` counts those in a row that were answered, ``vain`` those in a row that failed as
+    well; the last one ended at ``repeated_at``.
+    """
+
+    helped: int = 0
+    vain: int = 0
+    repeated_at: float = -inf
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """A host (scheme, name and port) as the frontier loads it."""
 
@@ -174,6 +191,7 @@ class Host:
     origin: str
     state: HostState | None = field(default=None, metadata=stored(HostState, optional=True))
     robots: RobotsRecord | None = field(default=None, metadata=stored(RobotsRecord, optional=True))
+    repeats: Repeats | None = field(default=None, metadata=stored(Repeats, optional=True))
 
 
 @dataclass(frozen=True, slots=True)

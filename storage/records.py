@@ -124,7 +124,10 @@ class DueUrl:
     ``url`` is the canonical form, the page's identity; ``fetch_url`` goes on the wire.
     ``attempt`` counts failed tries in this run, ``redirects`` the hops that led here.
     ``digests`` is None before the first good capture. If the last response was ``rejected``, the
-    ``validators`` are its own.
+    ``validators`` are its own. The server has answered ``not_modified`` so often in a row, since it
+    sent a response that was read at ``read_at``. At ``plain_at`` a plain request was answered where
+    another had failed. ``repeat_of`` is the reason of the failure after which this visit repeats
+    the request.
     """
 
     page_id: int
@@ -146,6 +149,10 @@ class DueUrl:
     audit: entries.Audit | None = field(
         default=None, metadata=entries.stored(entries.Audit, optional=True)
     )
+    not_modified: int = 0
+    read_at: float | None = None
+    plain_at: float | None = None
+    repeat_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +283,8 @@ class Visit:
     that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
     pages changed. ``noindex`` is what the headers of content say, None if nothing; ``signs`` and
     ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
-    page names. ``rejected`` is a response that was no content, None for any other.
+    page names. ``rejected`` is a response that was no content, None for any other. ``plain_at`` is
+    as in :class:`DueUrl`, ``repeats`` belongs to the host with that id; None: as before.
     """
 
     due: DueUrl
@@ -305,6 +313,8 @@ class Visit:
     wish_s: float | None = None
     advertised: entries.Advertised | None = None
     rejected: Rejected | None = None
+    plain_at: float | None = None
+    repeats: tuple[int, entries.Repeats] | None = None
 
     @property
     def at(self) -> float:
@@ -385,9 +395,9 @@ class Note:
     """All changes that something other than a visit makes to the store, in one transaction.
 
     ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
-    robots.txt of the host with that id. ``seeds`` are pairs of a seed's id and the URL at which it
-    is crawled. ``said`` are claims that a source pushed without a request. ``subscription`` has a
-    new state, or does not exist any more if ``ended``.
+    robots.txt of the host with that id, ``repeats`` as in :class:`Visit`. ``seeds`` are pairs of a
+    seed's id and the URL at which it is crawled. ``said`` are claims that a source pushed without a
+    request. ``subscription`` has a new state, or does not exist any more if ``ended``.
     ``outlook``, ``sites`` and ``estimates`` are those of a daemon.
     """
 
@@ -396,6 +406,7 @@ class Note:
     targets: Targets = field(default_factory=Targets)
     host: entries.HostState | None = None
     robots: tuple[int, entries.RobotsRecord] | None = None
+    repeats: tuple[int, entries.Repeats] | None = None
     seeds: tuple[tuple[int, str], ...] = ()
     said: entries.Said | None = None
     subscription: entries.Subscription | None = None

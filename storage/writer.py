@@ -7,7 +7,7 @@ Consequence: kill -9 loses nothing that was counted, shown or logged.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -234,7 +234,7 @@ class VisitTables:
         if note.subscription is not None:
             claims.record(db, note.subscription, ended=note.ended)
 
-    def _record_hosts(self, db: Connection, entries: Iterable[Entry]) -> None:
+    def _record_hosts(self, db: Connection, entries: Sequence[Entry]) -> None:
         states: dict[int, HostState] = {}
         exchanges: Counter[int] = Counter()
         for entry in entries:
@@ -242,6 +242,7 @@ class VisitTables:
                 states[entry.host.host_id] = entry.host
                 exchanges[entry.host.host_id] += entry.fetches
         hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
+        hosts.save_repeats(db, entries)
 
 
 def _with(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
-from freshet.crawler.fetch.responses import is_refused_condition
+from freshet.crawler.fetch.responses import is_plain, is_repeatable
 from freshet.crawler.frontier import Refusal, RobotsRequest
 from freshet.crawler.requester import Requester
 from freshet.crawler.urls import canonical, origin
@@ -91,7 +91,9 @@ class Player:
     _done: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _passed: Counter[tuple[int, float]] = field(default_factory=Counter, init=False)
     _hops: dict[str, RobotsRequest] = field(default_factory=dict, init=False)
-    _early_robots: dict[str, list[FetchResult]] = field(default_factory=dict, init=False)
+    _early_robots: dict[str, list[Played]] = field(default_factory=dict, init=False)
+    # Of URLs whose next exchange repeats the last one: the reason of that failure.
+    _repeats: dict[str, str | None] = field(default_factory=dict, init=False)
 
     # -- writing -----------------------------------------------------------------
 
@@ -134,7 +136,7 @@ class Player:
             return
         match played.accept:
             case "robots":
-                await self._robots(result)
+                await self._robots(played)
             case "probe":
                 self.counts.probes += 1
             case "answer":
@@ -149,9 +151,6 @@ class Player:
 
     async def _page(self, played: Played, url: str) -> None:
         result = played.result
-        if played.is_ours and is_refused_condition(result):
-            # It was no visit: the same request without validators follows.
-            return
         if result.outcome == "redirected":
             # Whether it leads in a circle shows in what other pages lead to.
             await self.settled()
@@ -159,7 +158,19 @@ class Player:
         await self._know_host(due.host_id, str(origin(url)))
         if await self._is_taken(due, result):
             return
-        due = replace(due, fetch_url=result.url, due_at=result.started_at)
+        pipeline = self.requester.pipeline
+        repeat_of = self._repeats.pop(result.url, None)
+        if _begins_anew(result):
+            repeat_of = None
+        may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
+        if result.ended_at <= self.done_at:
+            # An earlier replay, which knew the host as it was then, has made no visit of it.
+            may_repeat = is_repeatable(result)
+        if played.is_ours and may_repeat:
+            # It was no visit: a plain request follows.
+            self._repeats[result.url] = result.reason
+            return
+        due = replace(due, fetch_url=result.url, due_at=result.started_at, repeat_of=repeat_of)
         await self.requester.read_robots(due.host_id)
         rule = self._forbidden(due) if not played.is_ours else None
         if result.outcome == "refused" and result.status is None:
@@ -173,7 +184,7 @@ class Player:
             self.counts.refused_again += 1
             await self.submit(self._refusal(due, rule))
         else:
-            await self.submit(await self.requester.pipeline.take(due, result))
+            await self.submit(await pipeline.take(due, result))
 
     async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
         """Return whether an earlier replay, which was killed, has already processed it."""
@@ -231,13 +242,20 @@ class Player:
             return
         host = await self.find_host(host_id)
         self.requester.frontier.add_host(host, host.origin)
-        for result in self._early_robots.pop(at_origin, ()):
-            await self._robots(result)
+        for played in self._early_robots.pop(at_origin, ()):
+            await self._robots(played)
 
-    async def _robots(self, result: FetchResult) -> None:
+    async def _robots(self, played: Played) -> None:
+        result = played.result
         request = self._hops.pop(result.url, None) or await self._robots_request(result)
+        if request is not None and _begins_anew(result):
+            request = replace(request, repeat_of=None)
         if request is None:
-            self._early_robots.setdefault(str(origin(result.url)), []).append(result)
+            self._early_robots.setdefault(str(origin(result.url)), []).append(played)
+            return
+        pipeline = self.requester.pipeline
+        if played.is_ours and pipeline.may_repeat(request.host_id, request.repeat_of, result):
+            self._hops[result.url] = replace(request, repeat_of=result.reason)
             return
         hop = await self.requester.next_hop(request, result)
         if hop is not None:
@@ -258,3 +276,11 @@ class Player:
             self.requester.frontier.add_host(host, at_origin)
             known = host.host_id, at_origin
         return RobotsRequest(known[0], at_origin, result.url, known[1])
+
+
+def _begins_anew(result: FetchResult) -> bool:
+    """Return whether a crawl was killed before it had repeated the request before this one.
+
+    Of the requests of an archive only those are read that have failed.
+    """
+    return result.outcome == "failed" and not is_plain(result)

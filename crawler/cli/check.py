@@ -1,7 +1,7 @@
 """``freshet check URL``: fetch a page now, and show the result of every step."""
 
 import time
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +34,7 @@ from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
+from freshet.crawler.fetch.responses import as_shown, is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, is_plain
@@ -46,6 +47,7 @@ from freshet.crawler.run.wiring import never_at, render_at, stored_histories
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
+from freshet.crawler.visit import absence
 from freshet.storage.database import reading
 from freshet.storage.entries import REBASED
 from freshet.storage.queries import page
@@ -105,6 +107,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
             found = Check(url, [_table(each) for each in sites.matching(url)])
             result = await visited(page_fetcher(settings, network, parser), settings, found)
             if result is not None and result.outcome != "failed":
+                result = as_shown(result, settings.fetch.max_body_bytes)
                 judged = await _judged(parser, db, found, result, now)
                 await _watched(parser, settings, judged, result)
                 return judged
@@ -142,7 +145,7 @@ async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRe
     if not await _robots(fetcher, settings, found.url, found):
         found.conclusion = "refused: only robots.txt was fetched"
         return None
-    result = await fetcher.fetch(Request(found.url))
+    result = await _answer(fetcher, Request(found.url), found)
     found.steps += [_fetched(result), *_mended(result)]
     if result.requests is not None:
         asked = counted(sum(result.requests.values()), "request")
@@ -154,11 +157,11 @@ async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRe
 async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
     """Return whether the site's robots.txt allows the URL (RFC 9309)."""
     asked = robots_url(origin(url))
-    result = await fetcher.fetch(Request(asked, "robots"))
+    result = await _answer(fetcher, Request(asked, "robots"), found)
     for _ in range(_REDIRECTS):
         if result.outcome != "redirected" or result.location is None:
             break
-        result = await fetcher.fetch(Request(result.location, "robots"))
+        result = await _answer(fetcher, Request(result.location, "robots"), found)
     found.steps += _mended(result)
     broken = result.reason if result.outcome == "failed" and result.status is None else None
     state = standing(result.status, broken)
@@ -180,6 +183,17 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     return verdict.allowed
 
 
+async def _answer(fetcher: Fetcher, request: Request, found: Check) -> FetchResult:
+    """Make a request, and repeat it as a crawl would."""
+    result = await fetcher.fetch(request)
+    if not is_repeatable(result):
+        return result
+    what = "robots.txt" if request.accept == "robots" else "fetch"
+    why = f"{result.detail or result.reason}: asked once more, without validators and codings"
+    found.steps.append(Step(what, "repeated", why))
+    return await fetcher.fetch(replace(request, is_plain=True))
+
+
 def _fetched(result: FetchResult) -> Step:
     took = f"in {result.duration_s:.2f} s"
     if result.outcome == "fetched":
@@ -199,6 +213,10 @@ def _mended(result: FetchResult) -> list[Step]:
 async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, now: float) -> Check:
     if result.outcome != "fetched":
         found.conclusion = f"{result.outcome}: no content to compare"
+        return found
+    if (absent := absence(result, had_text=False)) is not None:
+        found.steps.append(Step("content", absent.reason or "", absent.detail or ""))
+        found.conclusion = "failed: this is no content, and the page's history would stay as it is"
         return found
     parsed = await parsed_page(parser, result)
     if isinstance(parsed, Unparsable):

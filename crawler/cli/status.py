@@ -222,9 +222,10 @@ class Status:
     """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
-    them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``rejecting``
-    are the hosts of which many pages are no content; ``search`` are the pages that the index holds,
-    and those that it should; ``search_quality`` is its share by the last visits, None where it is
+    them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``no_content``
+    those that have answered without any content for a week, ``rejecting`` are the hosts of which
+    many pages are no content; ``search`` are the pages that the index holds, and those that it
+    should; ``search_quality`` is its share by the last visits, None where it is
     not measured; ``openings`` is what lists showed and people
     opened, None if no list is recorded, and ``attention`` how the attention to places falls, as
     learnt from promoted pages (the exponent, and the 95 % interval); ``daemon`` is its status if
@@ -247,6 +248,7 @@ class Status:
     bounded: list[tuple[str, Throttle]]
     held_back: dict[str, int]
     needs_javascript: dict[str, int]
+    no_content: dict[str, int]
     rejecting: list[RejectingHost]
     duplicates: IndexState
     search: tuple[int, int] | None
@@ -388,6 +390,7 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         bounded=joined_of("bounded", lambda row: -row[1].held),
         held_back=dict(sorted(held_back.items())),
         needs_javascript=dict(sorted(counts("needs_javascript").items(), key=_falling)),
+        no_content=dict(sorted(counts("no_content").items(), key=_falling)),
         rejecting=joined_of("rejecting", lambda host: (-host.rejected, host.origin)),
         duplicates=summed(
             [it.duplicates for it in all_of],
@@ -445,6 +448,7 @@ async def _read(db: Path, now: float) -> Status:
             bounded=await url_patterns.bounded(connection),
             held_back=await overview.held_back(connection),
             needs_javascript=dict(await overview.needing_javascript(connection)),
+            no_content=dict(await overview.without_content(connection)),
             rejecting=await hosts.rejecting(connection),
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
@@ -486,6 +490,11 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
     shells = status.needs_javascript
     _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))
     show_shells(sum(shells.values()))
+    _show_first(
+        "Pages without content since a week or more",
+        ("host", "pages"),
+        list(status.no_content.items()),
+    )
     show_rejecting(status.rejecting)
 
 

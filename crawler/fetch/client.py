@@ -26,6 +26,9 @@ from freshet.crawler.fetch.connection import Channel, HeadLimits, request_bytes
 from freshet.crawler.fetch.heads import Head
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
+    PLAIN,
+    READ_MAGIC,
+    REPEATED,
     SNIFFED_BYTES,
     BoundedDecoder,
     StatusVerdict,
@@ -37,7 +40,6 @@ from freshet.crawler.fetch.responses import (
     is_evidently_text,
     is_field_value,
     is_page_type,
-    is_refused_condition,
     judge,
     looks_binary,
     media_type,
@@ -346,7 +348,8 @@ class Intake:
         self._is_complete, self.is_cut = decoder.is_complete, decoder.is_overdrawn
 
     def _write(self, piece: bytes) -> None:
-        if self._is_sniffed and self._decoded.tell() == 0 and looks_binary(piece):
+        is_first = self._is_sniffed and self._decoded.tell() == 0
+        if is_first and looks_binary(piece) and not piece.startswith(READ_MAGIC):
             raise Unfetched("content_type", "no content type, and no text", "skipped")
         self._decoded.write(piece)
 
@@ -393,7 +396,8 @@ class Request:
     """One GET, or a POST of ``form`` (as a browser encodes it); some more ``headers``.
 
     ``max_body_bytes`` (decoded) replaces the limit of its kind. An ``is_anonymous`` request has
-    nothing of a site's table that tells who asks.
+    nothing of a site's table that tells who asks. An ``is_plain`` request goes over a connection of
+    its own, without validators and codings.
     """
 
     url: str
@@ -403,11 +407,12 @@ class Request:
     form: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     is_anonymous: bool = False
+    is_plain: bool = False
 
     @property
     def is_conditional(self) -> bool:
         """Return whether the response may be that nothing has changed."""
-        return self.validators not in (None, Validators())
+        return not self.is_plain and self.validators not in (None, Validators())
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,6 +513,11 @@ class _Transfer:
     repairs: tuple[str, ...] = ()
     head_bytes: bytes = b""
 
+    @property
+    def status(self) -> int | None:
+        """Return the status of the response, if its head has come."""
+        return None if self.head is None else self.head.status
+
     def failed(self, outcome: Outcome, reason: str, detail: str) -> StatusVerdict:
         """Return a failure, and note that what has come is not the whole."""
         if self.head is not None:
@@ -522,7 +532,7 @@ class _Transfer:
             outcome=verdict.outcome,
             started_at=self.started_at,
             duration_s=now - self.started_at,
-            status=None if head is None else head.status,
+            status=self.status,
             reason=verdict.reason,
             detail=verdict.detail,
             request_headers=self.request_headers,
@@ -597,7 +607,7 @@ class NetworkFetcher:
         url, access = _wire_url(request.url), self.access_at(request.url)
         if access is not None and request.is_anonymous:
             access = access.public
-        channel = await self._connections.get(url, access)
+        channel = await self._connections.get(url, access, is_fresh=request.is_plain)
         verdict = None
         try:
             sent = self._request(request, url, access, channel, transfer)
@@ -610,8 +620,8 @@ class NetworkFetcher:
         finally:
             if channel.repairs:
                 transfer.repairs, transfer.head_bytes = tuple(channel.repairs), channel.head_bytes
-            if request.is_conditional and (verdict is None or verdict.outcome == "failed"):
-                # It may be repeated without them, and not to what has just failed.
+            if verdict is None or request.is_plain or transfer.status in REPEATED:
+                # It may be repeated, and not to what has just failed.
                 channel.close()
             else:
                 self._connections.put_back(channel)
@@ -762,7 +772,7 @@ class OursOrTheirs:
                 self._answered(clock())
             return result
         # Most servers that hang up on a connection that was kept do so because of the request.
-        if reason == "stale" and is_refused_condition(result):
+        if reason == "stale" and request.is_conditional:
             return result
         if reason in _SURELY_OURS or self._is_ours(request.url, reason, began_at, clock()):
             raise NotMade(result.detail or reason, _HOLD_S[reason])
@@ -846,6 +856,8 @@ def request_headers(request: Request) -> dict[str, str]:
     headers = {"Accept": _KINDS[request.accept].accept, **dict(request.headers)}
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
+    if request.is_plain:
+        return headers | dict([("Accept", "*/*"), PLAIN, ("Connection", "close")])
     known = request.validators or Validators()
     if is_field_value(known.etag):
         headers["If-None-Match"] = known.etag

@@ -7,7 +7,7 @@ import re
 import zlib
 from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_tz
 from functools import lru_cache
 from itertools import chain
@@ -26,10 +26,12 @@ from freshet.storage.records import FetchResult
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
 #: Media types of pages, feeds and sitemaps, beside JSON and text of other kinds.
-_PAGE_TYPES = frozenset(
-    f"application/{name}"
-    for name in ("xhtml+xml", "xml", "rss+xml", "atom+xml", "rdf+xml", "json", "pdf", "x-pdf")
-)
+_PDF_TYPES = frozenset({"application/pdf", "application/x-pdf"})
+_PAGE_TYPES = _PDF_TYPES | {
+    f"application/{name}" for name in ("xhtml+xml", "xml", "rss+xml", "atom+xml", "rdf+xml", "json")
+}
+#: They say that the type is not known (MIME Sniffing standard, section 7).
+_UNKNOWN_TYPES = frozenset({"unknown/unknown", "application/unknown"})
 #: Text for programs.
 _NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "text/vtt"})
 #: The number of bytes that the MIME Sniffing standard examines (section 5.2).
@@ -39,11 +41,12 @@ _FIELD_VALUE = re.compile(rf"[!-~](?:[ -~]{{0,{VALIDATOR_CHARS - 2}}}[!-~])?")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _WITHOUT_CONTENT = frozenset({204, 205})
-#: Answers that some servers give to a request that has validators, but not to the same request
-#: without them; and the words for responses that end early or cannot be read.
-_REFUSED_CONDITIONS = frozenset({400, 412, 416, 500, 501})
+#: Answers that some servers give to what we add to a request (validators, codings), but not to a
+#: plain one; and the words for responses that end early or cannot be read.
+REPEATED = frozenset({400, 406, 408, 412, 416, 431, 500, 501})
 _UNREADABLE = frozenset({"stale", "protocol", "headers_too_large", "encoding", "cut_short"})
-_CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
+#: The coding of a plain request.
+PLAIN = ("Accept-Encoding", "identity")
 _CONTENT_RANGE = re.compile(rb"bytes[ \t]+0-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
@@ -118,17 +121,24 @@ def whole_bytes(headers: RawHeaders) -> int | None:
     return int(said[2]) if said is not None and int(said[1]) + 1 == int(said[2]) else None
 
 
-def is_refused_condition(result: FetchResult) -> bool:
-    """Return whether the same request without validators may have an answer.
+def is_plain(result: FetchResult) -> bool:
+    """Return whether the request was a plain one."""
+    return PLAIN in result.request_headers
 
-    It was conditional, and has got an error or nothing that can be read. A server that says when to
-    come back is not asked again before.
+
+def is_repeatable(result: FetchResult) -> bool:
+    """Return whether a plain request for the same URL may have an answer.
+
+    The request was sent and was not plain; the server hung up, or its response is an error or
+    cannot be read. A server that says when to come back is not asked again before.
     """
-    sent = {name.lower() for name, _ in result.request_headers}
-    if not sent & _CONDITIONS or result.header("Retry-After") is not None:
+    was_full = bool(result.request_headers) and not is_plain(result)
+    if result.outcome != "failed" or not was_full or result.requests is not None:
         return False
-    is_error = result.status in _REFUSED_CONDITIONS or result.reason in _UNREADABLE
-    return result.outcome == "failed" and is_error
+    if result.header("Retry-After") is not None:
+        return False
+    is_error = result.status is not None and result.status >= 400
+    return result.status in REPEATED if is_error else result.reason in _UNREADABLE
 
 
 def is_field_value(value: str | None) -> TypeGuard[str]:
@@ -184,7 +194,8 @@ def media_type(content_type: str) -> str | None:
     """Return ``type/subtype`` in lower case; None if it is missing or names no type."""
     name = content_type.partition(";")[0].strip().lower()
     major, slash, minor = name.partition("/")
-    return name if slash and major.strip("* ") and minor.strip("* ") else None
+    is_named = slash and major.strip("* ") and minor.strip("* ") and name not in _UNKNOWN_TYPES
+    return name if is_named else None
 
 
 def is_page_type(name: str) -> bool:
@@ -215,6 +226,86 @@ def is_evidently_text(head: bytes) -> bool:
     except UnicodeDecodeError:
         return sample.lstrip().startswith(b"<")
     return True
+
+
+# -- what a body is, whatever its label says -----------------------------------
+
+#: Formats that are read by their first bytes.
+_PDF_MAGIC = b"%PDF-"
+_PACKED_MAGIC = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+READ_MAGIC = (_PDF_MAGIC, *_PACKED_MAGIC)
+#: First bytes that no text begins with (MIME Sniffing standard, section 6, and common archives).
+_BINARY_MAGIC = re.compile(
+    rb"""
+      \x89PNG\r\n\x1a\n | \xff\xd8\xff | GIF8[79]a | RIFF.{4}(?:WEBP|WAVE|AVI\x20)
+    | \x00\x00[\x01\x02]\x00 | II\*\x00 | MM\x00\* | 8BPS\x00 | .{4}ftyp[a-zA-Z0-9 ]{4} | OggS\x00
+    | \x1a\x45\xdf\xa3 | FLV\x01 | ID3[\x02-\x04]\x00 | fLaC\x00 | PK\x03\x04 | Rar!\x1a\x07
+    | 7z\xbc\xaf\x27\x1c | BZh[1-9]1AY&SY | \xfd7zXZ\x00 | \x1f\x8b\x08 | \x28\xb5\x2f\xfd
+    | \x7fELF | \xca\xfe\xba\xbe | \x00asm | wOF[F2]\x00\x01
+    | \x00\x01\x00\x00\x00 | OTTO\x00 | SQLite\ format\ 3\x00 | \xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1
+    | .{257}ustar
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_MARKUP_START = re.compile(
+    rb"<(?:!doctype|html|head|body|title|meta|table|script|\?xml)[\s>]", re.IGNORECASE
+)
+#: Bytes that are looked at, and one in so many that is a control character in binary data: in
+#: random bytes one in ten is, in the worst texts one in some hundreds.
+_SAMPLE_BYTES = 16_384
+_ONE_IN = 20
+#: Those of ISO 2022 and UTF-16 are text.
+_CONTROLS = bytes({*_BINARY} - {0x0E, 0x0F})
+_WIDE = re.compile(r"charset\s*=\s*[\"']?(?:utf-?(?:16|32)|ucs-|unicode|iso-10646)", re.IGNORECASE)
+
+
+def is_binary(body: bytes, content_type: str | None) -> bool:
+    """Return whether a body that is labelled as text is none: another format, or random bytes.
+
+    A doubtful one is text.
+    """
+    if body.startswith(_BYTE_ORDER_MARKS) or _WIDE.search(content_type or ""):
+        return False
+    if _BINARY_MAGIC.match(body) and looks_binary(body):
+        return True
+    sample = body[:_SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if controls * _ONE_IN <= len(sample) or _MARKUP_START.search(sample) is not None:
+        return False
+    # Nearly every other byte of UTF-16 is zero in a text of the West.
+    zeros = sorted(half.count(0) for half in (sample[::2], sample[1::2]))
+    return not zeros[0] * _ONE_IN < zeros[1] > len(sample) // 8
+
+
+def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
+    """Return a response as its first bytes show it, whatever its label says.
+
+    What is packed is unpacked, to ``max_bytes`` at most, and a PDF is labelled as one.
+    """
+    body = result.body
+    for _ in range(_MAX_LAYERS):
+        coding = next((c for magic, c in _PACKED_MAGIC.items() if body.startswith(magic)), None)
+        unpacked = None if coding is None else _unpacked(body, coding, max_bytes)
+        if unpacked is None:
+            break
+        body = unpacked
+    headers, label = result.headers, media_type(result.header("Content-Type") or "")
+    if body.startswith(_PDF_MAGIC) and label not in _PDF_TYPES:
+        others = ((name, value) for name, value in headers if name.lower() != b"content-type")
+        headers = (*others, (b"Content-Type", b"application/pdf"))
+    if body is result.body and headers is result.headers:
+        return result
+    return replace(result, body=body, headers=headers)
+
+
+def _unpacked(body: bytes, coding: str, max_bytes: int) -> bytes | None:
+    """Return what a packed body holds, None if it is damaged or holds too much."""
+    decoder = BoundedDecoder(coding, max_bytes)
+    try:
+        unpacked = b"".join(decoder.decode(body))
+    except Unfetched:
+        return None
+    return unpacked if decoder.is_complete and not decoder.is_overdrawn else None
 
 
 # -- decoding ----------------------------------------------------------------

@@ -191,15 +191,17 @@ class Connections:
         self._places: dict[_Place, list[Channel]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def get(self, url: URL, access: Access | None) -> Channel:
+    async def get(self, url: URL, access: Access | None, *, is_fresh: bool = False) -> Channel:
         """Return a connection that reaches a URL: an idle one, or else a new one.
+
+        With ``is_fresh`` it is one that no request has used.
 
         Raises:
             Unfetched: none can be had.
         """
         tls, proxy = (access.tls, access.proxy) if access is not None else (None, None)
         place = _Place(url.scheme, url.raw_host or "", url.port, tls, proxy)
-        idle = self._places.get(place)
+        idle = None if is_fresh else self._places.get(place)
         while idle:
             channel = idle.pop()
             if not idle:

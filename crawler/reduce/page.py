@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import unescape
 from itertools import compress, islice
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
@@ -245,6 +246,47 @@ def is_plain(content_type: str | None) -> bool:
     return "xml" not in subtype and (
         (kind == "text" and subtype != "html") or is_json(content_type) or is_pdf(name)
     )
+
+
+# -- stubs -------------------------------------------------------------------
+
+#: A longer page is none.
+_STUB_BYTES: Final = 65_536
+_UNSHOWN: Final = re.compile(
+    r"<!--.*?(?:-->|\Z)|<title\b.*?</title\s*>|<style\b.*?</style\s*>|<!doctype[^>]*>|<\?xml[^>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ANY_TAG: Final = re.compile(r"</?([a-z][^\s/>]*)([^>]*)>", re.IGNORECASE)
+#: Elements that show nothing without a text in them.
+_EMPTY_ELEMENTS: Final = frozenset(
+    "html head title meta link style base body div span p br hr main article section header footer "
+    "nav aside center font b i em strong a ul ol li dl table thead tbody tfoot tr td th "
+    "h1 h2 h3 h4 h5 h6 noscript".split()
+)
+#: Attributes that may show a picture, or lead to the page that was meant.
+_SHOWING: Final = re.compile(r"url\(|\bbackground\s*=|\brefresh\b|\bhref\s*=", re.IGNORECASE)
+
+
+def is_stub(body: bytes, content_type: str | None) -> bool:
+    """Return whether a body is white space, or a page of HTML in which there is nothing to see.
+
+    A word, a picture, a frame, a form, a link or a script in it is something.
+    """
+    if len(body) > _STUB_BYTES or is_plain(content_type):
+        return not body.strip()
+    text = _UNSHOWN.sub("", decode(body, content_type)[0])
+    for name, attributes in _ANY_TAG.findall(text):
+        shows = _SHOWING.search(attributes) and name.lower() not in ("link", "base")
+        if shows or name.lower() not in _EMPTY_ELEMENTS:
+            return False
+    return not unescape(_ANY_TAG.sub("", text)).strip(_INVISIBLE)
+
+
+#: White space, no-break spaces, and characters without width.
+_INVISIBLE: Final = "".join(
+    chr(code) for code in (*range(0x21), 0x7F, 0x85, 0xA0, 0xAD, *range(0x2000, 0x2010), 0x2028,
+                           0x2029, 0x202F, 0x205F, 0x2060, 0x3000, 0xFEFF)
+)  # fmt: skip
 
 
 class _Head:

@@ -509,6 +509,8 @@ def _identity(it: Explanation, known: KnownUrl) -> dict[str, Cell]:
         "depth": str(known.depth),
         "found": joined((moment(known.found_at, it.at), _found(it.found) if it.found else None)),
         "held back": known.held_back,
+        "no content since": when(known.no_content_since, it.at),
+        "answered plain requests only": when(known.plain_at, it.at),
         "copy of": it.copy_of,
         "alias of": f"{alias.url} ({alias.kind}, {moment(alias.at, it.at)})" if alias else None,
         "aliases": joined(f"{name.url} ({name.kind})" for name in it.aliases),

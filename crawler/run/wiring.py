@@ -441,6 +441,7 @@ class Assembly:
                 indexes=context.index.exists,
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
+            max_body_bytes=settings.fetch.max_body_bytes,
             lasting=context.lasting,
             need=None if self.requisites is None else self.requisites.need,
         )

@@ -15,6 +15,7 @@ from freshet.storage.database import as_json
 from freshet.storage.entries import OWN_FAULTS, REBASED, Kind
 from freshet.storage.queries.page import NUMBER
 from freshet.storage.tables.observations import SIGNIFICANT
+from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,16 @@ async def needing_javascript(db: Reader) -> list[tuple[str, int]]:
         "SELECT h.origin, count(*) AS n FROM page AS p JOIN host AS h ON h.id = p.host_id "
         "WHERE p.role = 'page' AND p.last_kind = 'failed' AND 'needs_javascript' = ("
         "  SELECT reason FROM finding WHERE page_id = p.id ORDER BY id DESC LIMIT 1) "
+        "GROUP BY h.id ORDER BY n DESC, h.origin"
+    )
+    return [(row[0], row[1]) for row in await db.execute_fetchall(sql)]
+
+
+async def without_content(db: Reader) -> list[tuple[str, int]]:
+    """Return the origins with pages that have no content any more, and how many."""
+    sql = (
+        "SELECT h.origin, count(*) AS n FROM page AS p JOIN host AS h ON h.id = p.host_id "
+        f"WHERE p.no_content_since IS NOT NULL AND {NO_CONTENT_SINCE} IS NOT NULL "
         "GROUP BY h.id ORDER BY n DESC, h.origin"
     )
     return [(row[0], row[1]) for row in await db.execute_fetchall(sql)]

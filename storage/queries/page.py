@@ -15,6 +15,7 @@ from freshet.storage.entries import AliasKind, Reason, Role, stored
 from freshet.storage.records import Digests, Observation, Validators
 from freshet.storage.tables.frontier import ASKED_AGAIN
 from freshet.storage.tables.observations import SIGNIFICANT
+from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 _NEIGHBOURS = 40
 #: The number of the version that a page had after a finding ``f``.
@@ -40,7 +41,9 @@ class KnownUrl:
 
     ``visited_at`` is the last visit of any kind. ``alias`` is None for a page in its own right.
     ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
-    A dead link or a block page is left alone by new runs until ``asked_again_at``.
+    A dead link or a block page is left alone by new runs until ``asked_again_at``. Visits have
+    found no content ``no_content_since`` then, and only a plain request was answered at
+    ``plain_at``.
     """
 
     page_id: int
@@ -57,6 +60,8 @@ class KnownUrl:
     alias: OtherName | None = field(metadata=stored(OtherName, optional=True))
     wish_s: float | None
     asked_again_at: float | None
+    no_content_since: float | None
+    plain_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
     """Return the first of these canonical URLs that the store knows, or None."""
     columns = columns_of(
         KnownUrl, "p", page_id="p.id", visited_at="p.last_at", asked_again_at=ASKED_AGAIN,
-        alias="a.id, a.url, p.alias_kind, p.alias_at",
+        alias="a.id, a.url, p.alias_kind, p.alias_at", no_content_since=NO_CONTENT_SINCE,
     )  # fmt: skip
     rows = await db.execute_fetchall(
         f"SELECT {columns} "

@@ -27,6 +27,7 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.records import Visit
 from freshet.storage.tables import search
+from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 #: Kinds of changes. Those after ``noise`` say why there is no document any more.
 ChangeKind: TypeAlias = Literal[
@@ -167,7 +168,8 @@ class LastChange:
     """The last change of a page's document.
 
     ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
-    that has moved. ``resemblance`` and the numbers of blocks are those of the observation.
+    that has moved. Visits have found no content ``no_content_since`` then, None: they have.
+    ``resemblance`` and the numbers of blocks are those of the observation.
     """
 
     seq: int
@@ -178,6 +180,7 @@ class LastChange:
     at: float
     version_id: int | None
     moved_to: str | None
+    no_content_since: float | None
     resemblance: float | None
     blocks_added: int | None
     blocks_removed: int | None
@@ -253,6 +256,7 @@ _COLUMNS: Final = columns_of(
     blocks_added="iif(a.kind IS 'failed', NULL, f.blocks_added)",
     blocks_removed="iif(a.kind IS 'failed', NULL, f.blocks_removed)",
     # By its last name; out of scope, or where the old URL serves something again, as it was told.
+    no_content_since=NO_CONTENT_SINCE,
     moved_to="iif(c.kind = 'moved', coalesce(t.url, a.detail, f.detail), NULL)",
 )  # fmt: skip
 #: The changes in their order, behind one number; with noise or without. The view ``finding`` is not

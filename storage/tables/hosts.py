@@ -9,12 +9,22 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to, values_of
-from freshet.storage.entries import HeaderSigns, Host, HostState, RobotsRecord
-from freshet.storage.records import Visit
+from freshet.storage.entries import HeaderSigns, Host, HostState, Repeats, RobotsRecord
+from freshet.storage.records import Entry, Visit
 
 #: Times on which the next visit, request to a hub or message depends, beside those of hosts.
 _DATED = {
-    "page": ("checked_at", "last_at", "found_at", "alias_at", "rejected_at"),
+    "page": (
+        "checked_at",
+        "last_at",
+        "found_at",
+        "alias_at",
+        "rejected_at",
+        "read_at",
+        "plain_at",
+        "no_content_since",
+    ),
+    "host": ("repeated_at",),
     "frontier": ("due_at",),
     "robots": ("fetched_at",),
     "subscription": ("next_at",),
@@ -41,7 +51,10 @@ _FROM = """
 _ROBOTS = columns_of(
     RobotsRecord, "r", body="iif(:whole OR length(r.body) <= 4096, r.body, zeroblob(0))"
 )
-_SELECT = f"SELECT {columns_of(Host, 'h', host_id='h.id', state=_STATE, robots=_ROBOTS)} {_FROM}"
+#: None where no request was repeated.
+_REPEATS = columns_of(Repeats, "h", helped="iif(h.repeated_at IS NULL, NULL, h.helped)")
+_COLUMNS = {"host_id": "h.id", "state": _STATE, "repeats": _REPEATS}
+_SELECT = f"SELECT {columns_of(Host, 'h', robots=_ROBOTS, **_COLUMNS)} {_FROM}"
 
 
 def ensure(db: Connection, origins: Iterable[str]) -> dict[str, int]:
@@ -63,7 +76,7 @@ async def load(db: Reader, host_ids: Sequence[int], *, whole: bool = False) -> l
 async def politeness(db: Reader) -> list[Host]:
     """Return all hosts by id, with their politeness state but without robots.txt."""
     no_robots = ", ".join("NULL" for _ in fields(RobotsRecord))
-    columns = columns_of(Host, "h", host_id="h.id", state=_STATE, robots=no_robots)
+    columns = columns_of(Host, "h", robots=no_robots, **_COLUMNS)
     rows = await db.execute_fetchall(f"SELECT {columns} {_FROM} ORDER BY h.id")
     return list(map(row_to(Host), rows))
 
@@ -115,6 +128,13 @@ def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> N
         f"UPDATE host SET ({names}) = (?, ?, ?, ?, ?, ?), exchanges = exchanges + ? WHERE id = ?",
         [(*values_of(state)[1:], requests, state.host_id) for state, requests in exchanged],
     )
+
+
+def save_repeats(db: Connection, entries: Iterable[Entry]) -> None:
+    """Store what is known of repeated requests at hosts."""
+    sql = "UPDATE host SET helped = ?, vain = ?, repeated_at = ? WHERE id = ?"
+    known = [entry.repeats for entry in entries if entry.repeats is not None]
+    db.executemany(sql, [(*values_of(repeats), host_id) for host_id, repeats in known])
 
 
 def bring_back(db: Connection, now: float) -> None:

@@ -9,7 +9,8 @@ from sqlite3 import Connection
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, values_of
-from freshet.storage.records import Alias, Targets, Visit
+from freshet.storage.entries import NO_CONTENT
+from freshet.storage.records import Alias, Observation, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
 _LIFTED = ("nofollow", "depth", "shard")
@@ -19,6 +20,15 @@ _GOOD = ("new", "changed", "unchanged")
 #: Kinds that say nothing of where a URL leads.
 _SILENT = ("failed", "refused")
 _NOT_REJECTED = (None, None, None)
+_NOT_MODIFIED = 304
+#: Kinds that say nothing of whether a page still has content.
+_UNTELLING = (*_SILENT, "skipped")
+#: Of ``page AS p``: since when it has no content, if so many visits over so many seconds found
+#: none; else NULL. It keeps its last version.
+NO_CONTENT_SINCE = (
+    "iif(p.no_content_visits >= 5 AND p.last_at >= p.no_content_since + 604800.0, "
+    "p.no_content_since, NULL)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +157,17 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     db.executemany(
         "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
         "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
-        "wish_s = iif(?, ?, wish_s) WHERE id = ?",
+        "wish_s = iif(?, ?, wish_s), plain_at = coalesce(?, plain_at) WHERE id = ?",
         [
             (
                 v.observation.kind, v.observation.at, v.observation.status, v.role, v.fetch_url,
                 v.observation.at if v.observation.kind in _GOOD else None,
-                v.signs is not None, v.wish_s, v.due.page_id,
+                v.signs is not None, v.wish_s, v.plain_at, v.due.page_id,
             )
             for v in visits
         ],
     )  # fmt: skip
+    _count_reads(db, visits)
     sql = "UPDATE page SET rejected_digest = ?, rejected_as = ?, rejected_at = ? WHERE id = ?"
     db.executemany(
         sql,
@@ -195,6 +206,36 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     )
     aliases = [(v.due.page_id, v.alias, v.observation.at) for v in visits if v.alias is not None]
     return {final for each in aliases if (final := _point(db, *each)) is not None}
+
+
+def _is_lost(seen: Observation) -> bool:
+    return seen.kind == "failed" and seen.reason in NO_CONTENT
+
+
+def _count_reads(db: Connection, visits: Sequence[Visit]) -> None:
+    """Count 304s, and visits that found no text; both begin anew with a response that was read."""
+    seen = [(v.observation, v.due.page_id, v.rejected is not None) for v in visits]
+    lost = [(o.at, page_id) for o, page_id, _ in seen if _is_lost(o)]
+    sql = "UPDATE page SET not_modified = not_modified + 1 WHERE id = ?"
+    db.executemany(sql, [(page_id,) for o, page_id, _ in seen if o.status == _NOT_MODIFIED])
+    db.executemany(
+        "UPDATE page SET not_modified = 0, read_at = ? WHERE id = ?",
+        [
+            (o.at, page_id)
+            for o, page_id, is_rejected in seen
+            if o.status != _NOT_MODIFIED and (o.kind in _GOOD or is_rejected)
+        ],
+    )
+    db.executemany(
+        "UPDATE page SET no_content_visits = no_content_visits + 1, "
+        "no_content_since = coalesce(no_content_since, ?) WHERE id = ?",
+        lost,
+    )
+    sql = (
+        "UPDATE page SET no_content_visits = 0, no_content_since = NULL "
+        "WHERE id = ? AND no_content_since IS NOT NULL"
+    )
+    db.executemany(sql, [(page_id,) for o, page_id, _ in seen if o.kind not in _UNTELLING])
 
 
 def final_pages(db: Connection) -> set[int]:

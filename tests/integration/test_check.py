@@ -141,6 +141,20 @@ async def test_other_answers_have_no_content_to_compare(
     assert found.conclusion.startswith(conclusion)
 
 
+async def test_binary_data_is_told_as_such(tmp_path: Path) -> None:
+    async with scripted({"h": {"/": Page("\x89PNG\r\n\x1a\n" + "\0" * 99)}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db")
+    assert steps(found)["content"] == "binary"
+    assert found.conclusion.startswith("failed: this is no content")
+
+
+async def test_a_request_that_fails_is_repeated_as_in_a_crawl(tmp_path: Path) -> None:
+    async with scripted({"h": {"/": Page("oh", 500)}}) as web:
+        found = await checked(web, "/", tmp_path / "no.db")
+    assert web.asked("h") == ["/robots.txt", "/", "/"]
+    assert [step.answer for step in found.steps if step.name == "fetch"] == ["repeated", "HTTP 500"]
+
+
 async def test_a_wall_is_told_as_one(tmp_path: Path) -> None:
     lost = Page("<title>Page not found</title><h1>Page not found</h1><p>It does not exist.</p>")
     async with scripted({"h": {"/": lost}}) as web:

@@ -42,17 +42,21 @@ HOUR_S = 3_600.0
 
 @dataclass(slots=True)
 class Server:
-    """Answers, and notes what was asked for when."""
+    """Answers, and notes what was asked for when, and how many requests were repeats of others."""
 
     web: Fetcher
     clock: VirtualClock
     asked: list[tuple[float, str]] = field(default_factory=list)
     hang_up_at: float = inf
+    repeats: int = 0
+    plain: dict[str, bool] = field(default_factory=dict)
 
     async def fetch(self, request: Request) -> FetchResult:
         if len(self.asked) == self.hang_up_at:
             os.kill(os.getpid(), signal.SIGHUP)
         self.asked.append((self.clock.now(), request.url))
+        self.repeats += request.is_plain and not self.plain.get(request.url, True)
+        self.plain[request.url] = request.is_plain
         return await self.web.fetch(request)
 
 

@@ -37,7 +37,7 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(
     (again,) = await store.due(LATER)
     assert again == replace(
         first, due_at=LATER, reason="refresh", validators=Validators('"1"', "yesterday"),
-        digests=Digests(digest("text"), digest("text of text")),
+        digests=Digests(digest("text"), digest("text of text")), read_at=done.at,
     )  # fmt: skip
 
 
