@@ -320,6 +320,9 @@ class Connections:
             way.connection.close()
         for connector in (self._direct, *self._proxied.values()):
             await connector.close()
+        # Transports close their sockets in the next turns of the loop.
+        for _ in range(2):
+            await asyncio.sleep(0)
 
 
 @contextmanager
