@@ -169,7 +169,8 @@ class FetchResult:
     redirect target. ``request_headers`` is empty if nothing was sent, ``status_line`` if nothing
     was received. ``truncated`` is a word of WARC 1.1 (section 5.13) if ``wire_body`` is incomplete,
     else None. ``requests`` are those that a browser made to render the page, by host queue, and
-    ``body`` is what it made of ``wire_body``; None: the page is as it came.
+    ``body`` is what it made of ``wire_body``; None: the page is as it came. ``repairs`` name what
+    was mended of the response; then ``head`` has the bytes of its head as received.
     """
 
     url: str
@@ -189,6 +190,8 @@ class FetchResult:
     status_line: bytes = b""
     truncated: str | None = None
     requests: Mapping[str, int] | None = None
+    repairs: tuple[str, ...] = ()
+    head: bytes = b""
 
     @property
     def ended_at(self) -> float:

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-import aiohttp
 import structlog
 from aiohttp.abc import AbstractResolver
+from yarl import URL
 
 from freshet.crawler.fetch.addresses import AddressGuard
+from freshet.crawler.fetch.connection import HeadLimits, request_bytes
 from freshet.crawler.fetch.responses import Unfetched, retry_after_s
-from freshet.crawler.fetch.transport import guarded_connector, own_failures
+from freshet.crawler.fetch.transport import Connections
 from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.crawler.terminal import counted
 from freshet.storage.tables.alerts import Message
@@ -108,40 +109,45 @@ class Webhook:
         self._url = url
         self._key = key
         self._timeout_s = timeout_s
-        self._session = aiohttp.ClientSession(
-            connector=guarded_connector(guard, resolver, None),
-            headers={"User-Agent": user_agent, "Connection": "close"},
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            timeout=aiohttp.ClientTimeout(total=None),
-        )
+        self._user_agent = user_agent
+        # The limit of time is that of the whole delivery.
+        heads = HeadLimits(2 * timeout_s)
+        self._connections = Connections(guard, resolver, None, heads, connect_timeout_s=None)
 
     async def deliver(self, message: Message, now: float) -> Delivery:
         """Post the message, see :class:`Receiver`."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                with own_failures():
-                    return await self._post(message, now)
+                return await self._post(message, now)
         except TimeoutError:
             return Delivery("failed", f"no answer within {self._timeout_s:g} s")
-        except (Unfetched, OSError) as error:
-            said = error.detail if isinstance(error, Unfetched) else str(error) or repr(error)
-            return Delivery("failed", said)
+        except Unfetched as error:
+            return Delivery("failed", error.detail)
 
     async def _post(self, message: Message, now: float) -> Delivery:
-        body = message.body.encode()
-        async with self._session.post(
-            self._url, data=body, headers=self._headers(message, body, now),
-            allow_redirects=False,
-        ) as response:  # fmt: skip
-            status, headers = response.status, response.raw_headers
-            reason = (response.reason or "").encode("ascii", "backslashreplace").decode("ascii")
-        if 200 <= status < 300:
+        body, url = message.body.encode(), URL(self._url)
+        fields = {
+            "Host": url.host_port_subcomponent or "",
+            "User-Agent": self._user_agent,
+            "Connection": "close",
+            "Content-Length": str(len(body)),
+            **self._headers(message, body, now),
+        }
+        if url.user is not None:
+            pair = f"{url.user}:{url.password or ''}".encode()
+            fields["Authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
+        channel = await self._connections.get(url, None)
+        try:
+            head = await channel.ask(request_bytes("POST", url.raw_path_qs, fields.items(), body))
+        finally:
+            channel.close()
+        if 200 <= head.status < 300:
             return Delivery("taken")
-        said = f"HTTP {status} {reason}".rstrip()
-        if status in _ABOUT_THE_MESSAGE:
+        reason = head.status_line.partition(b" ")[2].strip()[3:]
+        said = f"HTTP {head.status}{reason.decode('ascii', 'backslashreplace')}".rstrip()
+        if head.status in _ABOUT_THE_MESSAGE:
             return Delivery("refused", said)
-        return Delivery("failed", said, retry_after_s(headers, now))
+        return Delivery("failed", said, retry_after_s(head.headers, now))
 
     def _headers(self, message: Message, body: bytes, now: float) -> dict[str, str]:
         timestamp = int(now)
@@ -157,7 +163,7 @@ class Webhook:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._session.close()
+        await self._connections.close()
 
 
 # -- log ----------------------------------------------------------------------

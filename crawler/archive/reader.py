@@ -40,6 +40,7 @@ from freshet.crawler.fetch.responses import (
     RawHeaders,
     StatusVerdict,
     Unfetched,
+    all_values,
     first_header,
     judge,
     retry_after_s,
@@ -340,10 +341,10 @@ def _body(
         Request(exchange.url, accept_of(exchange)),
         max_body_bytes,
         content_type=_text(exchange.headers, b"content-type"),
+        # Of the codings of the transfer the archive has undone the chunks only.
         content_encoding=", ".join(
-            value.decode("latin-1")
-            for name, value in exchange.headers
-            if name.lower() == b"content-encoding"
+            all_values(exchange.headers, name)
+            for name in (b"content-encoding", b"transfer-encoding")
         ),
         announced_bytes=announced,
     )

@@ -7,6 +7,7 @@ in Base32: readers of archives check no others. They detect damage, not forgery.
 """
 
 import os
+import re
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -36,6 +37,7 @@ _LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 #: The framing that readers would look for in vain, for the body is kept without it.
 _FRAMING = b"transfer-encoding"
 _RENAMED = b"X-Archive-Orig-"
+_FRAMING_LINE = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _WARC_FIELDS = "application/warc-fields"
 
 
@@ -148,11 +150,7 @@ class _ExchangeRecords:
 
     def _response(self, record_id: str, common: Mapping[str, str]) -> tuple[bytes, Original | None]:
         result, original = self._result, self._original
-        headers = (
-            (_RENAMED + name if name.lower() == _FRAMING else name, value)
-            for name, value in result.headers
-        )
-        head = _http_head(_status_line(result), headers)
+        head = _response_head(result)
         named = {**common, **self._peer(), "Content-Type": "application/http;msgtype=response"}
         payload = digest(result.wire_body)
         if self._asked.form is not None:
@@ -244,6 +242,17 @@ def _http_head(line: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         # Whoever made up this answer put line breaks into its headers.
         head = b"\r\n".join(each.translate(_LINE_BREAKS) for each in lines)
     return head + b"\r\n\r\n"
+
+
+def _response_head(result: FetchResult) -> bytes:
+    """Return the head of a response, as received if that is known."""
+    if result.head:
+        return _FRAMING_LINE.sub(_RENAMED + rb"\g<0>", result.head)
+    headers = (
+        (_RENAMED + name if name.lower() == _FRAMING else name, value)
+        for name, value in result.headers
+    )
+    return _http_head(_status_line(result), headers)
 
 
 def _status_line(result: FetchResult) -> bytes:

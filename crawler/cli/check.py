@@ -32,6 +32,7 @@ from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.fetch.responses import as_shown, is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
@@ -145,7 +146,7 @@ async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRe
         found.conclusion = "refused: only robots.txt was fetched"
         return None
     result = await _answer(fetcher, Request(found.url), found)
-    found.steps.append(_fetched(result))
+    found.steps += [_fetched(result), *_mended(result)]
     if result.requests is not None:
         asked = counted(sum(result.requests.values()), "request")
         found.steps.append(Step("render", result.reason or "rendered", f"with {asked} of its own"))
@@ -161,6 +162,7 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
         if result.outcome != "redirected" or result.location is None:
             break
         result = await _answer(fetcher, Request(result.location, "robots"), found)
+    found.steps += _mended(result)
     broken = result.reason if result.outcome == "failed" and result.status is None else None
     state = standing(result.status, broken)
     if state == "unreachable":
@@ -200,6 +202,12 @@ def _fetched(result: FetchResult) -> Step:
     words = [result.location and f"to {result.location}", result.reason, result.detail, took]
     answer = f"HTTP {result.status}" if result.status is not None else str(result.outcome)
     return Step("fetch", answer, ", ".join(word for word in words if word))
+
+
+def _mended(result: FetchResult) -> list[Step]:
+    """Tell what is wrong with a response, and was mended."""
+    where = "robots.txt" if result.url.endswith("/robots.txt") else "fetch"
+    return [Step(where, "mended", REPAIRS[repair]) for repair in result.repairs]
 
 
 async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, now: float) -> Check:

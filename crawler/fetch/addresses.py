@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
@@ -111,6 +112,7 @@ def _kind(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name} address"
 
 
+@lru_cache(maxsize=1_024)
 def is_disguised(host: str) -> bool:
     """Return whether a host name is a number, yet no IPv4 address in canonical spelling.
 

@@ -10,27 +10,34 @@ import time
 from asyncio import get_running_loop
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from io import BytesIO
 from math import inf
-from types import SimpleNamespace
 from typing import Literal, NamedTuple, Protocol
 
-import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
+from freshet.crawler.fetch.connection import Channel, HeadLimits, request_bytes
+from freshet.crawler.fetch.heads import Head
 from freshet.crawler.fetch.responses import (
+    GZIP_MAGIC,
     PLAIN,
     READ_MAGIC,
     REPEATED,
+    SNIFFED_BYTES,
     BoundedDecoder,
     StatusVerdict,
     Unfetched,
+    all_values,
+    codings_of,
     first_header,
+    gunzip_short,
+    is_evidently_text,
     is_field_value,
     is_page_type,
     judge,
@@ -39,22 +46,17 @@ from freshet.crawler.fetch.responses import (
     retry_after_s,
     whole_bytes,
 )
-from freshet.crawler.fetch.transport import (
-    Access,
-    Connections,
-    Response,
-    own_failures,
-    response_class,
-)
+from freshet.crawler.fetch.transport import Access, Connections
+from freshet.crawler.lru import LruCache
 from freshet.crawler.masking import MASK
 from freshet.crawler.urls import origin
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
 # -- body --------------------------------------------------------------------
 
 #: Bytes after which other tasks get their turn; no body waits for memory before it has so many.
 _TURN_BYTES = 64 * 1024
-_READ_BYTES = 32 * 1024
 #: Read ahead on a connection, by the kernel's measure and ours.
 _AHEAD_BYTES = 128 * 1024
 
@@ -163,26 +165,34 @@ class Intake:
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
-    text.
+    text. ``announced_bytes`` of 0 are not known.
 
     Raises:
         Unfetched: on construction, if the content coding is not known.
     """
 
     def __init__(
-        self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool
-    ) -> None:
+        self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool,
+        announced_bytes: int = 0,
+    ) -> None:  # fmt: skip
+        codings = codings_of(content_encoding)
         self._coding = content_encoding
-        self._is_encoded = not (decoder := BoundedDecoder(content_encoding, 0)).is_identity
-        self._is_light = decoder.is_light
+        self._is_encoded = bool(codings.applied)
+        self._is_light = codings.is_light
+        self._is_gzip = codings.is_gzip
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
+        self._announced_bytes = announced_bytes
         self._wire = bytearray()
         self._decoded = BytesIO()
+        self._short: tuple[bytes, bytes] | None = None
         self._is_complete = True
+        self._is_unchecked = False
         #: True if the server had more to send.
         self.is_cut = False
+        #: What was mended, by its name.
+        self.repairs = ["coding_words"] if codings.has_other_words else []
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -193,6 +203,7 @@ class Intake:
             Unfetched: if the body is too slow, too large, not text, or does not decode.
         """
         clock, taken, held = asyncio.get_running_loop().time, 0, held or HeldBytes()
+        late = None
         try:
             async with asyncio.timeout_at(pace.deadline) as alarm:
                 async for chunk in chunks:
@@ -209,13 +220,57 @@ class Intake:
                             pace.stood_still(clock() - began_at)
                         taken = 0
                         alarm.reschedule(pace.deadline)
-                    if self.is_cut or len(self._wire) > self._max_bytes:
+                    if self._is_enough():
                         break
-        except TimeoutError as error:
-            raise pace.missed() from error
+        except TimeoutError:
+            late = pace.missed()
+        await self.end(held, late)
+
+    def take_short(self, body: bytes) -> bool:
+        """Take a body that has come as a whole; return False if it needs :meth:`read`.
+
+        Most bodies are short, and gzip or not encoded: there is nothing to wait for.
+        """
+        if self._is_sniffed or len(body) > _TURN_BYTES or (self._is_encoded and not self._is_gzip):
+            return False
+        most = min(_TURN_BYTES, self._max_bytes)
+        text = gunzip_short(body, most) if self._is_gzip else body
+        if text is None or len(text) > most or len(body) > self._max_bytes:
+            return False
+        self._short = body, text
+        return True
+
+    async def end(self, held: HeldBytes, early: Unfetched | None = None) -> None:
+        """Decode what was taken. If it ended ``early``, its coding must prove that it is whole.
+
+        Raises:
+            Unfetched: as :meth:`read`.
+        """
         if self._is_encoded:
             await self._decode(held)
         self._judge()
+        if early is not None:
+            self.prove_whole(early)
+
+    def prove_whole(self, early: Unfetched) -> None:
+        """Accept an early end if the coding proves that the body is whole, else raise ``early``.
+
+        Gzip, deflate, br and zstd tell where they end.
+        """
+        is_proof = self._is_encoded and self._is_complete and self._decoded.tell() > 0
+        # Repaired, its coding proves nothing.
+        if not is_proof or not {"checksum", "not_encoded"}.isdisjoint(self.repairs):
+            raise early
+        self.repairs.append("length")
+
+    def _is_enough(self) -> bool:
+        """Return whether no more need be read."""
+        if self.is_cut or len(self._wire) > self._max_bytes:
+            return True
+        # Some servers announce the length of the page before it was packed, which gzip ends with
+        # (RFC 1952, section 2.3.1): they keep the connection, and nothing more comes.
+        is_short = len(self._wire) < self._announced_bytes and self._wire.startswith(GZIP_MAGIC)
+        return is_short and int.from_bytes(self._wire[-4:], "little") == self._announced_bytes
 
     async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
@@ -251,8 +306,36 @@ class Intake:
             self._write(chunk[:room])
 
     def _steps(self, limit: int) -> Iterator[None]:
-        """Decode what has come, up to the limit; other tasks may run at each step."""
-        decoder, self._decoded, made = BoundedDecoder(self._coding, limit), BytesIO(), 0
+        """Decode what has come, up to the limit; other tasks may run at each step.
+
+        What does not decode as it should may be gzip whose checksum is wrong, or text that was
+        encoded less often than its header says.
+        """
+        try:
+            yield from self._decoding(limit)
+        except Unfetched as error:
+            if error.reason != "encoding":
+                raise
+            codings = self._coding.split(",")
+            fewer = [("not_encoded", ",".join(codings[n + 1 :])) for n in range(len(codings))]
+            for repair, coding in (("checksum", self._coding), *fewer):
+                self._coding, self._is_unchecked = coding, repair == "checksum"
+                with suppress(Unfetched):
+                    yield from self._decoding(limit)
+                    if self._is_mended():
+                        self.repairs.append(repair)
+                        return
+            raise
+
+    def _is_mended(self) -> bool:
+        """Return whether what was decoded against the header is a text for certain, or a whole."""
+        if self._is_unchecked:
+            return self._is_complete or self.is_cut
+        return is_evidently_text(bytes(self._decoded.getbuffer()[:SNIFFED_BYTES]))
+
+    def _decoding(self, limit: int) -> Iterator[None]:
+        decoder = BoundedDecoder(self._coding, limit, is_unchecked=self._is_unchecked)
+        self._decoded, made = BytesIO(), 0
         for start in range(0, len(self._wire), _TURN_BYTES):
             for piece in decoder.decode(bytes(self._wire[start : start + _TURN_BYTES])):
                 self._write(piece)
@@ -276,6 +359,11 @@ class Intake:
         if len(self._wire) > self._max_bytes and not self.is_cut:
             raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
 
+    @property
+    def plain(self) -> bytes:
+        """Return the body if it is not encoded, else nothing."""
+        return b"" if self._is_encoded else self._decoded.getvalue()
+
     def result(self) -> tuple[bytes, bytes]:
         """Return the body as it came, without chunked framing, and decoded.
 
@@ -284,6 +372,8 @@ class Intake:
         Raises:
             Unfetched: if the encoded stream did not come to its end.
         """
+        if self._short is not None:
+            return self._short
         if not (self._is_complete or self.is_cut):
             raise Unfetched("cut_short", "the encoded body ends before its end")
         decoded = self._decoded.getvalue()
@@ -293,7 +383,6 @@ class Intake:
 log = logging.getLogger(__name__)
 
 _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
-_MAX_HEADER_LINE_BYTES = 16_384
 
 
 #: The purpose of a request, which decides the accepted content types; ``probe`` is as a page, for
@@ -332,7 +421,7 @@ class FetchLimits:
 
     ``headers_timeout_s`` counts from the request to the end of the headers,
     ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
-    average over each ``rate_window_s``. ``max_header_bytes`` counts names and values,
+    average over each ``rate_window_s``. ``max_header_bytes`` counts the whole head,
     ``max_body_bytes`` a page's decoded body, and its body on the wire as well.
     """
 
@@ -402,26 +491,62 @@ _TRUNCATED_BY: Mapping[str, str] = {
 _UNREAD = "unspecified"
 
 
+#: A body that ended early so often at the same byte is whole; so many are remembered.
+_ALIKE_TIMES = 3
+_CUT_BODIES = 4_096
 #: Fields of a request whose values no archive gets.
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 
 @dataclass(slots=True)
 class _Transfer:
-    """The request and response under way, with a result of all that is known of them.
+    """What is known of a request and its response under way."""
 
-    The values of ``hidden`` fields of the request are kept from the result.
-    """
+    url: str
+    started_at: float
+    request_headers: tuple[tuple[str, str], ...] = ()
+    head: Head | None = None
+    peer: str | None = None
+    wire_body: bytes = b""
+    body: bytes = b""
+    truncated: str | None = None
+    repairs: tuple[str, ...] = ()
+    head_bytes: bytes = b""
 
-    result: FetchResult
-    hidden: frozenset[str] = _CREDENTIALS
+    @property
+    def status(self) -> int | None:
+        """Return the status of the response, if its head has come."""
+        return None if self.head is None else self.head.status
 
-    def failed(self, verdict: StatusVerdict) -> StatusVerdict:
-        """Return the failure, and note that what has come is not the whole."""
-        if self.result.status is not None:
-            truncated = _TRUNCATED_BY.get(verdict.reason or "", _UNREAD)
-            self.result = replace(self.result, truncated=truncated)
-        return verdict
+    def failed(self, outcome: Outcome, reason: str, detail: str) -> StatusVerdict:
+        """Return a failure, and note that what has come is not the whole."""
+        if self.head is not None:
+            self.truncated = _TRUNCATED_BY.get(reason, _UNREAD)
+        return StatusVerdict(outcome, reason, detail)
+
+    def result(self, verdict: StatusVerdict, now: float) -> FetchResult:
+        """Return the result of the request, which ends now."""
+        head = self.head
+        return FetchResult(
+            url=self.url,
+            outcome=verdict.outcome,
+            started_at=self.started_at,
+            duration_s=now - self.started_at,
+            status=self.status,
+            reason=verdict.reason,
+            detail=verdict.detail,
+            request_headers=self.request_headers,
+            headers=() if head is None else head.headers,
+            wire_body=self.wire_body,
+            body=self.body,
+            peer=self.peer,
+            location=verdict.location,
+            retry_after_s=None if head is None else retry_after_s(head.headers, now),
+            status_line=b"" if head is None else head.status_line,
+            truncated=self.truncated,
+            repairs=self.repairs,
+            head=self.head_bytes,
+        )
 
 
 class NetworkFetcher:
@@ -449,139 +574,159 @@ class NetworkFetcher:
     ) -> None:
         self._limits = limits
         self.held = HeldBytes()
+        #: Digests of bodies that ended early, by URL, and how often each came in a row.
+        self._cut = LruCache[str, tuple[bytes, int]](_CUT_BODIES)
         self._now = now
         self.access_at = access_at
-        headers = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
+        self._fields = {
+            "user-agent": ("User-Agent", user_agent),
+            "accept-encoding": ("Accept-Encoding", _ACCEPT_ENCODING),
+        }
         if accept_language:
-            headers["Accept-Language"] = accept_language
-        self._sessions = Connections(
-            guard, resolver, tls,
-            response_class=response_class(limits.headers_timeout_s),
-            headers=headers,
-            trace_configs=[_noting_requests()],
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(connect=limits.connect_timeout_s),
-            # What comes while a request waits for memory stays in the kernel.
-            read_bufsize=_READ_BYTES,
-            max_headers=limits.max_headers,
-            max_line_size=_MAX_HEADER_LINE_BYTES,
-            max_field_size=_MAX_HEADER_LINE_BYTES,
-        )  # fmt: skip
+            self._fields["accept-language"] = "Accept-Language", accept_language
+        heads = HeadLimits(limits.headers_timeout_s, limits.max_header_bytes, limits.max_headers)
+        self._connections = Connections(guard, resolver, tls, heads, limits.connect_timeout_s)
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request; any failure is in the result."""
-        transfer = _Transfer(FetchResult(request.url, "failed", self._now(), duration_s=0.0))
+        transfer = _Transfer(request.url, self._now())
         try:
-            with own_failures():
-                verdict = await self._converse(request, transfer)
+            verdict = await self._converse(request, transfer)
         except Unfetched as end:
-            verdict = transfer.failed(StatusVerdict(end.outcome, end.reason, end.detail))
+            verdict = transfer.failed(end.outcome, end.reason, end.detail)
         except Exception as error:
             log.exception("fetching %s failed with an unexpected error", request.url)
-            verdict = transfer.failed(StatusVerdict("failed", "internal", repr(error)))
-        known, now = transfer.result, self._now()
-        return replace(
-            known,
-            outcome=verdict.outcome,
-            duration_s=now - known.started_at,
-            reason=verdict.reason,
-            detail=verdict.detail,
-            location=verdict.location,
-            retry_after_s=retry_after_s(known.headers, now),
-        )
+            verdict = transfer.failed("failed", "internal", repr(error))
+        return transfer.result(verdict, self._now())
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._sessions.close()
+        await self._connections.close()
 
     async def _converse(self, request: Request, transfer: _Transfer) -> StatusVerdict:
         url, access = _wire_url(request.url), self.access_at(request.url)
         if access is not None and request.is_anonymous:
             access = access.public
-        wanted = request_headers(request)
-        # What a site set is no more written down than what it was given.
-        transfer.hidden |= {name.lower() for name, _ in request.headers if name == "Cookie"}
-        if access is not None:
-            own = access.fields_for(request.url)
-            wanted |= own
-            transfer.hidden |= {name.lower() for name in own}
-        session, options = self._sessions.by(access, url, is_fresh=request.is_plain)
-        async with session.request(
-            "GET" if request.form is None else "POST",
-            url,
-            headers=wanted,
-            data=None if request.form is None else request.form.encode(),
-            allow_redirects=False,
-            trace_request_ctx=transfer,
-            **options,
-        ) as response:
-            assert isinstance(response, Response)  # noqa: S101 - narrows the type
-            verdict = None
-            try:
-                verdict = await self._take(request, response, transfer)
-            finally:
-                if verdict is None or response.status in REPEATED:
-                    # It may be repeated, and not to what has just failed.
-                    response.hang_up()
-            return verdict
-
-    async def _take(
-        self, request: Request, response: Response, transfer: _Transfer
-    ) -> StatusVerdict:
-        """Read a response whose headers have come."""
-        headers = response.raw_headers
-        transfer.result = replace(
-            transfer.result,
-            status=response.status,
-            status_line=response.status_line,
-            headers=headers,
-            peer=response.peer,
-        )
-        size = sum(len(name) + len(value) for name, value in headers)
-        if size > self._limits.max_header_bytes:
-            raise Unfetched("headers_too_large", f"{size} bytes of headers")
-        verdict = judge(
-            response.status,
-            request.url,
-            first_header(headers, b"location"),
-            is_conditional=request.is_conditional,
-            is_whole=whole_bytes(headers) is not None,
-        )
-        if verdict.outcome == "fetched":
-            intake = await self._read_body(request, response, transfer.result)
-            wire_body, body = intake.result()
-            truncated = "length" if intake.is_cut else None
-            is_part = response.status == 206 and whole_bytes(headers) != len(wire_body)
-            if is_part and truncated is None:
-                raise Unfetched("http_206", "the server sent a part of what it has")
-        else:
-            # Do not wait for the body of an error or a redirect.
-            come, body = response.come, b""
-            wire_body, truncated = come or b"", _UNREAD if come is None else None
-        transfer.result = replace(
-            transfer.result, wire_body=wire_body, body=body, truncated=truncated
-        )
+        channel = await self._connections.get(url, access, is_fresh=request.is_plain)
+        verdict = None
+        try:
+            sent = self._request(request, url, access, channel, transfer)
+            head = await channel.ask(sent)
+            verdict = await self._take(request, channel, head, transfer)
+        except Unfetched as end:
+            if end.reason == "stale":
+                self._connections.leave(channel)
+            raise
+        finally:
+            if channel.repairs:
+                transfer.repairs, transfer.head_bytes = tuple(channel.repairs), channel.head_bytes
+            if verdict is None or request.is_plain or transfer.status in REPEATED:
+                # It may be repeated, and not to what has just failed.
+                channel.close()
+            else:
+                self._connections.put_back(channel)
         return verdict
 
-    async def _read_body(self, request: Request, response: Response, head: FetchResult) -> Intake:
+    def _request(
+        self, request: Request, url: URL, access: Access | None, channel: Channel,
+        transfer: _Transfer,
+    ) -> bytes:  # fmt: skip
+        """Return a request as it is sent, and note it: there may be no response."""
+        own = access.fields_for(request.url) if access is not None else {}
+        target, proxy_fields = self._connections.way(channel, url)
+        fields = {"host": ("Host", url.host_port_subcomponent or ""), **self._fields}
+        for some in (request_headers(request), own):
+            for name, value in some.items():
+                fields[name.lower()] = name, value
+        fields |= proxy_fields
+        body = None if request.form is None else request.form.encode()
+        if body is not None:
+            fields["content-length"] = "Content-Length", str(len(body))
+        # Fields of a site's table are nobody else's business.
+        hidden = _CREDENTIALS.union(name.lower() for name in own) if own else _CREDENTIALS
+        shown = (
+            fields
+            if hidden.isdisjoint(fields)
+            else {
+                name: (field[0], MASK) if name in hidden and name != "user-agent" else field
+                for name, field in fields.items()
+            }
+        )
+        transfer.request_headers = tuple(shown.values())
+        method = "GET" if body is None else "POST"
+        return request_bytes(method, target, fields.values(), body or b"")
+
+    async def _take(
+        self, request: Request, channel: Channel, head: Head, transfer: _Transfer
+    ) -> StatusVerdict:
+        """Read a response whose head has come."""
+        headers = head.headers
+        transfer.head, transfer.peer = head, channel.peer
+        whole = whole_bytes(headers) if head.status == 206 else None
+        verdict = judge(
+            head.status,
+            request.url,
+            first_header(headers, b"location") if head.status >= 300 else None,
+            is_conditional=request.is_conditional,
+            is_whole=whole is not None,
+        )
+        if verdict.outcome == "fetched":
+            intake = await self._read_body(request, channel, head)
+            transfer.wire_body, transfer.body = intake.result()
+            transfer.truncated = "length" if intake.is_cut else None
+            is_part = head.status == 206 and whole != len(transfer.wire_body)
+            if is_part and not intake.is_cut:
+                raise Unfetched("http_206", "the server sent a part of what it has")
+        elif channel.is_ended:
+            transfer.wire_body = channel.take()
+        else:
+            # Do not wait for the body of an error or a redirect.
+            transfer.truncated = _UNREAD
+        return verdict
+
+    async def _read_body(self, request: Request, channel: Channel, head: Head) -> Intake:
+        codings = all_values(head.headers, b"content-encoding")
+        if head.transfer_codings:
+            codings = ", ".join((codings, *head.transfer_codings))
         intake = intake_of(
             request,
             self._limits.max_body_bytes,
-            content_type=head.header("Content-Type") or "",
-            # A list may come in several lines (RFC 9110, section 5.3).
-            content_encoding=", ".join(head.header_values("Content-Encoding")),
-            announced_bytes=response.content_length or 0,
+            content_type=(first_header(head.headers, b"content-type") or b"").decode("latin-1"),
+            content_encoding=codings,
+            announced_bytes=head.length,
         )
-        limits, now = self._limits, get_running_loop().time()
-        pace = BodyPace(
-            limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
-        )
-        await intake.read(response.content.iter_any(), pace, self.held)
-        if response.broke_off:
-            raise Unfetched("cut_short", "the connection was reset before the body's end")
+        if not (channel.is_ended and intake.take_short(channel.peek())):
+            limits, now = self._limits, get_running_loop().time()
+            pace = BodyPace(
+                limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
+            )
+            await intake.read(channel.pieces(), pace, self.held)
+        if (
+            channel.cut is not None
+            and not intake.is_cut
+            and not self._is_alike(request, channel, intake)
+        ):
+            intake.prove_whole(Unfetched("cut_short", channel.cut))
+        channel.repairs += intake.repairs
         return intake
+
+    def _is_alike(self, request: Request, channel: Channel, intake: Intake) -> bool:
+        """Return whether a body that ended early came so before, and is taken for the whole.
+
+        A server that closes the connection in an orderly way at the same byte, time after time, has
+        announced a wrong length or forgotten the last chunk.
+        """
+        body = intake.plain
+        if not (body and channel.is_orderly):
+            return False
+        digest = blake2b(body, digest_size=16).digest()
+        known, times = self._cut.use(request.url) or (b"", 0)
+        times = times + 1 if known == digest else 1
+        self._cut[request.url] = digest, times
+        if times < _ALIKE_TIMES:
+            return False
+        intake.repairs.append("cut_alike")
+        return True
 
 
 #: Seconds to wait after a failure that may be our own.
@@ -679,7 +824,10 @@ def intake_of(
     if announced_bytes > max_bytes and not kind.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
     is_sniffed = kind.is_typed and label is None
-    return Intake(content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed)
+    return Intake(
+        content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed,
+        announced_bytes=announced_bytes,
+    )  # fmt: skip
 
 
 def _wire_url(url: str) -> URL:
@@ -701,26 +849,6 @@ def _wire_url(url: str) -> URL:
         raise Unfetched("address", f"{host} is an address in disguise")
     # Nobody but a page's author can have put credentials there (RFC 9110, section 4.2.4).
     return parsed.with_user(None) if parsed.raw_user is not None else parsed
-
-
-def _noting_requests() -> aiohttp.TraceConfig:
-    """Note each request as soon as it is sent: there may be no answer."""
-
-    async def note(
-        _session: aiohttp.ClientSession,
-        context: SimpleNamespace,
-        sent: aiohttp.TraceRequestHeadersSentParams,
-    ) -> None:
-        transfer = context.trace_request_ctx
-        shown = tuple(
-            (name, MASK if name.lower() in transfer.hidden and name != "User-Agent" else value)
-            for name, value in sent.headers.items()
-        )
-        transfer.result = replace(transfer.result, request_headers=shown)
-
-    config = aiohttp.TraceConfig()
-    config.on_request_headers_sent.append(note)
-    return config
 
 
 def request_headers(request: Request) -> dict[str, str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_tz
+from functools import lru_cache
 from itertools import chain
-from typing import TypeGuard
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import brotli
 import zstandard
@@ -64,6 +66,9 @@ class StatusVerdict:
     location: str | None = None
 
 
+_FETCHED = StatusVerdict("fetched")
+
+
 def judge(
     status: int, url: str, location: bytes | None, *, is_conditional: bool, is_whole: bool = False
 ) -> StatusVerdict:
@@ -80,7 +85,7 @@ def judge(
     if status in _WITHOUT_CONTENT:
         return StatusVerdict("skipped", reason, "the server has no content here")
     if 200 <= status < 300 and (status != 206 or is_whole):
-        return StatusVerdict("fetched")
+        return _FETCHED
     outcome: Outcome = "gone" if status in _GONE else "failed"
     who = "the proxy" if status == 407 else "the server"
     return StatusVerdict(outcome, reason, f"{who} answered {status}")
@@ -147,7 +152,16 @@ def is_field_value(value: str | None) -> TypeGuard[str]:
 
 def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
     """Return the first value of a header; ``name`` is in lower case."""
-    return next((value for key, value in headers if key.lower() == name), None)
+    size = len(name)
+    for key, value in headers:
+        if len(key) == size and key.lower() == name:
+            return value
+    return None
+
+
+def all_values(headers: RawHeaders, name: bytes) -> str:
+    """Return the values of a header as one list (RFC 9110, section 5.3); ``name`` as above."""
+    return ", ".join([value.decode("latin-1") for key, value in headers if key.lower() == name])
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:
@@ -156,7 +170,10 @@ def retry_after_s(headers: RawHeaders, now: float) -> float | None:
     A date (RFC 9110, 10.2.3) is read against the server's own clock where its Date header shows it,
     else against ``now``, in Unix seconds; one in the past gives 0.
     """
-    value = (first_header(headers, b"retry-after") or b"").decode("latin-1").strip()
+    said = first_header(headers, b"retry-after")
+    if said is None:
+        return None
+    value = said.decode("latin-1").strip()
     if value.isascii() and value.isdigit():
         return min(float(value), _LONGEST_DELAY_S)
     at = parse_date(value)
@@ -176,6 +193,7 @@ def parse_date(value: str) -> float | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def media_type(content_type: str) -> str | None:
     """Return ``type/subtype`` in lower case; None if it is missing or names no type."""
     name = content_type.partition(";")[0].strip().lower()
@@ -199,6 +217,19 @@ def looks_binary(head: bytes) -> bool:
         return False
     sample = head[:SNIFFED_BYTES]
     return len(sample.translate(None, _BINARY)) < len(sample)
+
+
+def is_evidently_text(head: bytes) -> bool:
+    """Return whether the first bytes are those of a text, and of nothing that is encoded."""
+    sample = head[:SNIFFED_BYTES]
+    if not sample or looks_binary(sample):
+        return False
+    try:
+        # The last character may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return sample.lstrip().startswith(b"<")
+    return True
 
 
 # -- what a body is, whatever its label says -----------------------------------
@@ -432,6 +463,44 @@ class _Zstd:
         return self._frame.eof
 
 
+class _UncheckedGzip:
+    """Members of gzip whose checksums are not looked at; anything after them is ignored."""
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._stream: zlib._Decompress | None = None
+        self._members = 0
+        self.is_complete = False
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        self._held += data
+        while self._stream is not None or self._begin():
+            assert self._stream is not None  # noqa: S101 - narrows the type
+            data, self._held = self._held, b""
+            yield from _inflate(self._stream, data)
+            if not self._stream.eof:
+                return
+            self._held = self._stream.unused_data
+            if len(self._held) < _TRAILER_BYTES:
+                return
+            self._held, self._stream = self._held[_TRAILER_BYTES:], None
+            self.is_complete = True
+
+    def _begin(self) -> bool:
+        """Begin a member, if one does."""
+        header = _GZIP_HEADER.match(self._held)
+        if header is None or self._members == GZIP_MEMBERS:
+            return False
+        self._members += 1
+        self._held = self._held[header.end() :]
+        self._stream, self.is_complete = zlib.decompressobj(_RAW), False
+        return True
+
+
+#: Checksum and length behind a member of gzip.
+_TRAILER_BYTES = 8
+#: A header without extra fields but a name, as servers write it.
+_GZIP_HEADER = re.compile(rb"\x1f\x8b\x08(?:[\0\1].{6}|\x08.{6}[^\0]*\0)", re.DOTALL)
 _LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
     "gzip": Gzip,
     "x-gzip": Gzip,
@@ -441,24 +510,33 @@ _LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
 }
 
 
+_Layer: TypeAlias = Gzip | _Deflate | _Brotli | _Zstd | _UncheckedGzip
+_UNCHECKED: Mapping[str, type[_UncheckedGzip]] = {"gzip": _UncheckedGzip, "x-gzip": _UncheckedGzip}
+#: Codings that are registered (IANA, HTTP Content Coding Registry) and not read.
+_NOT_READ = frozenset({"aes128gcm", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
+
+
 class BoundedDecoder:
     """Decoder of the codings of one body, ``max_bytes`` at most.
 
     Feed the wire's bytes with :meth:`decode` in any pieces. When
     ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
     layers): stop. ``is_identity`` says that there is no coding, ``is_light`` that the decoder takes
-    little time and memory: some 50 KB.
+    little time and memory: some 50 KB. ``has_other_words`` tells of words that name no coding;
+    ``is_unchecked``: the checksums of gzip are not looked at.
 
     Raises:
-        Unfetched: on construction, for a coding other than gzip, deflate, br and zstd, and
-            for more than two.
+        Unfetched: on construction, for a registered coding other than gzip, deflate, br and zstd,
+            and for more than two.
     """
 
-    def __init__(self, content_encoding: str, max_bytes: int) -> None:
-        names = _codings(content_encoding)
+    def __init__(
+        self, content_encoding: str, max_bytes: int, *, is_unchecked: bool = False
+    ) -> None:
+        names = codings_of(content_encoding).applied[::-1]
         self.is_identity = not names
-        self._layers = [_LAYERS[name]() for name in names]
-        self.is_light = all(isinstance(layer, Gzip | _Deflate) for layer in self._layers)
+        layers = _LAYERS if not is_unchecked else {**_LAYERS, **_UNCHECKED}
+        self._layers: list[_Layer] = [layers[name]() for name in names]
         #: The bytes that may still leave each layer.
         self._left = [max_bytes] * max(1, len(names))
         self._is_empty = True
@@ -497,13 +575,47 @@ class BoundedDecoder:
         return self._is_empty or all(layer.is_complete for layer in self._layers)
 
 
-def _codings(content_encoding: str) -> list[str]:
-    """Return the codings of a Content-Encoding value in the order of decoding."""
-    names = [name.strip().lower() for name in content_encoding.split(",")]
-    applied = [name for name in names if name not in ("", "identity")]
-    unknown = [name for name in applied if name not in _LAYERS]
-    if unknown:
-        raise Unfetched("encoding", f"content coding {unknown[0][:50]!r} is not supported")
+class Codings(NamedTuple):
+    """Codings of a body, as applied. ``has_other_words``: there are words that name no coding.
+
+    ``is_light``: their decoders take little time and memory, some 50 KB. ``is_gzip``: it is the
+    only one.
+    """
+
+    applied: tuple[str, ...]
+    has_other_words: bool
+    is_light: bool
+    is_gzip: bool
+
+
+@lru_cache(maxsize=64)
+def codings_of(content_encoding: str) -> Codings:
+    """Return the codings of a Content-Encoding value.
+
+    A word that names no coding (``utf-8``, ``none``) says nothing of the body.
+
+    Raises:
+        Unfetched: for a registered coding other than gzip, deflate, br and zstd, and for more than
+            two.
+    """
+    words = [word.strip().lower() for word in content_encoding.split(",")]
+    said = [word for word in words if word not in ("", "identity")]
+    applied = tuple(word for word in said if word in _LAYERS or word in _NOT_READ)
+    unread = [word for word in applied if word in _NOT_READ]
+    if unread:
+        raise Unfetched("encoding", f"content coding {unread[0]!r} is not supported")
     if len(applied) > _MAX_LAYERS:
         raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
-    return applied[::-1]
+    is_light = all(_LAYERS[name] in (Gzip, _Deflate) for name in applied)
+    is_gzip = len(applied) == 1 and _LAYERS[applied[0]] is Gzip
+    return Codings(applied, len(applied) < len(said), is_light, is_gzip)
+
+
+def gunzip_short(data: bytes, most: int) -> bytes | None:
+    """Return what one member of gzip stands for, None unless it is whole and has ``most`` bytes."""
+    member = isal_zlib.decompressobj(_GZIP)
+    try:
+        text = member.decompress(data, most)
+    except _ISAL_ERROR:
+        return None
+    return text if member.eof and not member.unused_data else None

@@ -1,4 +1,4 @@
-"""The boundary to aiohttp: guarded connections, translated exceptions."""
+"""Connections: opened by aiohttp to allowed addresses only, kept, and closed."""
 
 from __future__ import annotations
 
@@ -15,20 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar
 from ipaddress import ip_network
-from typing import Any, ClassVar, cast
+from typing import NamedTuple
 from urllib.request import Request as CookieRequest
-from weakref import WeakSet
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.http_exceptions import LineTooLong
-from aiohttp.http_parser import RawResponseMessage
 from yarl import URL
 
-from freshet.crawler.bounds import INTERIM_RESPONSES, RECEIVE_BYTES, connections, meet
+from freshet.crawler.bounds import RECEIVE_BYTES, connections
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent, is_address
+from freshet.crawler.fetch.connection import Channel, HeadLimits
 from freshet.crawler.fetch.responses import Unfetched
 
 #: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
@@ -98,11 +95,7 @@ def _guarded_socket(guard: AddressGuard, info: aiohttp.AddrInfoType) -> socket.s
 
 
 def guarded_connector(
-    guard: AddressGuard,
-    resolver: AbstractResolver,
-    tls: ssl.SSLContext | None,
-    *,
-    force_close: bool = False,
+    guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None
 ) -> aiohttp.TCPConnector:
     """Return a connector to allowed addresses only, IPv6 and IPv4 raced (RFC 8305).
 
@@ -115,7 +108,6 @@ def guarded_connector(
         ssl=tls if tls is not None else True,
         limit=0,
         limit_per_host=0,
-        force_close=force_close,
     )
 
 
@@ -148,48 +140,164 @@ class Access:
         return found
 
 
+#: Seconds for which a connection may be idle.
+_IDLE_S = 15.0
+
+
+class _Place(NamedTuple):
+    """Where a connection leads, and how."""
+
+    scheme: str
+    host: str
+    port: int | None
+    tls: ssl.SSLContext | None
+    proxy: str | None
+
+
+class _Way(NamedTuple):
+    """What is known of an open connection; ``authorization`` is for a proxy that relays."""
+
+    place: _Place
+    connection: Connection
+    is_relayed: bool
+    authorization: str | None
+
+
+def _is_relayed(place: _Place) -> bool:
+    """Return whether a proxy takes the requests, rather than opening a tunnel for them."""
+    return place.proxy is not None and place.scheme == "http" and not is_socks(place.proxy)
+
+
 class Connections:
-    """Sessions of aiohttp with the same options, one for each proxy and one without."""
+    """Connections to servers, direct and by proxies, of which some stay open for a while.
+
+    One that is idle serves the next exchange with the same place, the last one first. Not more stay
+    idle than may be in use, and none for longer than 15 s.
+    """
 
     def __init__(
         self, guard: AddressGuard, resolver: AbstractResolver, tls: ssl.SSLContext | None,
-        **options: Any,
+        limits: HeadLimits, connect_timeout_s: float | None,
     ) -> None:  # fmt: skip
-        self._guard, self._resolver, self._options = guard, resolver, options
-        connector = guarded_connector(guard, resolver, tls)
-        self._direct = aiohttp.ClientSession(connector=connector, **options)
-        self._fresh = aiohttp.ClientSession(
-            connector=guarded_connector(guard, resolver, tls, force_close=True), **options
-        )
-        self._proxied: dict[tuple[str, bool], aiohttp.ClientSession] = {}
+        self._guard, self._resolver, self._limits = guard, resolver, limits
+        self._loop = asyncio.get_running_loop()
+        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self._timeout = aiohttp.ClientTimeout(connect=connect_timeout_s)
+        self._direct = guarded_connector(guard, resolver, tls)
+        self._proxied: dict[str, aiohttp.BaseConnector] = {}
+        self._open: dict[Channel, _Way] = {}
+        #: Those that wait for another exchange, with the loop's time, the longest idle first.
+        self._idle: OrderedDict[Channel, float] = OrderedDict()
+        self._places: dict[_Place, list[Channel]] = {}
+        self._alarm: asyncio.TimerHandle | None = None
 
-    def by(
-        self, access: Access | None, url: URL, *, is_fresh: bool = False
-    ) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
-        """Return the session that reaches a URL, and the options of its requests.
+    async def get(self, url: URL, access: Access | None, *, is_fresh: bool = False) -> Channel:
+        """Return a connection that reaches a URL: an idle one, or else a new one.
 
-        Where no proxy is in between, ``is_fresh`` asks for a connection that none has used.
+        With ``is_fresh`` it is one that no request has used.
+
+        Raises:
+            Unfetched: none can be had.
         """
-        options: dict[str, Any] = {}
-        if access is not None and access.tls is not None:
-            options["ssl"] = access.tls
-        if access is None or access.proxy is None:
-            return (self._fresh if is_fresh else self._direct), options
+        tls, proxy = (access.tls, access.proxy) if access is not None else (None, None)
+        place = _Place(url.scheme, url.raw_host or "", url.port, tls, proxy)
+        idle = None if is_fresh else self._places.get(place)
+        while idle:
+            channel = idle.pop()
+            if not idle:
+                del self._places[place]
+            del self._idle[channel]
+            if channel.is_reusable:
+                return channel
+        if proxy is None:
+            return await self._opened(place, self._direct, url, None)
         # The proxy looks names up: what may be reached through it is for its owner to say.
-        host = url.raw_host or ""
-        if is_address(host) and (why := self._guard.refusal(host)) is not None:
+        if is_address(place.host) and (why := self._guard.refusal(place.host)) is not None:
             raise Unfetched("address", why)
-        relays = not is_socks(access.proxy) and url.scheme == "http"
-        if not is_socks(access.proxy):
-            options["proxy"] = access.proxy
-        key = access.proxy, relays
-        if key not in self._proxied:
-            connector = self._connector(access.proxy, relays=relays)
-            self._proxied[key] = aiohttp.ClientSession(connector=connector, **self._options)
-        return self._proxied[key], options
+        if proxy not in self._proxied:
+            self._proxied[proxy] = self._connector(proxy)
+        return await self._opened(
+            place, self._proxied[proxy], url, None if is_socks(proxy) else URL(proxy)
+        )
 
-    def _connector(self, proxy: str, *, relays: bool) -> aiohttp.BaseConnector:
-        """Return a connector to a proxy, which relays requests or else opens tunnels."""
+    async def _opened(
+        self, place: _Place, connector: aiohttp.BaseConnector, url: URL, proxy: URL | None
+    ) -> Channel:
+        with own_failures():
+            tls = True if place.tls is None else place.tls
+            wanted = aiohttp.ClientRequest("GET", url, loop=self._loop, proxy=proxy, ssl=tls)
+            connection = await connector.connect(wanted, [], self._timeout)
+        handler, transport = connection.protocol, connection.transport
+        if handler is None or transport is None:
+            connection.close()
+            raise Unfetched("protocol", "the server hung up at once")
+        channel = Channel(self._limits, self._buffer, self._lost)
+        channel.early = handler._tail  # noqa: SLF001 - what came before the request
+        authorization = wanted.headers.get("Proxy-Authorization")
+        self._open[channel] = _Way(place, connection, _is_relayed(place), authorization)
+        transport.set_protocol(channel)
+        channel.connection_made(transport)
+        return channel
+
+    def put_back(self, channel: Channel) -> None:
+        """Keep a connection for another exchange with the same place, or close it."""
+        way = self._open.get(channel)
+        # A proxy may pass the server's "keep-alive" on, and hang up after that.
+        if way is None or way.is_relayed or not channel.is_reusable:
+            channel.close()
+            return
+        # What nobody read of the last response goes.
+        channel.take()
+        self._places.setdefault(way.place, []).append(channel)
+        self._idle[channel] = self._loop.time()
+        if len(self._idle) > connections():
+            self._drop(next(iter(self._idle)))
+        if self._alarm is None:
+            self._alarm = self._loop.call_later(_IDLE_S, self._sweep)
+
+    def leave(self, channel: Channel) -> None:
+        """Close a connection, and those to the same place that wait: it may be stale, and they."""
+        channel.close()
+        if (way := self._open.get(channel)) is not None:
+            for other in list(self._places.get(way.place, ())):
+                self._drop(other)
+
+    def way(self, channel: Channel, url: URL) -> tuple[str, dict[str, tuple[str, str]]]:
+        """Return the target of a request on a connection, and the fields for a proxy by name."""
+        way = self._open[channel]
+        if not way.is_relayed:
+            return url.raw_path_qs, {}
+        fields = {"connection": ("Connection", "close")}
+        if way.authorization is not None:
+            fields["proxy-authorization"] = "Proxy-Authorization", way.authorization
+        return str(url.with_fragment(None)), fields
+
+    def _drop(self, channel: Channel) -> None:
+        """Close an idle connection."""
+        del self._idle[channel]
+        place = self._open[channel].place
+        self._places[place].remove(channel)
+        if not self._places[place]:
+            del self._places[place]
+        channel.close()
+
+    def _sweep(self) -> None:
+        self._alarm = None
+        while self._idle:
+            channel, since = next(iter(self._idle.items()))
+            if (left := since + _IDLE_S - self._loop.time()) > 0:
+                self._alarm = self._loop.call_later(left, self._sweep)
+                return
+            self._drop(channel)
+
+    def _lost(self, channel: Channel) -> None:
+        if channel in self._idle:
+            self._drop(channel)
+        if (way := self._open.pop(channel, None)) is not None:
+            way.connection.close()
+
+    def _connector(self, proxy: str) -> aiohttp.BaseConnector:
+        """Return a connector to a proxy."""
         if is_socks(proxy):
             from aiohttp_socks import ProxyConnector  # noqa: PLC0415 - an extra
 
@@ -198,136 +306,35 @@ class Connections:
             return ProxyConnector.from_url(f"{scheme[:6]}://{place}", rdns=True, limit=0)
         # It may stand in a private network: its owner names it.
         anywhere = AddressGuard(allow_networks=(ip_network("0.0.0.0/0"), ip_network("::/0")))
-        # A proxy may pass the server's "keep-alive" on, and hang up after that.
-        resolver = _ProxyResolver(self._resolver, anywhere)
-        return guarded_connector(anywhere, resolver, None, force_close=relays)
+        return guarded_connector(anywhere, _ProxyResolver(self._resolver, anywhere), None)
 
     async def close(self) -> None:
         """Close all connections."""
-        for session in (self._direct, self._fresh, *self._proxied.values()):
-            await session.close()
-
-
-class Response(aiohttp.ClientResponse):
-    """A response that keeps facts that aiohttp forgets when a short body ends with its headers.
-
-    When the server hangs up without an answer, aiohttp would try again at once. That is too soon
-    for a polite crawler: where a kept-alive connection had gone stale (RFC 9112, section 9.3.1),
-    the reason says so, and the request waits for its turn once more.
-    """
-
-    peer: str | None = None
-    headers_timeout_s: ClassVar[float]
-    _used: ClassVar[WeakSet[object]] = WeakSet()
-    #: Connections that wait for another request, the longest idle first.
-    _idle: ClassVar[OrderedDict[ResponseHandler, None]]
-    _lost: asyncio.Future[None] | None = None
-    _handler: ResponseHandler | None = None
-
-    async def start(self, connection: Connection) -> Response:
-        """Wait for the headers, which must come within the time-out after the request."""
-        protocol = cast(ResponseHandler, connection.protocol)
-        is_fresh = protocol not in self._used
-        self._used.add(protocol)
-        self._lost = protocol.closed
-        self._handler = protocol
-        if is_fresh and protocol.closed is not None:
-            # Its exception counts as retrieved: kept-alive connections may break unnoticed.
-            protocol.closed.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
-        self.peer = _peer(connection)
-        self._idle.pop(protocol, None)
-        connection.add_callback(partial(_keep, self._idle, protocol))
-        try:
-            with _few_interim(protocol):
-                async with asyncio.timeout(self.headers_timeout_s):
-                    await super().start(connection)
-        except TimeoutError as error:
-            raise Unfetched("timeout_headers", "the headers did not come in time") from error
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            reason = "protocol" if is_fresh else "stale"
-            raise Unfetched(reason, "the server hung up without a response") from error
-        return self
-
-    def hang_up(self) -> None:
-        """Close the connection, which may be idle already: a short body ends with its headers."""
-        if self._handler is not None:
-            self._handler.close()
-
-    @property
-    def status_line(self) -> bytes:
-        """Return the first line of the response, without its end."""
-        version = self.version or aiohttp.HttpVersion11
-        line = f"HTTP/{version.major}.{version.minor} {self.status:03} {self.reason or ''}"
-        return line.encode("utf-8", "surrogateescape")
-
-    @property
-    def come(self) -> bytes | None:
-        """Return the body if all of it has come, as a short one does with its headers."""
-        body = self.content
-        is_whole = body.is_eof() and body.exception() is None and not self.broke_off
-        return body.read_nowait() if is_whole else None
-
-    @property
-    def broke_off(self) -> bool:
-        """Return whether a connection broke whose end was to be that of the body.
-
-        aiohttp itself detects cut bodies of a known length, but not these.
-        """
-        is_framed = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
-        lost = self._lost
-        return not is_framed and lost is not None and lost.done() and lost.exception() is not None
-
-
-def response_class(headers_timeout_s: float) -> type[Response]:
-    """Return the class of responses whose headers must come within that time."""
-    members = {"headers_timeout_s": headers_timeout_s, "_idle": OrderedDict()}
-    return type("Response", (Response,), members)
-
-
-@contextmanager
-def _few_interim(protocol: ResponseHandler) -> Iterator[None]:
-    """Bound the interim responses that aiohttp reads while it waits for the final one."""
-    read, left = protocol.read, iter(range(INTERIM_RESPONSES + 1))
-
-    async def counted() -> tuple[RawResponseMessage, aiohttp.StreamReader]:
-        if next(left, None) is None:
-            meet("interim responses")
-            raise Unfetched("protocol", f"more than {INTERIM_RESPONSES} interim responses")
-        return await read()
-
-    protocol.read = counted  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del protocol.read
-
-
-def _keep(idle: OrderedDict[ResponseHandler, None], protocol: ResponseHandler) -> None:
-    """Note a connection that is idle now, and close the longest idle one beyond the bound."""
-    idle[protocol] = None
-    if len(idle) > connections():
-        idle.popitem(last=False)[0].close()
-
-
-def _peer(connection: Connection) -> str | None:
-    transport = connection.transport
-    name = transport.get_extra_info("peername") if transport is not None else None
-    return str(name[0]) if name else None
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._idle.clear()
+        self._places.clear()
+        while self._open:
+            channel, way = self._open.popitem()
+            channel.close()
+            way.connection.close()
+        for connector in (self._direct, *self._proxied.values()):
+            await connector.close()
+        # Transports close their sockets in the next turns of the loop.
+        for _ in range(2):
+            await asyncio.sleep(0)
 
 
 @contextmanager
 def own_failures() -> Iterator[None]:
-    """Turn the exceptions of aiohttp into :class:`Unfetched`."""
+    """Turn the exceptions of opening a connection into :class:`Unfetched`."""
     try:
         yield
     except aiohttp.ClientError as error:
         reason, detail = _explain(error)
         raise Unfetched(reason, detail) from error
-    except RuntimeError as error:
-        # The word of aiohttp's stream where a connection closed between two reads.
-        if str(error) != "Connection closed.":
-            raise
-        raise Unfetched("cut_short", "the connection closed before the body ended") from error
+    except TimeoutError as error:
+        raise Unfetched("timeout_connect", "no connection in time") from error
     except Exception as error:
         # Its errors have no common class, and it is imported where a proxy wants it.
         theirs = type(error).__module__.startswith(("aiohttp_socks.", "python_socks."))
@@ -346,13 +353,8 @@ def _explain(error: Exception) -> tuple[str, str]:
             return (reason if reason in _LOCAL.values() else "connect"), f"to the proxy: {detail}"
         case aiohttp.ClientConnectorError():
             return _explain_connect(error)
-        case aiohttp.ConnectionTimeoutError():
-            return "timeout_connect", "no connection in time"
         case aiohttp.ClientResponseError():
-            is_long = isinstance(_root(error), LineTooLong) or "Too many" in error.message
-            return ("headers_too_large" if is_long else "protocol"), error.message
-        case aiohttp.ClientPayloadError():
-            return "cut_short", f"the body ended early: {error}"
+            return "protocol", error.message
         case aiohttp.InvalidURL():
             return "url", f"not a URL that can be fetched: {error}"
         case _:
@@ -377,9 +379,3 @@ def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
             found = re.search(r"Errno (\d+)", str(cause))
             reason = "dns" if isinstance(error, aiohttp.ClientConnectorDNSError) else "connect"
             return reason, os.strerror(int(found[1])) if found else detail
-
-
-def _root(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error

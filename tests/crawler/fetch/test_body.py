@@ -80,7 +80,7 @@ async def test_an_encoded_body_without_its_end_is_cut_short() -> None:
 
 
 async def test_a_corrupt_body_raises_what_the_decoder_says() -> None:
-    end = await failure(intake("gzip"), b"<html>")
+    end = await failure(intake("gzip"), b"\x89PNG\r\n\x1a\n\0\0")
     assert (end.reason, "header" in end.detail) == ("encoding", True)
 
 

@@ -188,10 +188,16 @@ def test_a_zstd_window_over_eight_mebibytes_is_refused() -> None:
         decode(BoundedDecoder("zstd", MIB), [encoded])
 
 
-@pytest.mark.parametrize("coding", ["compress", "utf-8", "dcb", "gzip, aes128gcm"])
-def test_an_unknown_coding_is_refused(coding: str) -> None:
+@pytest.mark.parametrize("coding", ["compress", "x-compress", "dcb", "gzip, aes128gcm"])
+def test_a_registered_coding_that_is_not_read_is_refused(coding: str) -> None:
     with pytest.raises(Unfetched, match="not supported"):
         BoundedDecoder(coding, MIB)
+
+
+@pytest.mark.parametrize("word", ["utf-8", "none", "text/html", "8bit", "\xff", "gzip-ish"])
+def test_a_word_that_names_no_coding_is_none(word: str) -> None:
+    assert BoundedDecoder(word, MIB).is_identity
+    assert not BoundedDecoder(f"{word}, gzip", MIB).is_identity
 
 
 def test_more_than_two_layers_are_refused() -> None:

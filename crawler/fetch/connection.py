@@ -1,0 +1,317 @@
+"""One connection to a server or a proxy: what is sent, the head and the body that come back."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Final, NamedTuple, cast
+
+from freshet.crawler.bounds import INTERIM_RESPONSES, meet
+from freshet.crawler.fetch.heads import Chunks, Head, head_end, read_head
+from freshet.crawler.fetch.responses import Unfetched
+
+#: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
+_AHEAD_BYTES: Final = 32 * 1024
+_NO_FIELD = re.compile(r"[\r\n\0]")
+
+
+class HeadLimits(NamedTuple):
+    """Limits of heads. ``timeout_s`` counts from the request to the end of the head."""
+
+    timeout_s: float
+    max_bytes: int = 65_536
+    max_headers: int = 256
+
+
+def request_bytes(
+    method: str, target: str, fields: Iterable[tuple[str, str]], body: bytes = b""
+) -> bytes:
+    """Return a request as it is sent.
+
+    Raises:
+        ValueError: a field has a line break.
+    """
+    lines = [f"{method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in fields]]
+    if _NO_FIELD.search("".join(lines)):
+        raise ValueError("a line break in a field of a request")
+    return "\r\n".join((*lines, "\r\n")).encode() + body
+
+
+class Channel(asyncio.BufferedProtocol):
+    """A connection, and the exchange under way on it.
+
+    Exchanges come one after the other: :meth:`ask`, then the body, then ``is_reusable`` says
+    whether there may be another. ``on_lost`` is called once, when the connection is no more. The
+    ``buffer`` may be shared by all of a loop.
+    """
+
+    def __init__(
+        self, limits: HeadLimits, buffer: memoryview, on_lost: Callable[[Channel], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._limits = limits
+        self._buffer = buffer
+        self._on_lost = on_lost
+        self._waiter: asyncio.Future[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        #: Bytes that came before anything was asked.
+        self.early = b""
+        self.peer: str | None = None
+        #: Exchanges that were begun.
+        self.exchanges = 0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._is_lost = False
+        self._begin()
+        # Until the first exchange nothing is awaited.
+        self.is_ended = True
+
+    def _begin(self) -> None:
+        self.head: Head | None = None
+        #: The head as received.
+        self.head_bytes = b""
+        #: Whether the body has come to its end.
+        self.is_ended = False
+        #: The reason for a body that ended early, and whether the server closed the connection
+        #: in an orderly way.
+        self.cut: str | None = None
+        self.is_orderly = False
+        self.repairs: list[str] = []
+        self._error: Unfetched | None = None
+        self._received = b""
+        self._interim = 0
+        self._chunks: Chunks | None = None
+        self._pieces: list[bytes] = []
+        self._held_bytes = 0
+        self._body_bytes = 0
+        self._is_paused = False
+        self._is_spoilt = False
+
+    async def ask(self, request: bytes) -> Head:
+        """Send a request, and return the head of the response.
+
+        Raises:
+            Unfetched: none came in time, or none that can be read.
+        """
+        self.exchanges += 1
+        self._begin()
+        if self._transport is None or self._is_lost:
+            raise self._hung_up()
+        self._transport.write(request)
+        if self.early:
+            early, self.early = self.early, b""
+            self._received_data(early)
+        self._deadline = self._loop.time() + self._limits.timeout_s
+        if self._alarm is None:
+            self._alarm = self._loop.call_at(self._deadline, self._look)
+        while self.head is None:
+            if self._error is not None:
+                raise self._error
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if self.head.status == 408 and self.exchanges > 1:
+            # It is about the time for which the connection was idle (RFC 9110, section 15.5.9).
+            raise Unfetched("stale", "the server answered 408 on a connection that was kept")
+        return self.head
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body as it comes, without its framing; see ``cut`` after its end.
+
+        Raises:
+            Unfetched: it is damaged.
+        """
+        while True:
+            if self._pieces:
+                yield self.take()
+            elif self._error is not None:
+                raise self._error
+            elif self.is_ended or self.cut is not None:
+                return
+            else:
+                self._waiter = self._loop.create_future()
+                await self._waiter
+
+    def take(self) -> bytes:
+        """Return what has come of the body and was not taken yet."""
+        pieces, self._pieces, self._held_bytes = self._pieces, [], 0
+        if self._is_paused and self._transport is not None and not self._is_lost:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def peek(self) -> bytes:
+        """Return what has come of the body and was not taken yet, and leave it there."""
+        if len(self._pieces) > 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0] if self._pieces else b""
+
+    @property
+    def is_reusable(self) -> bool:
+        """Return whether the connection may serve another exchange."""
+        is_whole = self.is_ended and self.cut is None and self._error is None
+        is_kept = self.head is not None and self.head.is_kept
+        return is_whole and is_kept and not (self._is_lost or self._is_spoilt or self.repairs)
+
+    def close(self) -> None:
+        """Close the connection, at once if anything is under way."""
+        self._is_spoilt = True
+        if self._transport is not None:
+            (self._transport.close if self.is_ended else self._transport.abort)()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, error: Unfetched) -> None:
+        if self._error is None:
+            self._error = error
+        if self._transport is not None:
+            self._transport.abort()
+        self._wake()
+
+    def _look(self) -> None:
+        """Fail if the head is late; one alarm serves many exchanges."""
+        self._alarm = None
+        if self.head is None and not (self.is_ended or self._is_lost):
+            if self._loop.time() < self._deadline:
+                self._alarm = self._loop.call_at(self._deadline, self._look)
+            else:
+                self._fail(Unfetched("timeout_headers", "the headers did not come in time"))
+
+    def _hung_up(self) -> Unfetched:
+        """Return the failure without a response.
+
+        A connection that was kept may have gone stale (RFC 9112, section 9.3.1): the reason says
+        so. The request waits for its turn before it is repeated.
+        """
+        reason = "stale" if self.exchanges > 1 else "protocol"
+        return Unfetched(reason, "the server hung up without a response")
+
+    # -- called by the transport ---------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if name else None
+
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Return where the transport writes to: one place for all, which is read at once."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what the transport has written."""
+        self._received_data(bytes(self._buffer[:nbytes]))
+
+    def _received_data(self, data: bytes) -> None:
+        """Take bytes of the response, or any that nobody asked for."""
+        try:
+            if self.head is None and not self.is_ended:
+                data = self._take_head(data)
+            if data:
+                self._take_body(data)
+        except Unfetched as error:
+            self._fail(error)
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note how the exchange under way ends."""
+        self._is_lost = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if not self.is_ended:
+            if self.head is None:
+                self._error = self._error or self._hung_up()
+            elif self.head.framing == "close" and exc is None:
+                self.is_ended = True
+            else:
+                self.is_orderly = exc is None
+                self.cut = self._how_it_was_cut(exc)
+        self._wake()
+        self._on_lost(self)
+
+    def _how_it_was_cut(self, exc: Exception | None) -> str:
+        how = "closed" if exc is None else "was reset"
+        if self.head is not None and self.head.framing == "length":
+            came = f"{self._body_bytes:,} of {self.head.length:,} bytes"
+            return f"the connection {how} after {came} of the body"
+        return f"the connection {how} before the end of the body"
+
+    # -- the response --------------------------------------------------------------
+
+    def _take_head(self, data: bytes) -> bytes:
+        """Take bytes of the head, and return what follows it."""
+        # An empty line may be left of the response before (RFC 9112, section 2.2).
+        searched = max(0, len(self._received) - 3)
+        self._received = (self._received + data) if self._received else data.lstrip(b"\r\n")
+        while True:
+            self._check_start()
+            end = head_end(self._received, searched)
+            if (end if end >= 0 else len(self._received)) > self._limits.max_bytes:
+                limit = self._limits.max_bytes
+                raise Unfetched("headers_too_large", f"the head has more than {limit:,} bytes")
+            if end < 0:
+                return b""
+            self.head_bytes, rest = self._received[:end], self._received[end:]
+            head = read_head(self.head_bytes, self._limits.max_headers)
+            if head.status >= 200 or head.status == 101:
+                self._received = b""
+                self._begin_body(head)
+                return rest
+            self._interim += 1
+            if self._interim > INTERIM_RESPONSES:
+                meet("interim responses")
+                raise Unfetched("protocol", f"more than {INTERIM_RESPONSES} interim responses")
+            self._received, searched = rest.lstrip(b"\r\n"), 0
+
+    def _check_start(self) -> None:
+        """Refuse what is no response, however much follows.
+
+        On a kept connection it is the rest of the response before, a body where none may be.
+        """
+        if not b"HTTP/".startswith(self._received[:5]):
+            reason = "stale" if self.exchanges > 1 else "protocol"
+            raise Unfetched(reason, f"not a response of HTTP/1: {self._received[:50]!r}")
+
+    def _begin_body(self, head: Head) -> None:
+        self.head = head
+        self.repairs.extend(head.repairs)
+        if head.framing == "none" or (head.framing == "length" and not head.length):
+            self.is_ended = True
+        elif head.framing == "chunked":
+            self._chunks = Chunks(self._limits.max_bytes)
+
+    def _take_body(self, data: bytes) -> None:
+        """Take bytes of the body."""
+        if self.is_ended or self.head is None:
+            self._refuse()
+            return
+        rest = b""
+        if self._chunks is not None:
+            pieces, rest = self._chunks.feed(data)
+            self.is_ended = self._chunks.is_ended
+        else:
+            pieces = [data]
+            if self.head.framing == "length":
+                left = self.head.length - self._body_bytes
+                if len(data) > left:
+                    pieces, rest = [data[:left]], data[left:]
+                self.is_ended = len(data) >= left
+        self._pieces += pieces
+        size = sum(map(len, pieces))
+        self._held_bytes += size
+        self._body_bytes += size
+        if rest:
+            self._refuse()
+        elif self._held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def _refuse(self) -> None:
+        """Drop bytes that belong to no response: nothing more is read from this connection."""
+        if self.head is not None and self.head.framing == "none" and not self._is_spoilt:
+            self.repairs.append("no_content")
+        self._is_spoilt = True
+        if self._transport is not None:
+            self._transport.close()

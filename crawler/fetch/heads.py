@@ -1,0 +1,275 @@
+"""The head of a response, and the chunks of its body, read as other clients read them.
+
+RFC 9112 lets a client mend much of what servers send. What may be mended is in :data:`REPAIRS`; a
+head or a body whose end is not sure is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from freshet.crawler.fetch.responses import RawHeaders, Unfetched
+
+#: What is mended, by its name, in words for people.
+REPAIRS: Final[Mapping[str, str]] = {
+    "no_header": "a line of the head is no header: dropped",
+    "blank_before_colon": "a header has a blank before its colon: removed",
+    "same_length": "the same Content-Length came more than once: read as one",
+    "huge_length": "Content-Length is larger than any body: read to the end of the connection",
+    "length_and_chunks": "Transfer-Encoding came with Content-Length: the length is ignored",
+    "chunked_twice": "Transfer-Encoding says chunked more than once: read as once",
+    "no_content": "a body followed a status that has none: dropped",
+    "coding_words": "Content-Encoding has a word that names no coding: ignored",
+    "not_encoded": "the body is plain text, though Content-Encoding says otherwise: read as it is",
+    "checksum": "the checksum of the gzip body is wrong: all of it was decoded, and is kept",
+    "length": "the body had another length than announced; its coding proves that it is whole",
+    "cut_alike": "the body ended early, three times at the same byte: taken for the whole",
+}
+
+#: How the end of a body is found.
+Framing = Literal["none", "length", "chunked", "close"]
+
+
+class Head(NamedTuple):
+    """A head. ``headers`` are those that count, with their values as received.
+
+    ``length`` is that of the body, if the ``framing`` is "length". ``transfer_codings`` are those
+    under the chunks, in the order in which they were applied. Unless it ``is_kept``, the
+    connection ends with this response.
+    """
+
+    status: int
+    status_line: bytes
+    headers: RawHeaders
+    framing: Framing
+    length: int
+    transfer_codings: tuple[str, ...]
+    is_kept: bool
+    repairs: tuple[str, ...]
+
+
+#: Values of headers by their names in lower case.
+_Frames: TypeAlias = dict[bytes, list[bytes]]
+_STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r?\n")
+_LINE_END = re.compile(rb"\r*\n")
+#: A recipient may refuse it (RFC 9112, section 2.2), as curl does: others may take it for a line's
+#: end.
+_BARE_CR = re.compile(rb"\r(?!\r*\n)")
+#: A header as most are; a value that ends with a blank takes the longer way.
+_WELL_FORMED = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)\r\n", re.MULTILINE)
+_TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#: Codings of a transfer by RFC 9112, section 7, beside chunked.
+_TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
+#: Statuses whose responses end with their heads (RFC 9112, section 6.3).
+_WITHOUT_BODY = frozenset({101, 204, 304})
+_UNUSUAL = frozenset({b"transfer-encoding", b"connection"})
+#: Clients count bytes in 64 bits; such a number has 19 digits.
+_LONGEST, _MOST_DIGITS = 2**63 - 1, 20
+
+
+def head_end(data: bytes, start: int = 0) -> int:
+    """Return the end of the first head, behind its empty line, -1 if it has not come yet.
+
+    Lines may end with LF only.
+    """
+    end = data.find(b"\n\r\n", start)
+    bare = data.find(b"\n\n", start, None if end < 0 else end + 1)
+    if bare >= 0:
+        return bare + 2
+    return -1 if end < 0 else end + 3
+
+
+def read_head(head: bytes, max_headers: int = 256) -> Head:
+    """Read a head, which ends with an empty line.
+
+    Raises:
+        Unfetched: it is no head, has too many headers, or the end of the body is not sure.
+    """
+    found = _STATUS_LINE.match(head)
+    if found is None:
+        shown = head[:100].partition(b"\n")[0]
+        raise Unfetched("protocol", f"not a status line of HTTP/1: {shown!r}")
+    status, repairs = int(found[3]), dict[str, None]()
+    headers = _WELL_FORMED.findall(head, found.end())
+    is_odd = len(headers) != head.count(b"\n") - 2 or b" \r\n" in head or b"\t\r\n" in head
+    if is_odd:
+        headers = _mended(head, repairs)
+    if len(headers) > max_headers:
+        raise Unfetched("headers_too_large", f"more than {max_headers} headers")
+    named = {name.lower(): value for name, value in headers}
+    length = named.get(b"content-length", b"")
+    is_plain = not is_odd and len(named) == len(headers) and _UNUSUAL.isdisjoint(named)
+    is_plain = is_plain and length.isdigit() and len(length) < _MOST_DIGITS
+    if is_plain and 200 <= status != 204 and status != 304:
+        # Most are so.
+        size, is_kept = int(length), found[2] == b"1"
+        return Head(status, found[1], tuple(headers), "length", size, (), is_kept, ())
+    frames: _Frames = {}
+    for name, value in headers:
+        frames.setdefault(name.lower(), []).append(value)
+    if len(set(frames.get(b"location", ()))) > 1:
+        # As browsers: somebody else may have written one of them.
+        raise Unfetched("protocol", "the head has two different values of Location")
+    framing, size, codings = _framing(status, frames, repairs)
+    is_kept = framing != "close" and not repairs and _is_kept(found[2], frames)
+    # What a server announces for a status without a body it may send, too.
+    is_kept = is_kept and not (framing == "none" and _is_announced(frames))
+    return Head(status, found[1], tuple(headers), framing, size, codings, is_kept, tuple(repairs))
+
+
+def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a head of any form."""
+    if b"\0" in head:
+        raise Unfetched("protocol", "a NUL in the head of the response")
+    if _BARE_CR.search(head):
+        raise Unfetched("protocol", "a carriage return within a line of the head")
+    headers: list[tuple[bytes, bytes]] = []
+    is_header = False
+    for line in _LINE_END.split(head)[1:-2]:
+        name, colon, value = line.partition(b":")
+        if line.startswith((b" ", b"\t")) and is_header:
+            # The value goes on (RFC 9112, section 5.2).
+            known, before = headers[-1]
+            headers[-1] = known, b" ".join(filter(None, (before, line.strip(b" \t"))))
+            continue
+        bare = name.rstrip(b" \t")
+        is_header = bool(colon and bare and not bare.translate(None, _TOKEN))
+        if not is_header:
+            repairs["no_header"] = None
+            continue
+        if bare != name:
+            repairs["blank_before_colon"] = None
+        headers.append((bare, value.strip(b" \t")))
+    return headers
+
+
+def _is_kept(minor: bytes, frames: _Frames) -> bool:
+    """Return whether the server keeps the connection open (RFC 9112, section 9.3)."""
+    said = b",".join(frames.get(b"connection", ())).lower().split(b",")
+    words = {word.strip(b" \t") for word in said}
+    return b"close" not in words and (minor == b"1" or b"keep-alive" in words)
+
+
+def _framing(
+    status: int, frames: _Frames, repairs: dict[str, None]
+) -> tuple[Framing, int, tuple[str, ...]]:
+    """Return how the body ends, its length, and the codings under its chunks (RFC 9112, 6.3)."""
+    length = _length(frames[b"content-length"], repairs) if b"content-length" in frames else None
+    codings: tuple[str, ...] = ()
+    is_chunked = False
+    if b"transfer-encoding" in frames:
+        codings, is_chunked = _transfer_codings(frames[b"transfer-encoding"], repairs)
+    if status in _WITHOUT_BODY or status < 200:
+        return "none", 0, ()
+    if (is_chunked or codings) and length is not None:
+        repairs["length_and_chunks"] = None
+    if is_chunked:
+        return "chunked", 0, codings
+    if length is None or codings:
+        return "close", 0, codings
+    return "length", length, ()
+
+
+def _length(values: list[bytes], repairs: dict[str, None]) -> int | None:
+    said = [value.strip(b" \t") for value in b",".join(values).split(b",")]
+    if len(said) > 1:
+        repairs["same_length"] = None
+    digits = {each.lstrip(b"0") or each[:1] for each in said}
+    if len(digits) > 1 or not said[0].isdigit():
+        shown = b", ".join(values)[:100]
+        raise Unfetched("protocol", f"the end of the body is not sure: Content-Length {shown!r}")
+    length = int(digits.pop()[:_MOST_DIGITS])
+    if length <= _LONGEST:
+        return length
+    repairs["huge_length"] = None
+    return None
+
+
+def _transfer_codings(
+    values: list[bytes], repairs: dict[str, None]
+) -> tuple[tuple[str, ...], bool]:
+    said = b",".join(values).decode("latin-1").lower().split(",")
+    words = [word for each in said if (word := each.strip(" \t")) not in ("", "identity")]
+    while words[-2:] == ["chunked", "chunked"]:
+        repairs["chunked_twice"] = None
+        words.pop()
+    is_chunked = words[-1:] == ["chunked"]
+    codings = tuple(words[:-1] if is_chunked else words)
+    if not _TRANSFER_CODINGS.issuperset(codings):
+        shown = b", ".join(values)[:100]
+        raise Unfetched("protocol", f"the end of the body is not sure: Transfer-Encoding {shown!r}")
+    return codings, is_chunked
+
+
+def _is_announced(frames: _Frames) -> bool:
+    return b"transfer-encoding" in frames or any(
+        value.strip(b"0 \t,") for value in frames.get(b"content-length", ())
+    )
+
+
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
+_HEX = b"0123456789ABCDEFabcdef"
+
+
+class Chunks:
+    """Reader of a chunked body (RFC 9112, section 7.1); the lines between are ``most`` at most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = b""
+        self._left = 0
+        self._state: Literal["size", "data", "end", "trailers"] = "size"
+        self._trailer_bytes = 0
+        self.is_ended = False
+
+    def feed(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """Return the pieces of the body in the data, and what follows its end.
+
+        Raises:
+            Unfetched: a chunk is damaged.
+        """
+        data, at, pieces = self._held + data, 0, list[bytes]()
+        self._held = b""
+        while not self.is_ended and at < len(data):
+            if self._state == "data":
+                piece = data[at : at + self._left]
+                pieces.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                self._state = "data" if self._left else "end"
+                continue
+            found = data.find(b"\n", at)
+            line = data[at:] if found < 0 else data[at : found + 1]
+            self._check(line)
+            if found < 0:
+                self._held = line
+                return pieces, b""
+            at = found + 1
+            self._take_line(line)
+        return pieces, data[at:]
+
+    def _check(self, line: bytes) -> None:
+        """Refuse a line that cannot become right, however much follows."""
+        is_size = self._state != "size" or line[0] in _HEX
+        is_end = self._state != "end" or line in (b"\r", b"\n", b"\r\n")
+        is_end = is_end and b"\0" not in line
+        if not (is_size and is_end):
+            raise Unfetched("protocol", f"a chunk of the body is damaged at {line[:50]!r}")
+        if len(line) + self._trailer_bytes > self._most:
+            raise Unfetched("protocol", "a line between the chunks of the body is too long")
+
+    def _take_line(self, line: bytes) -> None:
+        if self._state == "size":
+            size = _SIZE_LINE.fullmatch(line)
+            if size is None:
+                raise Unfetched("protocol", f"a chunk of the body is damaged at {line[:50]!r}")
+            self._left = int(size[1], 16)
+            self._state = "data" if self._left else "trailers"
+        elif self._state == "end":
+            self._state = "size"
+        elif line in (b"\n", b"\r\n"):
+            self.is_ended = True
+        else:
+            self._trailer_bytes += len(line)
