@@ -74,13 +74,27 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     return _decoded(body, name), name
 
 
+def xml_decoder(head: bytes) -> codecs.IncrementalDecoder:
+    """Return a decoder for XML or lines that begin so; what names no encoding is UTF-8.
+
+    A byte-order mark is decoded as the character that it is. Invalid bytes become U+FFFD.
+    """
+    marks = [*_BYTE_ORDER_MARKS, (b"<\0", "utf-16le"), (b"\0<", "utf-16be")]
+    marked = (name for mark, name in marks if head.startswith(mark))
+    name = next(marked, None) or next(_declared(head, None), "utf-8")
+    return _codec(name).incrementaldecoder("replace")
+
+
 def _decoded(body: bytes, name: str) -> str:
-    if name in _CODECS or _encoding_name(name) is None:
-        codec = codecs.lookup(_CODECS.get(name, name))
-    else:
-        codec = webencodings.lookup(name).codec_info
-    text, _ = codec.decode(body, "replace")
+    text, _ = _codec(name).decode(body, "replace")
     return str(text)
+
+
+def _codec(name: str) -> codecs.CodecInfo:
+    if name in _CODECS or _encoding_name(name) is None:
+        return codecs.lookup(_CODECS.get(name, name))
+    found: codecs.CodecInfo = webencodings.lookup(name).codec_info
+    return found
 
 
 def _declared(body: bytes, content_type: str | None) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Sitemaps as sites publish them (sitemaps.org protocol, version 0.9).
 
-XML of both kinds and lists of URLs as text are read, plain or gzipped, in slices: memory
-holds the entries and a slice, whatever the size. A broken file gives the entries before the
-break. Document type declarations are refused: entities that refer to entities grow without bound.
+XML of both kinds, feeds and lists of URLs as text are read, plain or gzipped, in slices: memory
+holds the entries and a slice, whatever the size. Damage costs the entry in which it is: no XML
+parser reads on behind it, so this one looks for tags only. Document types are passed over:
+entities that refer to entities grow without bound.
 """
 
 import io
@@ -11,17 +12,19 @@ import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from html.entities import html5
 from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
-from xml.parsers import expat
 
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.bounds import XML_LEVELS
 from freshet.crawler.fetch.responses import GZIP_MAGIC, Gzip
+from freshet.crawler.reduce.charset import xml_decoder
 from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below
 from freshet.crawler.reduce.page import collapsed, gathered
-from freshet.crawler.urls import canonical, resolve_all, site_key
+from freshet.crawler.urls import canonical, resolve, resolve_all, site_key
 from freshet.storage.records import Links
 
 # -- gunzip ------------------------------------------------------------------
@@ -78,24 +81,49 @@ def _decoded(pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise BrokenFile("gzip: the stream ends early")
 
 
-_MAX_TOKEN_BYTES = 1024 * 1024
+_MAX_TOKEN_CHARS = 1024 * 1024
 _MAX_LASTMOD_CHARS = 64
 _SNIFFED_BYTES = 4096
-_UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _ABSOLUTE_URL = re.compile(r"https?://\S", re.IGNORECASE)
+#: No URL has them as they are: what stands there was damaged, or read in the wrong encoding.
+_BAD_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffd]")
+_PROLOGUE = r"(?>(?:\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*)"
 # Each alternative is atomic: tried once, so that no input makes the match go back.
-_ROOT = re.compile(
-    r"(?>(?:\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*>)*)<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL
+_ROOT = re.compile(rf"{_PROLOGUE}<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL)
+_ANY_ROOT = re.compile(r"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)[\s>]", re.IGNORECASE)
+#: An element with only text in it; a tag; or a CDATA section, comment, instruction or declaration,
+#: which has no end if no group matches.
+_MARKUP = re.compile(
+    r"<(?:([A-Za-z_][\w.:-]*+)((?:\s[^<>]*+(?<!/))?)>([^<]*+)</\1\s*>"
+    r"|(/?)([A-Za-z_][\w.:-]*+)([^<>]*+)>"
+    r"|!\[CDATA\[(?:(.*?)(\]\]>))?|!--(?:.*?(-->))?|\?(?:.*?(\?>))?"
+    r"|!DOCTYPE[^<>\[]*+(?:(>)|\[(?:.*?\]\s*(>))?))",
+    re.DOTALL | re.IGNORECASE,
 )
+_LONGEST_REFERENCE = 34
+_CHARACTER_REFERENCE = re.compile(r"&(#[xX]?[0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ATTRIBUTE = re.compile(r"""([\w.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
-#: The kind of a sitemap's entries: pages, further sitemaps, or pages without dates.
-SitemapKind: TypeAlias = Literal["urlset", "index", "text", "unknown"]
+#: The kind of a sitemap's entries: pages, further sitemaps, the entries of an RSS or Atom feed
+#: (sitemaps.org, "Other Sitemap formats"), or pages without dates.
+SitemapKind: TypeAlias = Literal["urlset", "index", "feed", "text", "unknown"]
 
-_ENTRIES = frozenset({"url", "sitemap"})
-_FIELDS = frozenset({"loc", "lastmod"})
-_KIND_BY_ROOT: Final[dict[str, SitemapKind]] = {"urlset": "urlset", "sitemapindex": "index"}
+#: The elements of an entry in a feed that have its date, the best first.
+_FEED_DATES: Final = ("updated", "modified", "pubdate", "published", "date")
+#: The elements that are entries, and the fields directly below them, in lower case.
+_ENTRIES: Final = {True: frozenset({"item", "entry"}), False: frozenset({"url", "sitemap"})}
+_FIELDS: Final = {
+    True: frozenset({"link", "guid", *_FEED_DATES}),
+    False: frozenset({"loc", "lastmod"}),
+}
+#: An entry without any element around it: the tag of the root is damaged.
+_KIND_BY_ENTRY: Final[dict[str, SitemapKind]] = {"url": "urlset", "sitemap": "index"}
+_KIND_BY_ROOT: Final[dict[str, SitemapKind]] = {
+    "urlset": "urlset", "sitemapindex": "index", "rss": "feed", "feed": "feed", "rdf": "feed"
+}  # fmt: skip
+#: Roots of pages, in which nothing is looked for.
+_OF_PAGES: Final = frozenset({"html", "head", "body"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +143,8 @@ class Sitemap:
     """The readable part. ``truncated``: a limit was reached; ``problem``: a sentence on the damage.
 
     ``entries`` are absolute URLs with their dates of last change, as the site wrote them;
-    ``rejected`` counts those without an absolute URL of acceptable length.
+    ``rejected`` counts those without an absolute URL of acceptable length, or with a character
+    that no URL has.
     """
 
     kind: SitemapKind
@@ -126,27 +155,30 @@ class Sitemap:
 
 
 def parse_sitemap(
-    chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS
+    chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS, url: str = ""
 ) -> Sitemap:
-    """Parse a sitemap as it came from the server; nothing in it is an error."""
-    entries, truncated, problem = _Entries(limits), False, None
+    """Parse a sitemap as it came from the server; nothing in it is an error.
+
+    Relative links of a feed are resolved against ``url``.
+    """
+    entries, truncated = _Entries(limits, url), False
     try:
         _read(gunzipped(chunks, limits.max_bytes), entries)
     except TooLong:
         truncated = True
     except BrokenFile as reason:
-        problem = str(reason)
-    return Sitemap(entries.kind, tuple(entries.found), truncated, problem, entries.rejected)
+        entries.problem = entries.problem or str(reason)
+    return Sitemap(entries.kind, tuple(entries.found), truncated, entries.problem, entries.rejected)
 
 
 def looks_like_sitemap(body_prefix: bytes) -> bool:
     """Return whether a body (gzipped or not) begins like an XML sitemap."""
-    return _root(body_prefix) in _KIND_BY_ROOT
+    return _KIND_BY_ROOT.get(_root(body_prefix).lower()) in {"urlset", "index"}
 
 
 def looks_like_feed(body_prefix: bytes) -> bool:
     """Return whether a body (gzipped or not) begins like an RSS or Atom feed."""
-    return _root(body_prefix) in {"rss", "feed", "RDF"}
+    return _KIND_BY_ROOT.get(_root(body_prefix).lower()) == "feed"
 
 
 def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[str]) -> bool:
@@ -166,16 +198,19 @@ def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[s
 
 @dataclass(slots=True)
 class _Entries:
-    """Entries found so far, within the limits."""
+    """Entries found so far, within the limits, and the first damage; ``url`` is the file's own."""
 
     limits: SitemapLimits
+    url: str = ""
     kind: SitemapKind = "unknown"
     found: list[tuple[str, str | None]] = field(default_factory=list)
     rejected: int = 0
+    problem: str | None = None
 
     def add(self, url: str, lastmod: str) -> None:
         url, lastmod = url.strip(), lastmod.strip()
-        if len(url) > self.limits.max_url_length or not _ABSOLUTE_URL.match(url):
+        too_long = len(url) > self.limits.max_url_length
+        if too_long or not _ABSOLUTE_URL.match(url) or _BAD_CHARACTER.search(url):
             self.rejected += 1
             if self.rejected > self.limits.max_entries:
                 raise TooLong
@@ -187,120 +222,292 @@ class _Entries:
 
 
 class _Xml:
-    """Target of the XML parser for a urlset or sitemapindex, whatever its namespaces.
+    """Reader of a urlset, a sitemapindex or a feed, whatever its namespaces, and behind damage.
 
-    The URL of an entry is the ``loc`` directly below it: those of images stand deeper. Text is
-    kept only where it is wanted: most of a large sitemap is not.
+    Tags are read as they come, so that damage costs the entry in which it is. The URL of an entry
+    is the ``loc`` (in a feed, the ``link``) directly below it: those of images stand deeper. What a
+    document type declares is not read, so that no entity grows.
     """
 
     def __init__(self, entries: _Entries) -> None:
         self._entries = entries
-        self._depth = 0
+        #: The elements that are open, from the root on.
+        self._open: list[str] = []
+        self._root: str | None = None
+        self._is_feed = False
+        #: The fields of the entry that is open, its element, and how many are open around it.
         self._fields: dict[str, str] | None = None
+        self._entry, self._around = "", 0
+        #: The field whose text is read, and how many elements are open around it.
         self._wanted: str | None = None
+        self._outside = 0
         self._text = ""
-        self._fed = 0
-        self._parser = parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.StartDoctypeDeclHandler = self._refuse
+        #: What is read already, and the beginning of a tag that goes on in the next piece.
+        self._lines = 1
+        self._chars = 0
+        self._rest = ""
 
-    def feed(self, piece: bytes, *, last: bool = False) -> None:
-        try:
-            self._parser.Parse(piece, last)
-        except expat.ExpatError as error:
-            raise BrokenFile(f"line {error.lineno}: {expat.ErrorString(error.code)}") from error
-        except (LookupError, ValueError) as error:
-            raise self._broken(f"the encoding is not supported: {error}") from error
-        self._fed += len(piece)
-        if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN_BYTES:
+    def feed(self, piece: str) -> None:
+        """Read the next piece."""
+        text, at, kept = self._rest + piece, 0, -1
+        for found in _MARKUP.finditer(text):
+            if self._wanted is not None:
+                self._read_text(text[at : found.start()])
+            if found.lastindex is None:
+                at = kept = found.start()
+                break
+            at = found.end()
+            damage = self._read_markup(found)
+            if damage is not None and self._entries.problem is None:
+                line = self._lines + text.count("\n", 0, found.start())
+                self._entries.problem = f"line {line}: {damage}"
+            if len(self._open) > XML_LEVELS:
+                raise self._broken(f"more than {XML_LEVELS} elements inside each other")
+        if kept < 0:
+            kept = self._unfinished(text, at)
+        if self._wanted is not None:
+            self._read_text(text[at:kept])
+        self._lines += text.count("\n", 0, kept)
+        self._chars += kept
+        self._rest = text[kept:]
+        if len(self._rest) > _MAX_TOKEN_CHARS:
             raise self._broken("a tag or comment without end")
+        if self._entries.kind == "unknown" and self._chars > _SNIFFED_BYTES:
+            raise self._rootless()
 
-    def _start(self, name: str, _attributes: dict[str, str]) -> None:
-        self._depth = depth = self._depth + 1
-        if depth > XML_LEVELS:
-            raise self._broken(f"more than {XML_LEVELS} elements inside each other")
-        if depth > 3:
-            return
-        local = name.rpartition(":")[2]
-        if depth == 3:
-            if self._fields is not None and local in _FIELDS:
-                self._wanted = local
-                self._text = ""
-                self._parser.CharacterDataHandler = self._characters
-        elif depth == 2:
-            self._fields = {} if local in _ENTRIES else None
-        elif local in _KIND_BY_ROOT:
-            self._entries.kind = _KIND_BY_ROOT[local]
+    def end(self) -> None:
+        """Take the end of the file: an element that it ended is whole, its text may be not."""
+        if self._entries.kind == "unknown":
+            raise self._rootless()
+        self._wanted = None
+        self._close_entry()
+        if self._open or self._rest:
+            within = f"<{self._open[-1][:40]}>" if self._open else "a tag"
+            raise self._broken(f"the file ends within {within}")
+
+    def _read_markup(self, found: re.Match[str]) -> str | None:
+        """Read an element, a tag or a section; return what is wrong with it."""
+        leaf, attributes, said, slash, name, rest, section = found.group(1, 2, 3, 4, 5, 6, 7)
+        damage = None
+        if leaf is not None:
+            if self._wanted is not None or not self._leaf(leaf, attributes, said):
+                damage = self._start(leaf, attributes)
+                self._read_text(said)
+                self._end(leaf)
+        elif slash:
+            damage = self._end(name)
+        elif name is not None:
+            damage = self._start(name, rest)
+            if rest.endswith("/"):
+                self._end(name)
+        elif section and self._wanted is not None:
+            self._take(section)
+        return damage
+
+    def _unfinished(self, text: str, at: int) -> int:
+        """Return where a tag or a reference begins that may go on in the next piece."""
+        if (tag := text.rfind("<", at)) >= 0:
+            return tag
+        if self._wanted is not None:
+            reference = text.rfind("&", max(at, len(text) - _LONGEST_REFERENCE))
+            if reference >= 0 and ";" not in text[reference:]:
+                return reference
+        return len(text)
+
+    def _leaf(self, name: str, attributes: str, text: str) -> bool:
+        """Read an element with only text in it, if it is a field or unwanted; most are."""
+        local = _local(name)
+        if self._entries.kind == "unknown" or local in _ENTRIES[self._is_feed]:
+            return False
+        is_direct = self._fields is not None and len(self._open) == self._around + 1
+        if is_direct and local in _FIELDS[self._is_feed]:
+            self._start_field(local, attributes)
+            if self._wanted is not None:
+                self._read_text(text)
+                self._close_field()
+        return True
+
+    def _start(self, name: str, attributes: str) -> str | None:
+        """Open an element; return what is wrong."""
+        local = _local(name)
+        entries, damage = self._entries, None
+        if entries.kind == "unknown" and (damage := self._take_root(local)) is not None:
+            return damage
+        if local in _ENTRIES[self._is_feed] and (self._fields is None or name == self._entry):
+            if self._fields is not None:
+                damage = f"<{name[:40]}> is not closed"
+                self._close_entry()
+            self._fields, self._entry, self._around = {}, name, len(self._open)
+            if self._is_feed:
+                self._fields["guid"] = _attributes(attributes).get("about", "")
+        elif self._fields is not None and local in _FIELDS[self._is_feed]:
+            if self._wanted is not None and local != self._wanted:
+                damage = f"<{self._open[-1][:40]}> is not closed"
+                del self._open[self._outside :]
+                self._close_field()
+            if self._wanted is None and len(self._open) == self._around + 1:
+                self._start_field(local, attributes)
+        self._open.append(name)
+        if len(self._open) > XML_LEVELS:
+            return f"more than {XML_LEVELS} elements inside each other"
+        return damage
+
+    def _take_root(self, local: str) -> str | None:
+        """Take the kind of the root; return what is wrong with it."""
+        kind = _KIND_BY_ROOT.get(local) or _KIND_BY_ENTRY.get(local)
+        self._root = self._root or local
+        if local in _OF_PAGES:
+            raise self._rootless()
+        if kind is None:
+            return f"<{local[:40]}> before the sitemap"
+        self._entries.kind, self._is_feed = kind, kind == "feed"
+        return None
+
+    def _start_field(self, local: str, attributes: str) -> None:
+        said = _attributes(attributes) if self._is_feed and attributes else {}
+        if "href" in said:
+            # Atom (RFC 4287, section 4.2.7): the text of the element means nothing.
+            if said.get("rel", "") in _ENTRY_RELATIONS:
+                self._set("link", said["href"])
+        elif said.get("ispermalink", "").strip().lower() != "false":
+            self._wanted, self._outside, self._text = local, len(self._open), ""
+
+    def _end(self, name: str) -> str | None:
+        """Close an element, and those that are open in it; return what is wrong."""
+        damage = None
+        if self._open and self._open[-1] == name:
+            self._open.pop()
+        elif name in self._open:
+            damage = f"<{self._open[-1][:40]}> is not closed"
+            while self._open.pop() != name:
+                pass
+        elif self._entries.kind == "unknown":
+            return None
         else:
-            raise self._broken(f"the root element is {local[:40]}, not urlset or sitemapindex")
+            return f"</{name[:40]}> closes no element"
+        if self._wanted is not None and len(self._open) <= self._outside:
+            self._close_field()
+        if self._fields is not None and len(self._open) <= self._around:
+            self._close_entry()
+        return damage
 
-    def _characters(self, data: str) -> None:
+    def _read_text(self, text: str) -> None:
+        # What begins like a tag and is none has damaged the text.
+        whole = text.replace("<", "\ufffd") if "<" in text else text
+        self._take(_with_characters(whole) if "&" in text else whole)
+
+    def _take(self, text: str) -> None:
         # One character too many is enough to be rejected.
         if len(self._text) <= self._entries.limits.max_url_length:
-            self._text += data if self._text else data.lstrip()
+            self._text += text if self._text else text.lstrip()
 
-    def _end(self, _name: str) -> None:
-        depth = self._depth
-        self._depth = depth - 1
-        if depth == 3:
-            if self._wanted is not None and self._fields is not None:
-                self._fields.setdefault(self._wanted, self._text)
-                self._wanted = None
-                self._parser.CharacterDataHandler = None
-        elif depth == 2 and self._fields is not None:
-            self._entries.add(self._fields.get("loc", ""), self._fields.get("lastmod", ""))
-            self._fields = None
+    def _close_field(self) -> None:
+        if self._wanted is not None:
+            self._set(self._wanted, self._text)
+        self._wanted = None
 
-    def _refuse(self, *_declaration: object) -> None:
-        raise self._broken("a document type declaration, which is not allowed")
+    def _set(self, name: str, text: str) -> None:
+        if self._fields is not None and not self._fields.get(name):
+            self._fields[name] = text
+
+    def _close_entry(self) -> None:
+        fields, self._fields, self._wanted = self._fields, None, None
+        if fields is None:
+            return
+        del self._open[self._around :]
+        if self._is_feed:
+            link = (fields.get("link") or fields.get("guid", "")).strip()
+            date = next((fields[name] for name in _FEED_DATES if fields.get(name)), "")
+            self._entries.add(resolve(link, self._entries.url) or link, date)
+        else:
+            self._entries.add(fields.get("loc", ""), fields.get("lastmod", ""))
+
+    def _rootless(self) -> BrokenFile:
+        # Not what stands before a root, but that there is none.
+        self._entries.problem = None
+        root = (self._root or "missing")[:40]
+        return self._broken(f"the root element is {root}, neither of a sitemap nor of a feed")
 
     def _broken(self, what: str) -> BrokenFile:
-        return BrokenFile(f"line {self._parser.CurrentLineNumber}: {what}")
+        return BrokenFile(f"line {self._lines}: {what}")
 
 
-def _read_lines(pieces: Iterable[bytes], entries: _Entries) -> None:
+@lru_cache(maxsize=256)
+def _local(name: str) -> str:
+    return name.rpartition(":")[2].lower()
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """Return the attributes of a tag by their local names in lower case."""
+    found = _ATTRIBUTE.findall(text)
+    return {name.lower(): _with_characters(double or single) for name, double, single in found}
+
+
+def _with_characters(text: str) -> str:
+    """Replace references to characters; others stay, as does an ampersand by itself."""
+    return _CHARACTER_REFERENCE.sub(_character, text)
+
+
+def _character(reference: re.Match[str]) -> str:
+    said = reference[1]
+    if not said.startswith("#"):
+        return html5.get(f"{said};", reference[0])
+    digits, base = (said[2:], 16) if said[1] in "xX" else (said[1:], 10)
+    try:
+        number = int(digits, base)
+    except ValueError:
+        return reference[0]
+    is_one = 0 < number <= sys.maxunicode and not 0xD800 <= number <= 0xDFFF
+    return chr(number) if is_one else "\ufffd"
+
+
+def _read_lines(pieces: Iterable[str], entries: _Entries) -> None:
     """Read one URL a line."""
     entries.kind = "text"
-    pending = b""
-    # No character has more than four octets in UTF-8.
-    longest = 4 * entries.limits.max_url_length + 1
-    for piece in chain(pieces, (b"\n",)):
-        *lines, rest = re.split(rb"[\r\n]+", pending + piece)
-        pending = rest[:longest]
+    pending, longest = "", entries.limits.max_url_length + 1
+    for piece in pieces:
+        *lines, rest = re.split(r"[\r\n]+", pending + piece)
+        pending = rest.lstrip()[:longest]
         for line in lines:
-            if (url := line.decode("utf-8", "replace")).strip():
-                entries.add(url, "")
+            if line.strip():
+                entries.add(line, "")
     if not entries.found:
         entries.kind = "unknown"
         raise BrokenFile("neither XML nor a list of URLs")
 
 
 def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
-    """Read without a byte order mark and blanks, which XML does not allow at its start."""
-    head = b""
-    while len(head) <= len(_UTF8_MARK) and (piece := next(pieces, None)) is not None:
-        head = (head + piece).removeprefix(_UTF8_MARK).lstrip()
-    whole = chain((head,), pieces)
-    if not head.startswith((b"<", *_UTF16_MARKS)):
-        _read_lines(whole, entries)
-        return
-    reader = _Xml(entries)
-    for piece in whole:
-        reader.feed(piece)
-    reader.feed(b"", last=True)
+    """Read XML, before which some other text may stand, or lines."""
+    head: bytes = b""
+    ending: BrokenFile | TooLong | None = None
+    try:
+        while len(head) < _SNIFFED_BYTES and (piece := next(pieces, None)) is not None:
+            head = head + piece if head else piece.lstrip()
+    except (BrokenFile, TooLong) as early:
+        ending = early
+    decoder = xml_decoder(head)
+    start = decoder.decode(head).lstrip("\ufeff \t\r\n")
+    texts = chain((start,), map(decoder.decode, pieces))
+    if start.startswith("<") or _ANY_ROOT.search(start):
+        reader = _Xml(entries)
+        for text in texts:
+            reader.feed(text)
+        if ending is None:
+            reader.end()
+    else:
+        _read_lines(chain(texts, ("\n",) if ending is None else ()), entries)
+    if ending is not None:
+        raise ending
 
 
-def _root(body_prefix: bytes) -> str | None:
-    """Return the local name of the root element, if the body begins like XML."""
+def _root(body_prefix: bytes) -> str:
+    """Return the local name of the root element; an empty text if the body begins unlike XML."""
     try:
         head = next(gunzipped(body_prefix[:_SNIFFED_BYTES], _SNIFFED_BYTES), b"")
     except (BrokenFile, TooLong):
-        return None
-    encoding = "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
-    found = _ROOT.match(head.decode(encoding, "ignore"))
-    return found[1] if found else None
+        return ""
+    found = _ROOT.match(xml_decoder(head).decode(head))
+    return found[1] if found else ""
 
 
 # -- feeds -------------------------------------------------------------------

@@ -177,7 +177,7 @@ def _read(
     body: bytes, limits: SitemapLimits, url: str, naming: Collection[str], now: float, skew_s: float
 ) -> SitemapEntries:
     """Return the entries of a sitemap, each page once."""
-    sitemap = parse_sitemap(body, limits)
+    sitemap = parse_sitemap(body, limits, url)
     entries: dict[str, str] = {}
     dates: dict[str, str] = {}
     for entry, lastmod in sitemap.entries:

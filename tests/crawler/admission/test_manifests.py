@@ -74,7 +74,7 @@ def test_what_is_broken_is_told_beside_what_could_be_read() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"<html/>", b"\x1f\x8b\x08broken", b"<!DOCTYPE urlset [<!ENTITY a 'b'>]><urlset/>",
+    [b"", b"<html/>", b"\x1f\x8b\x08broken",
      b"<urlset>" + b"<a>" * 70 + b"<", b"<?xml version='1.0' encoding='hex'?><a/>"],
 )  # fmt: skip
 def test_what_is_no_sitemap_is_refused_in_a_sentence(data: bytes) -> None:
