@@ -12,7 +12,6 @@ from sqlite3 import Connection
 from typing import Final
 
 from freshet.storage.identity import identity
-from freshet.storage.tables import search
 
 _SQL: Final = (files(__package__) / "joining.sql").read_text("utf-8")
 _CHOICE, _HISTORIES, _URLS, _NAMES = (part.split(";\n") for part in _SQL.split("\n-- then\n"))
@@ -30,11 +29,18 @@ def join(db: Connection, now: float) -> None:
         _execute(db, _CHOICE)
         if db.execute("SELECT 1 FROM temp.moved").fetchone():
             _join_histories(db)
+            _empty_search_index(db)
         if db.execute("SELECT 1 FROM temp.joined").fetchone():
             _execute(db, _URLS, {"now": now})
-        if search.exists(db):
-            search.follow(db, [row[0] for row in db.execute("SELECT old FROM temp.moved")], {})
         _execute(db, _NAMES)
+
+
+def _empty_search_index(db: Connection) -> None:
+    """Let the next crawl index all documents anew."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'search_index'").fetchone():
+        db.execute("INSERT INTO search_words (search_words) VALUES ('delete-all')")
+        db.execute("DELETE FROM search_page")
+        db.execute("UPDATE search_index SET pages = 0, words = 0")
 
 
 def _execute(db: Connection, statements: Iterable[str], values: Mapping[str, object] = {}) -> None:

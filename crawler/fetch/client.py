@@ -22,8 +22,8 @@ from yarl import URL
 
 from freshet.crawler.bounds import BAD_PORTS, HELD_BYTES, URL_CHARS, meet
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
-from freshet.crawler.fetch.connection import Channel, HeadLimits, request_bytes
-from freshet.crawler.fetch.heads import Head
+from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
+from freshet.crawler.fetch.heads import ResponseHead
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
     PLAIN,
@@ -500,12 +500,12 @@ _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 @dataclass(slots=True)
 class _Transfer:
-    """What is known of a request and its response under way."""
+    """The request and the response under way, as far as they are known."""
 
     url: str
     started_at: float
     request_headers: tuple[tuple[str, str], ...] = ()
-    head: Head | None = None
+    head: ResponseHead | None = None
     peer: str | None = None
     wire_body: bytes = b""
     body: bytes = b""
@@ -628,7 +628,7 @@ class NetworkFetcher:
         return verdict
 
     def _request(
-        self, request: Request, url: URL, access: Access | None, channel: Channel,
+        self, request: Request, url: URL, access: Access | None, channel: HttpConnection,
         transfer: _Transfer,
     ) -> bytes:  # fmt: skip
         """Return a request as it is sent, and note it: there may be no response."""
@@ -657,7 +657,7 @@ class NetworkFetcher:
         return request_bytes(method, target, fields.values(), body or b"")
 
     async def _take(
-        self, request: Request, channel: Channel, head: Head, transfer: _Transfer
+        self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
     ) -> StatusVerdict:
         """Read a response whose head has come."""
         headers = head.headers
@@ -684,7 +684,9 @@ class NetworkFetcher:
             transfer.truncated = _UNREAD
         return verdict
 
-    async def _read_body(self, request: Request, channel: Channel, head: Head) -> Intake:
+    async def _read_body(
+        self, request: Request, channel: HttpConnection, head: ResponseHead
+    ) -> Intake:
         codings = all_values(head.headers, b"content-encoding")
         if head.transfer_codings:
             codings = ", ".join((codings, *head.transfer_codings))
@@ -710,7 +712,7 @@ class NetworkFetcher:
         channel.repairs += intake.repairs
         return intake
 
-    def _is_alike(self, request: Request, channel: Channel, intake: Intake) -> bool:
+    def _is_alike(self, request: Request, channel: HttpConnection, intake: Intake) -> bool:
         """Return whether a body that ended early came so before, and is taken for the whole.
 
         A server that closes the connection in an orderly way at the same byte, time after time, has

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, NamedTuple, cast
 
 from freshet.crawler.bounds import INTERIM_RESPONSES, meet
-from freshet.crawler.fetch.heads import Chunks, Head, head_end, read_head
+from freshet.crawler.fetch.heads import Chunks, ResponseHead, head_end, read_head
 from freshet.crawler.fetch.responses import Unfetched
 
 #: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
@@ -38,7 +38,7 @@ def request_bytes(
     return "\r\n".join((*lines, "\r\n")).encode() + body
 
 
-class Channel(asyncio.BufferedProtocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """A connection, and the exchange under way on it.
 
     Exchanges come one after the other: :meth:`ask`, then the body, then ``is_reusable`` says
@@ -47,7 +47,7 @@ class Channel(asyncio.BufferedProtocol):
     """
 
     def __init__(
-        self, limits: HeadLimits, buffer: memoryview, on_lost: Callable[[Channel], None]
+        self, limits: HeadLimits, buffer: memoryview, on_lost: Callable[[HttpConnection], None]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._limits = limits
@@ -68,7 +68,7 @@ class Channel(asyncio.BufferedProtocol):
         self.is_ended = True
 
     def _begin(self) -> None:
-        self.head: Head | None = None
+        self.head: ResponseHead | None = None
         #: The head as received.
         self.head_bytes = b""
         #: Whether the body has come to its end.
@@ -88,7 +88,7 @@ class Channel(asyncio.BufferedProtocol):
         self._is_paused = False
         self._is_spoilt = False
 
-    async def ask(self, request: bytes) -> Head:
+    async def ask(self, request: bytes) -> ResponseHead:
         """Send a request, and return the head of the response.
 
         Raises:
@@ -274,7 +274,7 @@ class Channel(asyncio.BufferedProtocol):
             reason = "stale" if self.exchanges > 1 else "protocol"
             raise Unfetched(reason, f"not a response of HTTP/1: {self._received[:50]!r}")
 
-    def _begin_body(self, head: Head) -> None:
+    def _begin_body(self, head: ResponseHead) -> None:
         self.head = head
         self.repairs.extend(head.repairs)
         if head.framing == "none" or (head.framing == "length" and not head.length):

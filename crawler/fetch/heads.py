@@ -32,7 +32,7 @@ REPAIRS: Final[Mapping[str, str]] = {
 Framing = Literal["none", "length", "chunked", "close"]
 
 
-class Head(NamedTuple):
+class ResponseHead(NamedTuple):
     """A head. ``headers`` are those that count, with their values as received.
 
     ``length`` is that of the body, if the ``framing`` is "length". ``transfer_codings`` are those
@@ -81,7 +81,7 @@ def head_end(data: bytes, start: int = 0) -> int:
     return -1 if end < 0 else end + 3
 
 
-def read_head(head: bytes, max_headers: int = 256) -> Head:
+def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     """Read a head, which ends with an empty line.
 
     Raises:
@@ -105,7 +105,10 @@ def read_head(head: bytes, max_headers: int = 256) -> Head:
     if is_plain and 200 <= status != 204 and status != 304:
         # Most are so.
         size, is_kept = int(length), found[2] == b"1"
-        return Head(status, found[1], tuple(headers), "length", size, (), is_kept, ())
+        return ResponseHead(
+            status, found[1], tuple(headers),
+            framing="length", length=size, transfer_codings=(), is_kept=is_kept, repairs=(),
+        )  # fmt: skip
     frames: _Frames = {}
     for name, value in headers:
         frames.setdefault(name.lower(), []).append(value)
@@ -116,7 +119,11 @@ def read_head(head: bytes, max_headers: int = 256) -> Head:
     is_kept = framing != "close" and not repairs and _is_kept(found[2], frames)
     # What a server announces for a status without a body it may send, too.
     is_kept = is_kept and not (framing == "none" and _is_announced(frames))
-    return Head(status, found[1], tuple(headers), framing, size, codings, is_kept, tuple(repairs))
+    return ResponseHead(
+        status, found[1], tuple(headers),
+        framing=framing, length=size, transfer_codings=codings, is_kept=is_kept,
+        repairs=tuple(repairs),
+    )  # fmt: skip
 
 
 def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:

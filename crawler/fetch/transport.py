@@ -25,7 +25,7 @@ from yarl import URL
 
 from freshet.crawler.bounds import RECEIVE_BYTES, connections
 from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent, is_address
-from freshet.crawler.fetch.connection import Channel, HeadLimits
+from freshet.crawler.fetch.connection import HeadLimits, HttpConnection
 from freshet.crawler.fetch.responses import Unfetched
 
 #: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
@@ -145,7 +145,7 @@ _IDLE_S = 15.0
 
 
 class _Place(NamedTuple):
-    """Where a connection leads, and how."""
+    """The destination of a connection, and the way there."""
 
     scheme: str
     host: str
@@ -155,7 +155,7 @@ class _Place(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """What is known of an open connection; ``authorization`` is for a proxy that relays."""
+    """An open connection; ``authorization`` is for a proxy that relays."""
 
     place: _Place
     connection: Connection
@@ -185,13 +185,15 @@ class Connections:
         self._timeout = aiohttp.ClientTimeout(connect=connect_timeout_s)
         self._direct = guarded_connector(guard, resolver, tls)
         self._proxied: dict[str, aiohttp.BaseConnector] = {}
-        self._open: dict[Channel, _Way] = {}
+        self._open: dict[HttpConnection, _Way] = {}
         #: Those that wait for another exchange, with the loop's time, the longest idle first.
-        self._idle: OrderedDict[Channel, float] = OrderedDict()
-        self._places: dict[_Place, list[Channel]] = {}
+        self._idle: OrderedDict[HttpConnection, float] = OrderedDict()
+        self._places: dict[_Place, list[HttpConnection]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def get(self, url: URL, access: Access | None, *, is_fresh: bool = False) -> Channel:
+    async def get(
+        self, url: URL, access: Access | None, *, is_fresh: bool = False
+    ) -> HttpConnection:
         """Return a connection that reaches a URL: an idle one, or else a new one.
 
         With ``is_fresh`` it is one that no request has used.
@@ -222,7 +224,7 @@ class Connections:
 
     async def _opened(
         self, place: _Place, connector: aiohttp.BaseConnector, url: URL, proxy: URL | None
-    ) -> Channel:
+    ) -> HttpConnection:
         with own_failures():
             tls = True if place.tls is None else place.tls
             wanted = aiohttp.ClientRequest("GET", url, loop=self._loop, proxy=proxy, ssl=tls)
@@ -231,7 +233,7 @@ class Connections:
         if handler is None or transport is None:
             connection.close()
             raise Unfetched("protocol", "the server hung up at once")
-        channel = Channel(self._limits, self._buffer, self._lost)
+        channel = HttpConnection(self._limits, self._buffer, self._lost)
         channel.early = handler._tail  # noqa: SLF001 - what came before the request
         authorization = wanted.headers.get("Proxy-Authorization")
         self._open[channel] = _Way(place, connection, _is_relayed(place), authorization)
@@ -239,7 +241,7 @@ class Connections:
         channel.connection_made(transport)
         return channel
 
-    def put_back(self, channel: Channel) -> None:
+    def put_back(self, channel: HttpConnection) -> None:
         """Keep a connection for another exchange with the same place, or close it."""
         way = self._open.get(channel)
         # A proxy may pass the server's "keep-alive" on, and hang up after that.
@@ -255,14 +257,14 @@ class Connections:
         if self._alarm is None:
             self._alarm = self._loop.call_later(_IDLE_S, self._sweep)
 
-    def leave(self, channel: Channel) -> None:
+    def leave(self, channel: HttpConnection) -> None:
         """Close a connection, and those to the same place that wait: it may be stale, and they."""
         channel.close()
         if (way := self._open.get(channel)) is not None:
             for other in list(self._places.get(way.place, ())):
                 self._drop(other)
 
-    def way(self, channel: Channel, url: URL) -> tuple[str, dict[str, tuple[str, str]]]:
+    def way(self, channel: HttpConnection, url: URL) -> tuple[str, dict[str, tuple[str, str]]]:
         """Return the target of a request on a connection, and the fields for a proxy by name."""
         way = self._open[channel]
         if not way.is_relayed:
@@ -272,7 +274,7 @@ class Connections:
             fields["proxy-authorization"] = "Proxy-Authorization", way.authorization
         return str(url.with_fragment(None)), fields
 
-    def _drop(self, channel: Channel) -> None:
+    def _drop(self, channel: HttpConnection) -> None:
         """Close an idle connection."""
         del self._idle[channel]
         place = self._open[channel].place
@@ -290,7 +292,7 @@ class Connections:
                 return
             self._drop(channel)
 
-    def _lost(self, channel: Channel) -> None:
+    def _lost(self, channel: HttpConnection) -> None:
         if channel in self._idle:
             self._drop(channel)
         if (way := self._open.pop(channel, None)) is not None:

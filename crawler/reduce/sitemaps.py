@@ -287,7 +287,7 @@ class _Xml:
 
     def _read_markup(self, found: re.Match[str]) -> str | None:
         """Read an element, a tag or a section; return what is wrong with it."""
-        leaf, attributes, said, slash, name, rest, section = found.group(1, 2, 3, 4, 5, 6, 7)
+        leaf, attributes, said, slash, name, rest, section = found.group(*range(1, 8))
         damage = None
         if leaf is not None:
             if self._wanted is not None or not self._leaf(leaf, attributes, said):

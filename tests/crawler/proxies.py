@@ -23,9 +23,10 @@ async def _joined(
 ) -> None:
     """Send ``first`` to a port of this machine, answer ``hello``, and pass on what follows."""
     there, back = await asyncio.open_connection("127.0.0.1", port)
-    back.write(first)
-    writer.write(hello)
-    await asyncio.gather(_piped(reader, back), _piped(there, writer))
+    with closing(back):
+        back.write(first)
+        writer.write(hello)
+        await asyncio.gather(_piped(reader, back), _piped(there, writer))
 
 
 _Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

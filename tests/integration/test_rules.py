@@ -26,7 +26,7 @@ async def crawled(web: Scripted, db: Path, *names: str, **changes: object) -> Cr
 @pytest.mark.parametrize(
     "robots",
     [Page("gone fishing", 500), Page("slow down", 429), Page("down", 503, {"Retry-After": "1"}),
-     Page("cut", 200, {"Content-Encoding": "gzip"})],
+     Page("\x1f\x8b\x08cut", 200, {"Content-Encoding": "gzip"})],
     ids=["500", "429", "503", "unreadable"],
 )  # fmt: skip
 async def test_an_unreachable_robots_txt_closes_its_host(tmp_path: Path, robots: Page) -> None:

@@ -162,7 +162,7 @@ def test_a_test_message_arrives_or_says_why_not(tmp_path: Path) -> None:
     ("url", "secret", "why"),
     [
         ("env:NOT_THERE", SECRET, "url: environment variable NOT_THERE is not set"),
-        ("https://a.example/", "file:/not/there", "secret: /not/there cannot be read"),
+        ("https://a.example/", "file:/not/there", "secret: /not/there: No such file or directory"),
         ("https://a.example/", "too-short-a-secret", "secret: it has 18 bytes"),
         ("no-url-at-all", SECRET, "url is neither a URL"),
         ("https://", SECRET, "url is neither a URL"),

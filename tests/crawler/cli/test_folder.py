@@ -101,8 +101,10 @@ def test_what_is_told_of_a_page_is_told_by_its_shard(folder: Path) -> None:
         assert as_json("history", host.removeprefix("http://"), "--db", folder)["total"] == 1
     (folder / "0001.db").unlink()
     shown("history", f"{HOSTS[0]}/", "--db", folder)
+    contact = "--contact", "me@example.org"
     for verb in ("explain", "history", "diff", "text", "check", "discover"):
-        refused = freshet(verb, f"{HOSTS[1]}/", "--db", folder)
+        more = contact if verb == "check" else ()
+        refused = freshet(verb, f"{HOSTS[1]}/", "--db", folder, *more)
         assert refused.exit_code == 1
         assert "0001.db: there is no such file: bring it back" in " ".join(refused.stderr.split())
 
@@ -172,7 +174,7 @@ def test_a_backup_without_a_shard_is_none(lame: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
     (tmp_path / "empty").mkdir()
     gone = freshet("restore", tmp_path / "empty", "--db", tmp_path / "elsewhere")
-    assert "no store, nor a backup" in " ".join(gone.stderr.split())
+    assert "name a store or a backup" in " ".join(gone.stderr.split())
 
 
 def test_a_folder_of_backups_keeps_the_newest(

@@ -11,7 +11,7 @@ from aiohttp.http_parser import HttpResponseParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.fetch.connection import Channel, HeadLimits, request_bytes
+from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.heads import Chunks, head_end, read_head
 from freshet.crawler.fetch.responses import Unfetched
 from scripts.benchmarks.odd_responses import ALL, Odd
@@ -34,7 +34,7 @@ class Wire(asyncio.Transport):
 
 async def received(odd: Odd, size: int) -> object:
     """What a channel makes of a response that comes in pieces of a size."""
-    channel = Channel(HeadLimits(9), memoryview(bytearray(65_536)), lambda _: None)
+    channel = HttpConnection(HeadLimits(9), memoryview(bytearray(65_536)), lambda _: None)
     channel.connection_made(Wire())
     asking = asyncio.create_task(channel.ask(b""))
     await asyncio.sleep(0)

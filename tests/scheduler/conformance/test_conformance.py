@@ -383,5 +383,5 @@ def test_a_policy_that_cannot_be_loaded_is_told_in_one_line(elsewhere: Path) -> 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == (
         "policy unfinished: no_such_module:Policy cannot be loaded: "
-        "No module named 'no_such_module'\n"
+        "No module named 'no_such_module'; name another\n"
     )
