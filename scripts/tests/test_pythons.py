@@ -101,10 +101,10 @@ def test_what_runs_is_installed_with_hashes_or_in_its_newest_versions(
 def test_a_python_on_which_something_fails_is_told_and_ends_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = [Python((3, 12, 1), "/one"), Python((3, 13, 0), "/other")]
+    there = [Python((3, 97, 1), "/one"), Python((3, 98, 0), "/other")]
     monkeypatch.setattr("sys.argv", ["pythons.py"])
     monkeypatch.setattr(pythons, "installed", lambda versions: there)
-    monkeypatch.setattr(pythons, "supported", lambda: [(3, 12), (3, 13), (3, 99)])
+    monkeypatch.setattr(pythons, "supported", lambda: [(3, 97), (3, 98), (3, 99)])
     monkeypatch.setattr(
         pythons, "trials", lambda python, place, tests: [("the demo", [[python.path]])]
     )
@@ -113,6 +113,6 @@ def test_a_python_on_which_something_fails_is_told_and_ends_with_1(
         pythons.main()
     told = capsys.readouterr().out
     assert ended.value.code == 1
-    assert "Python 3.12.1 (/one): the demo passed" in told
-    assert "Python 3.13.0 (/other): the demo FAILED" in told
+    assert "Python 3.97.1 (/one): the demo passed" in told
+    assert "Python 3.98.0 (/other): the demo FAILED" in told
     assert "Python 3.99: not run" in told
