@@ -8,6 +8,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from random import Random
 
@@ -30,8 +31,11 @@ EMPTY_BEFORE = replace(
 
 
 @pytest.fixture
-def stages() -> Stages:
-    return Stages()
+async def stages() -> AsyncIterator[Stages]:
+    made = Stages()
+    yield made
+    # PDFs and large pages are read in a process.
+    await made.pipeline.reducer.parser.close()
 
 
 def zipped() -> bytes:
