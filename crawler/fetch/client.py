@@ -203,7 +203,7 @@ class Intake:
             Unfetched: if the body is too slow, too large, not text, or does not decode.
         """
         clock, taken, held = asyncio.get_running_loop().time, 0, held or HeldBytes()
-        late = None
+        is_late = False
         try:
             async with asyncio.timeout_at(pace.deadline) as alarm:
                 async for chunk in chunks:
@@ -223,8 +223,12 @@ class Intake:
                     if self._is_enough():
                         break
         except TimeoutError:
-            late = pace.missed()
-        await self.end(held, late)
+            is_late = True
+        if self._is_encoded:
+            await self._decode(held)
+        self._judge()
+        if is_late and not self.is_proven_whole():
+            raise pace.missed()
 
     def take_short(self, body: bytes) -> bool:
         """Take a body that has come as a whole; return False if it needs :meth:`read`.
@@ -240,28 +244,17 @@ class Intake:
         self._short = body, text
         return True
 
-    async def end(self, held: HeldBytes, early: Unfetched | None = None) -> None:
-        """Decode what was taken. If it ended ``early``, its coding must prove that it is whole.
+    def is_proven_whole(self) -> bool:
+        """Return whether the coding proves that a body is whole which ended early.
 
-        Raises:
-            Unfetched: as :meth:`read`.
-        """
-        if self._is_encoded:
-            await self._decode(held)
-        self._judge()
-        if early is not None:
-            self.prove_whole(early)
-
-    def prove_whole(self, early: Unfetched) -> None:
-        """Accept an early end if the coding proves that the body is whole, else raise ``early``.
-
-        Gzip, deflate, br and zstd tell where they end.
+        Gzip, deflate, br and zstd tell where they end. It counts as a repair.
         """
         is_proof = self._is_encoded and self._is_complete and self._decoded.tell() > 0
         # Repaired, its coding proves nothing.
         if not is_proof or not {"checksum", "not_encoded"}.isdisjoint(self.repairs):
-            raise early
+            return False
         self.repairs.append("length")
+        return True
 
     def _is_enough(self) -> bool:
         """Return whether no more need be read."""
@@ -707,8 +700,9 @@ class NetworkFetcher:
             channel.cut is not None
             and not intake.is_cut
             and not self._is_alike(request, channel, intake)
+            and not intake.is_proven_whole()
         ):
-            intake.prove_whole(Unfetched("cut_short", channel.cut))
+            raise Unfetched("cut_short", channel.cut)
         channel.repairs += intake.repairs
         return intake
 

@@ -107,7 +107,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._alarm = self._loop.call_at(self._deadline, self._look)
         while self.head is None:
             if self._error is not None:
-                raise self._error
+                raise self._take_error()
             self._waiter = self._loop.create_future()
             await self._waiter
         if self.head.status == 408 and self.exchanges > 1:
@@ -125,7 +125,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             if self._pieces:
                 yield self.take()
             elif self._error is not None:
-                raise self._error
+                raise self._take_error()
             elif self.is_ended or self.cut is not None:
                 return
             else:
@@ -149,7 +149,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     @property
     def is_reusable(self) -> bool:
         """Return whether the connection may serve another exchange."""
-        is_whole = self.is_ended and self.cut is None and self._error is None
+        is_whole = self.is_ended and self.cut is None
         is_kept = self.head is not None and self.head.is_kept
         return is_whole and is_kept and not (self._is_lost or self._is_spoilt or self.repairs)
 
@@ -164,11 +164,16 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._waiter.set_result(None)
 
     def _fail(self, error: Unfetched) -> None:
-        if self._error is None:
-            self._error = error
+        self._error = self._error or error
+        self._is_spoilt = True
         if self._transport is not None:
             self._transport.abort()
         self._wake()
+
+    def _take_error(self) -> Unfetched:
+        """Return the error, and forget it: its traceback would keep what was received."""
+        error, self._error = self._error, None
+        return error or self._hung_up()
 
     def _look(self) -> None:
         """Fail if the head is late; one alarm serves many exchanges."""

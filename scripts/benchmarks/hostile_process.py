@@ -25,6 +25,7 @@ _ENDED = (
 
 
 async def _main(row: Row, log: IO[str]) -> None:
+    row.prepare()
     service = _Service(row, log)
     ports = (0, BAD_PORT) if row.name == "robots_strangers" else (0,)
     servers = [

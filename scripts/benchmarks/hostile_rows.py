@@ -154,6 +154,9 @@ class Row:
             return self.robots(request)
         return self.page(request)
 
+    def prepare(self) -> None:
+        """Make what the answers need, before the first request."""
+
     def robots(self, request: Request) -> Pieces:
         """No robots.txt."""
         return missing()
@@ -172,6 +175,9 @@ class _PageAttack(Row):
 
     faults = "pages"
     seconds = 8.0
+
+    def prepare(self) -> None:
+        _page_attacks()
 
     def page(self, request: Request) -> Pieces:
         return _page_attacks()[self.name]() if request.path == "/" else missing()

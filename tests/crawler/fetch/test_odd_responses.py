@@ -1,13 +1,15 @@
 """Responses that are wrong, and are read as other clients read them, over raw sockets."""
 
 import asyncio
+import gc
 import gzip
 
 import pytest
 
 from freshet.crawler.archive.warc import WireExchange, records
 from freshet.crawler.cli.check import _mended
-from freshet.crawler.fetch.client import FetchLimits, NotMade, OursOrTheirs, Request
+from freshet.crawler.fetch.client import FetchLimits, Intake, NotMade, OursOrTheirs, Request
+from freshet.crawler.fetch.connection import HttpConnection
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.storage.records import FetchResult, Validators
 from scripts.benchmarks.odd_responses import CODINGS, HEADS, LENGTHS, TEXT, UNSURE, Odd
@@ -140,6 +142,54 @@ async def test_a_damaged_chunk_in_a_later_packet_fails_at_once(damage: bytes, ch
         result, _ = await exchange(answer, limits=FetchLimits())
     assert (result.outcome, result.reason) == ("failed", "protocol")
     assert "chunk" in (result.detail or "")
+
+
+_PACKED = gzip.compress(b"<p>long" * 99)
+#: Heads and the beginnings of bodies that fail, and whether the server then hangs up.
+FAILING = {
+    "a body that is late": (b"Content-Length: 99\r\n\r\n<p>", False),
+    "a packed body that is late": (
+        b"Content-Encoding: gzip\r\nContent-Length: 999\r\n\r\n" + _PACKED[:-9], False,
+    ),
+    "a chunk that is late": (b"Transfer-Encoding: chunked\r\n\r\n3\r\n<p>\r\n", False),
+    "a damaged chunk": (b"Transfer-Encoding: chunked\r\n\r\n3\r\n<p>\r\nxyz\r\n", False),
+    "a body that is cut": (b"Content-Length: 99\r\n\r\n<p>", True),
+    "chunks that are cut": (b"Transfer-Encoding: chunked\r\n\r\n3\r\n<p>\r\n", True),
+    "a packed body that is cut": (
+        b"Content-Encoding: gzip\r\nContent-Length: 999\r\n\r\n" + _PACKED[:-9], True,
+    ),
+    "a coding that is wrong": (
+        b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\n\0\1\2\3\4", False,
+    ),
+    "a body that is too large": (b"Content-Length: 9999\r\n\r\n" + b"x" * 9999, False),
+    "no sure length": (b"Content-Length: -1\r\n\r\n<p>", False),
+    "a head that is too large": (b"X: y\r\n" * 999 + b"\r\n", False),
+    "a head without an end": (b"X: y\r\n", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failing", FAILING)
+async def test_nothing_of_a_response_that_fails_stays_in_memory(failing: str) -> None:
+    rest, hangs_up = FAILING[failing]
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + rest)
+        await writer.drain()
+        if hangs_up:
+            writer.close()
+
+    limits = FetchLimits(body_timeout_s=0.05, max_body_bytes=5_000)
+    gc.collect()
+    gc.disable()
+    try:
+        async with hostile(answer) as server, fetching(limits) as fetcher:
+            result = await fetcher.fetch(Request(server.url()))
+        await asyncio.sleep(0)
+        left = [each for each in gc.get_objects() if isinstance(each, Intake | HttpConnection)]
+    finally:
+        gc.enable()
+    assert result.outcome == "failed"
+    assert left == []
 
 
 #: What a server says when a connection that it kept was idle for too long for it.
