@@ -112,6 +112,7 @@ class _HostEntry:
     queue: _QueueEntry
     crawl_delay_s: float
     repeats: Repeats
+    has_new_repeats: bool = False
     robots_on: _QueueEntry | None = None
     closed_until: float = 0.0
     closed_reason: str | None = None
@@ -395,7 +396,15 @@ class Frontier:
 
     def learn_repeats(self, host_id: int, known: Repeats) -> None:
         """Replace what is known of repeated requests at a host."""
-        self._hosts[host_id].repeats = known
+        host = self._hosts[host_id]
+        host.has_new_repeats |= known != host.repeats
+        host.repeats = known
+
+    def new_repeats(self, host_id: int) -> tuple[int, Repeats] | None:
+        """Return the host and what is known of its repeated requests, once after each change."""
+        host = self._hosts[host_id]
+        is_new, host.has_new_repeats = host.has_new_repeats, False
+        return (host_id, host.repeats) if is_new else None
 
     def waits(self, now: float) -> dict[int, str]:
         """Return the reasons why hosts with due URLs may not be visited, by host."""

@@ -139,6 +139,7 @@ class Requester:
         most = self.rules.max_bytes + 1
         wanted = Request(request.url, "robots", max_body_bytes=most, is_plain=plain)
         result = await self.pipeline.fetch(request.queue, wanted)
+        self.pipeline.recorder.learn_repeats(request.host_id, request.repeat_of, result)
         if self.pipeline.may_repeat(request.host_id, request.repeat_of, result):
             self.frontier.again(replace(request, repeat_of=result.reason))
             host = self.frontier.host_state(request.host_id)
@@ -194,9 +195,7 @@ class Requester:
             fetches=fetches,
             targets=await self._sitemaps(request, record),
             host=self.frontier.host_state(request.host_id),
-            repeats=self.pipeline.recorder.learn_repeats(
-                request.host_id, request.repeat_of, result
-            ),
+            repeats=self.frontier.new_repeats(request.host_id),
         )
         return [note, *self.seeding.settle(request.origin, result, now)]
 

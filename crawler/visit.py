@@ -63,7 +63,7 @@ from freshet.crawler.signals.listings import (
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import Advertised, AliasKind, Repeats, Role
+from freshet.storage.entries import Advertised, AliasKind, Role
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -403,24 +403,20 @@ class Recorder:
             advertised=_advertised(due, result, content),
             rejected=_rejected(due, result, verdict),
             plain_at=_plain_at(due, result),
-            repeats=self.learn_repeats(due.host_id, due.repeat_of, result),
+            repeats=self.frontier.new_repeats(due.host_id),
         )
 
-    def learn_repeats(
-        self, host_id: int, repeat_of: str | None, result: FetchResult
-    ) -> tuple[int, Repeats] | None:
-        """Learn from the end of a request; return what is known of its host if that has changed."""
+    def learn_repeats(self, host_id: int, repeat_of: str | None, result: FetchResult) -> None:
+        """Learn from the end of a request what its host answers, before the next one begins."""
         known = self.frontier.repeats(host_id)
         if repeat_of is not None and (result.outcome == "failed" or repeat_of != _STALE):
             helped = result.outcome != "failed"
-            new = repeated(known, helped=helped, now=result.ended_at)
+            self.frontier.learn_repeats(
+                host_id, repeated(known, helped=helped, now=result.ended_at)
+            )
         elif result.outcome == "not_modified":
             # It has nothing against what we add to requests.
-            new = replace(known, helped=0)
-        else:
-            return None
-        self.frontier.learn_repeats(host_id, new)
-        return None if new == known else (host_id, new)
+            self.frontier.learn_repeats(host_id, replace(known, helped=0))
 
     async def _found(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
@@ -486,6 +482,7 @@ class Pipeline:
         if due.role == "sitemap":
             wanted = replace(wanted, accept="sitemap", max_body_bytes=self.sitemap_max_bytes)
         result = await self.fetch(request.queue, wanted)
+        self.recorder.learn_repeats(due.host_id, due.repeat_of, result)
         return self.put_back(due, result) or await self.take(due, result)
 
     def is_plain(self, due: DueUrl) -> bool:
