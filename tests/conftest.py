@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import shutil
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,12 +13,30 @@ import structlog
 from hypothesis import settings
 
 from freshet.crawler.service import logs
+from freshet.storage import database
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 from tests.storage.crawl_store import CrawlStore, crawl_store
 from tests.storage.small_store import SmallStore, small_store
 
 #: The examples of scripts/test without --all.
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=30)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Copy an empty store instead of making each of thousands by all migrations."""
+    empty = tmp_path_factory.mktemp("stores") / "empty.db"
+    make = database._writable
+    make(empty).close()
+
+    def copied(path: Path) -> sqlite3.Connection:
+        if not path.is_symlink() and not path.exists():
+            shutil.copy(empty, path)
+        return make(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_writable", copied)
+        yield
 
 
 @pytest.fixture
