@@ -51,9 +51,8 @@ async def kept(tmp_path: Path, reason: str) -> tuple[Stage, Vanishing]:
     return stage, server
 
 
-@pytest.mark.parametrize(
-    "reason", ["no_such_host", pytest.param("timeout_headers", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("reason", ["no_such_host", "timeout_headers"])
 async def test_a_host_that_vanishes_for_a_week_is_contained(
     tmp_path: Path, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -226,6 +226,7 @@ async def test_a_reload_that_cannot_be_followed_changes_nothing(
     assert "\n" not in told[0]
 
 
+@pytest.mark.long
 async def test_pages_drawn_at_random_measure_the_freshness(capped_run: Stage) -> None:
     stage = capped_run
     visits = stage.rows("SELECT count(*) FROM audit")[0][0]
@@ -364,6 +365,7 @@ async def test_what_is_linked_much_is_looked_at_more_than_what_is_not(tmp_path: 
     assert visits["pagerank"] > 1.5 * visits["list"]
 
 
+@pytest.mark.long
 async def test_a_reload_takes_over_where_importance_comes_from(stage: Stage) -> None:
     def other(order: DaemonOrder) -> DaemonOrder:
         rules = [{"match": "/about", "importance": 4}]

@@ -55,6 +55,7 @@ async def test_what_it_says_it_spent_is_what_the_server_saw(
     assert found.outlook.budget == 300.0
 
 
+@pytest.mark.long
 async def test_what_it_expects_is_what_an_outsider_measures(capped_run: Stage) -> None:
     found = await shown(capped_run)
     assert found.measured is not None
@@ -77,6 +78,7 @@ async def test_what_it_expects_is_what_an_outsider_measures(capped_run: Stage) -
     )
 
 
+@pytest.mark.long
 async def test_a_full_host_takes_what_it_may_and_what_it_refuses_is_shown_and_goes_to_others(
     capped_run: Stage,
 ) -> None:

@@ -14,8 +14,8 @@ pytestmark = [
     pytest.mark.xdist_group("hostile"),
 ]
 
-#: Of each kind one that takes little time; the others are long.
-QUICK = {"gzip_bomb", "robots_strangers", "seed_redirect", "deep_toml"}
+#: Those that take little time; the others are long.
+QUICK = {"robots_strangers", "seed_redirect", "deep_toml"}
 
 
 @pytest.mark.parametrize(

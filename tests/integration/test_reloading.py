@@ -84,6 +84,7 @@ async def test_a_daemon_keeps_the_sites_that_it_is_given_and_without_any_all_of_
     assert {host(url) for _, url in stage.server.asked[before:]} == {"news", "docs"}
 
 
+@pytest.mark.long
 async def test_rules_and_the_share_of_audits_are_taken_over(stage: Stage) -> None:
     then = asked_for(
         sites=[{"match": "http://news.localhost/2*", "never": True}], daemon__audit_share=0.5

@@ -153,7 +153,7 @@ class TestOnRay:
         assert not left
 
     @pytest.mark.parametrize("has_token", [True, False])
-    @pytest.mark.parametrize("mode", ["token", "disabled"])
+    @pytest.mark.parametrize("mode", ["token", pytest.param("disabled", marks=pytest.mark.long)])
     def test_a_cluster_without_a_token_is_not_joined(
         self, tmp_path: Path, mode: str, has_token: bool
     ) -> None:

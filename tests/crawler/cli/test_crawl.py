@@ -334,8 +334,14 @@ async def faulty(stage: str, pattern: str, *arguments: str) -> tuple[int | None,
 @pytest.mark.parametrize(
     ("stage", "error"),
     [
-        ("fetch", "RuntimeError"), ("read", "AttributeError"), ("compare", "KeyError"),
-        ("record", "TypeError"), ("store", "IndexError"),
+        ("store", "IndexError"),
+        *(
+            pytest.param(stage, error, marks=pytest.mark.long)
+            for stage, error in [
+                ("fetch", "RuntimeError"), ("read", "AttributeError"), ("compare", "KeyError"),
+                ("record", "TypeError"),
+            ]
+        ),
     ],
 )  # fmt: skip
 async def test_a_crawl_ends_with_1_if_most_pages_fail_in_any_stage(
@@ -349,7 +355,7 @@ async def test_a_crawl_ends_with_1_if_most_pages_fail_in_any_stage(
         assert error in warning
 
 
-@pytest.mark.parametrize("arguments", [(), ("--json",)])
+@pytest.mark.parametrize("arguments", [(), pytest.param(("--json",), marks=pytest.mark.long)])
 async def test_a_crawl_in_which_half_of_the_pages_fail_is_a_result(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
@@ -374,7 +380,9 @@ async def test_a_crawl_ends_with_1_if_it_fails_at_the_home_pages_of_most_sites(
     assert "3 of 4 sites failed by an internal error of Freshet: IndexError" in stderr
 
 
-@pytest.mark.parametrize("status", [404, 403, 410])
+@pytest.mark.parametrize(
+    "status", [404, *(pytest.param(n, marks=pytest.mark.long) for n in (403, 410))]
+)
 async def test_what_a_server_refuses_is_no_internal_error(tmp_path: Path, status: int) -> None:
     home = Page("<p>Home.</p>" + "".join(f'<a href="/{n}">{n}</a>' for n in range(6)))
     site = {"/": home} | {f"/{n}": Page("no", status=status) for n in range(6)}
