@@ -121,9 +121,24 @@ def configure_logging(chosen: LogFormat = "auto", *, verbose: bool) -> None:
     )
     handler = _Handler(sys.stderr)
     handler.setFormatter(formatter)
+    handler.addFilter(_is_no_lost_connection)
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(handlers=[handler], level=level, force=True)
     logging.getLogger(REPORTS).setLevel(logging.INFO)
+
+
+def _is_no_lost_connection(record: logging.LogRecord) -> bool:
+    """Leave out what the event loop says of a connection that is lost.
+
+    Its request ends as a failed one, which is reported with its reason.
+    """
+    if record.name != "asyncio" or record.exc_info is None:
+        return True
+    error = record.exc_info[1]
+    # uvloop goes on with TLS on a connection that was closed meanwhile.
+    is_closed = isinstance(error, RuntimeError) and "the handler is closed" in str(error)
+    is_lost = is_closed or isinstance(error, OSError)
+    return not (is_lost and record.getMessage().startswith(("Fatal ", "SSL ")))
 
 
 def _name(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:

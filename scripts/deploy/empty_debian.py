@@ -155,6 +155,8 @@ class Terminal:
             Failed: it was not over after the longest time.
         """
         self.shown = ""
+        # What is to come at an hour of the day may come on the second day.
+        limit_s = self.limit_s if speed == 1 else max(self.limit_s, 2.2 * 86_400 / speed)
         if days_ahead:
             clock = f"'+{days_ahead * 86_400:.0f}s x{speed}'"
             command = f"export LD_PRELOAD=$(echo {_CLOCK}) FAKETIME={clock}; {command}"
@@ -165,7 +167,7 @@ class Terminal:
             [*opened, *self.entering(command)], start_new_session=True
         ) as process:
             try:
-                self._follow(process, ours, is_over)
+                self._follow(process, ours, is_over, limit_s)
             except Failed:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
@@ -180,9 +182,10 @@ class Terminal:
         return ["chroot", str(self.root), "su", "--login", USER, "--session-command", command]
 
     def _follow(
-        self, process: subprocess.Popen[bytes], terminal: int, is_over: Callable[[], bool] | None
-    ) -> None:
-        end, answered = time.monotonic() + self.limit_s, 0
+        self, process: subprocess.Popen[bytes], terminal: int,
+        is_over: Callable[[], bool] | None, limit_s: float,
+    ) -> None:  # fmt: skip
+        end, answered = time.monotonic() + limit_s, 0
         while time.monotonic() < end:
             has_ended = process.poll() is not None
             if select.select([terminal], [], [], 0.0 if has_ended else 0.1)[0]:
@@ -198,4 +201,4 @@ class Terminal:
             if is_over and is_over():
                 os.write(terminal, b"\x03")
                 is_over = None
-        raise Failed(f"not over after {self.limit_s:.0f} s")
+        raise Failed(f"not over after {limit_s:.0f} s")

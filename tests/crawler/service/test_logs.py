@@ -2,6 +2,7 @@
 
 import json
 import logging
+import ssl
 from collections.abc import Callable
 from typing import get_args
 
@@ -149,3 +150,47 @@ def test_of_a_secret_url_all_is_hidden_that_others_may_quote(
     configure_logging("json", verbose=False)
     logging.getLogger("crawler.some").warning("%s", line)
     assert json.loads(capsys.readouterr().err)["message"] == shown
+
+
+_CLOSED = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ("Fatal error on SSL protocol", RuntimeError(_CLOSED)),
+        ("Fatal error on SSL protocol", ConnectionResetError()),
+        ("Fatal error on SSL protocol", ssl.SSLError(1, "bad record mac")),
+        ("Fatal error on transport TCPTransport", RuntimeError(_CLOSED)),
+        ("Fatal error on transport", OSError(110, "timed out")),
+        ("Fatal read error on socket transport", OSError(113, "no route to host")),
+        ("Fatal write error on socket transport", OSError(113, "no route to host")),
+        ("SSL handshake failed", ssl.SSLError(1, "unexpected eof")),
+        ("SSL error in data received", ssl.SSLError(1, "wrong version number")),
+    ],
+)
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_a_lost_connection_is_no_line_of_the_event_loop(
+    message: str, error: Exception, log_format: LogFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging(log_format, verbose=True)
+    logging.getLogger("asyncio").error("%s", f"{message}\ntransport: <…>", exc_info=error)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "error"),
+    [
+        ("asyncio", "Fatal error on SSL protocol", KeyError("ours")),
+        ("asyncio", "Fatal error on SSL protocol", RuntimeError("ours")),
+        ("asyncio", "Fatal error: protocol.buffer_updated() call failed.", IndexError("ours")),
+        ("asyncio", "Task exception was never retrieved", OSError("ours")),
+        ("freshet", "Fatal error on SSL protocol", OSError("ours")),
+    ],
+)
+def test_a_fault_of_ours_is_a_line(
+    name: str, message: str, error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("json", verbose=False)
+    logging.getLogger(name).error(message, exc_info=error)
+    assert "ours" in capsys.readouterr().err
