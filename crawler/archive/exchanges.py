@@ -20,6 +20,7 @@ from freshet.crawler.archive.records import (
     Damage,
     Facts,
     RecordPlace,
+    bracketless,
     facts_of,
     http_status,
     target_url,
@@ -111,14 +112,14 @@ class Gathering:
         if kind == "warcinfo":
             yield self._entry(record, "info", "", -math.inf if at is None else at)
         if kind and not (kind.isascii() and kind.isalnum()):
-            why = "the WARC-Type is no word; do the lines of the head end with CR and LF?"
+            why = "the WARC-Type is no word"
             yield Damage(self._file, record.place.offset, why)
             return
         if kind not in _OF_EXCHANGES:
             self.skipped[kind or "untyped"] += 1
             return
         url = target_url(record.fields.get("warc-target-uri"))
-        beside = self._open.get(record.fields.get("warc-concurrent-to", ""))
+        beside = self._open.get(bracketless(record.fields.get("warc-concurrent-to")))
         if url.startswith(RENDERED) and beside is not None:
             beside.rendered = record.place
             return
@@ -144,7 +145,7 @@ class Gathering:
 
     def _join(self, kind: str, url: str, at: float, record: ScannedRecord) -> Iterator[IndexEntry]:
         names = ("warc-record-id", "warc-concurrent-to")
-        ids = [record.fields[name] for name in names if name in record.fields]
+        ids = [bracketless(record.fields[name]) for name in names if name in record.fields]
         group = next((self._open[each] for each in ids if each in self._open), None)
         if group is not None and _is_taken(group, kind):
             yield from self._ended(id(group))
@@ -186,7 +187,7 @@ class Gathering:
         entry = self._entry(record, how, url, at)._replace(
             status=status,
             digest=record.digest,
-            record_key=key(fields.get("warc-record-id", "")),
+            record_key=key(bracketless(fields.get("warc-record-id"))),
             url_key=key(url),
         )
         return _referring(entry, fields) if how == "same" else entry
@@ -248,7 +249,7 @@ def _referring(entry: IndexEntry, fields: Mapping[str, str]) -> IndexEntry:
     target = target_url(fields.get("warc-refers-to-target-uri")) or entry.url
     at = warc_time(fields.get("warc-refers-to-date"))
     return entry._replace(
-        refers_record=None if record is None else key(record),
+        refers_record=None if record is None else key(bracketless(record)),
         refers_url=None if at is None else key(target),
         refers_started=at,
     )

@@ -19,7 +19,7 @@ from freshet.storage.files import trouble
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978
 #: Counted up with every change of the tables; an index of another version is made anew.
-VERSION: Final = 7
+VERSION: Final = 8
 
 #: An exchange has its number, the columns of its entry, and the number of its original.
 _COLUMNS: Final = IndexEntry._fields[:-3]

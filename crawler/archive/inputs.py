@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from freshet.crawler.archive.scan import Slice
+from freshet.crawler.archive.text import Slice
 from freshet.crawler.reduce.sitemaps import BrokenFile, gunzipped
 from freshet.crawler.tally import CrawlError
 from freshet.storage.files import trouble

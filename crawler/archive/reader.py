@@ -13,8 +13,6 @@ from io import BytesIO
 from typing import get_args
 from urllib.parse import urlsplit
 
-from fastwarc.warc import WarcRecord
-
 from freshet.crawler.archive.exchanges import IndexEntry
 from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import ArchiveFile
@@ -25,17 +23,17 @@ from freshet.crawler.archive.records import (
     Facts,
     RecordPlace,
     facts_of,
-    head_end,
     header_lines,
-    http_headers,
     http_status,
     is_chunked,
     named,
+    split_message,
     target_url,
     unchunked,
 )
-from freshet.crawler.archive.scan import placed
+from freshet.crawler.archive.scan import Record, records
 from freshet.crawler.fetch.client import Accept, Request, intake_of
+from freshet.crawler.fetch.heads import read_headers
 from freshet.crawler.fetch.responses import (
     RawHeaders,
     StatusVerdict,
@@ -176,38 +174,38 @@ class _OpenFile:
     def __init__(self, file: ArchiveFile) -> None:
         self._source = file.open()
         self._at = RecordPlace(0)
-        self._records: Iterator[tuple[RecordPlace, WarcRecord]] = iter(())
+        self._records: Iterator[Record] = iter(())
 
     def close(self) -> None:
         self._records = iter(())
         self._source.close()
 
-    def record(self, place: RecordPlace) -> WarcRecord:
-        if self._at < place and place.offset - self._at.offset <= _NEAR_BYTES:
-            # What is damaged on the way there is not this record.
-            with suppress(OSError):
-                if (found := self._further(place)) is not None:
-                    return found
-        self._records = placed(self._source.reader(place.offset))
-        if (found := self._further(place)) is None:
+    def record(self, place: RecordPlace) -> Record:
+        is_near = self._at < place and place.offset - self._at.offset <= _NEAR_BYTES
+        found = self._further(place) if is_near else None
+        if found is None:
+            every = records(self._source, place.offset)
+            # What is damaged on the way is not this record.
+            self._records = (each for each in every if isinstance(each, Record))
+            found = self._further(place)
+        if found is None:
             raise _UnreadableRecord(_CHANGED)
         return found
 
-    def _further(self, place: RecordPlace) -> WarcRecord | None:
-        for at, record in self._records:
-            self._at = at
-            if at >= place:
-                return record if at == place else None
+    def _further(self, place: RecordPlace) -> Record | None:
+        for each in self._records:
+            self._at = each.place
+            if each.place >= place:
+                return each if each.place == place else None
         return None
 
 
-def _read(record: WarcRecord, max_bytes: int) -> _StoredRecord:
+def _read(record: Record, max_bytes: int) -> _StoredRecord:
     # A list of pieces, joined, would take the memory twice.
     block, left = BytesIO(), max_bytes
-    while left > 0 and (piece := record.reader.read(min(left, _ROOM_BYTES))):
+    while left > 0 and (piece := record.read(min(left, _ROOM_BYTES))):
         left -= block.write(piece)
-    fields = named(record.headers.items_bytes())
-    return _StoredRecord(fields, block.getvalue(), record.content_length > max_bytes)
+    return _StoredRecord(record.fields, block.getvalue(), record.length > max_bytes)
 
 
 def _is_resource(record: _StoredRecord) -> bool:
@@ -224,10 +222,9 @@ def _answered(record: _StoredRecord, most: int) -> tuple[RawHeaders, bytes]:
 
 def _message(block: bytes, most: int) -> tuple[RawHeaders, bytes]:
     """Return the headers and the body of an HTTP message; it may end after ``most`` bytes."""
-    end = head_end(block)
-    headers = http_headers(block[: MAX_HEAD_BYTES if end is None else end])
+    head, body = split_message(block)
+    headers = read_headers(head)
     # Bodies are large: they are copied once.
-    body = memoryview(b"" if end is None else block)[end:]
     return headers, unchunked(body) if is_chunked(headers) else bytes(body[:most])
 
 
@@ -349,8 +346,9 @@ def _body(
         announced_bytes=announced,
     )
     intake.take_whole(exchange.wire_body)
-    if not is_known:
-        _check_whole(exchange, announced)
+    # Whoever undid the coding kept the length of the body as it came.
+    if not is_known and "not_encoded" not in intake.repairs:
+        _check_whole(exchange, 0 if intake.is_proven_whole() else announced)
     return intake.result()
 
 

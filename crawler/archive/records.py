@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from io import BytesIO
 from typing import Literal, NamedTuple
 
-from freshet.crawler.fetch.responses import RawHeaders
+from freshet.crawler.fetch.heads import head_end
+from freshet.crawler.fetch.responses import RawHeaders, with_octets
 
 # -- captures ----------------------------------------------------------------
 #: The form of an exchange in an archive: with the answer itself, as the revisit of a 304 or of a
@@ -96,17 +97,36 @@ MAX_HEAD_BYTES = 64 * 1024
 
 #: A fetch that is said to have taken longer than a week is not believed.
 _LONGEST_MS = 7 * 86_400_000.0
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
-_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)")
+_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)([^\n]*)", re.IGNORECASE)
+#: What a proxy answers before it hands the connection over.
+_TUNNEL = b"connection established"
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _SPACES = (b" ", b"\t")
 _LINE_END = re.compile(rb"\r?\n")
 
 
-def head_end(block: bytes) -> int | None:
-    """Return the end of a message's head; None if it does not end."""
-    found = _HEAD_END.search(block, 0, MAX_HEAD_BYTES)
-    return None if found is None else found.end()
+def split_message(block: bytes) -> tuple[bytes, memoryview]:
+    """Return the head of an HTTP message, and what follows it.
+
+    Heads before that of the response are passed over: of interim responses (1xx), of a proxy that
+    opened a tunnel, and such as were written twice. A head that does not end has no body.
+    """
+    text = block[: 2 * MAX_HEAD_BYTES]
+    at = len(text) - len(text.lstrip(b"\r\n"))
+    while True:
+        end = head_end(text[: at + MAX_HEAD_BYTES], at)
+        head = text[at : at + MAX_HEAD_BYTES if end < 0 else end]
+        if end < 0 or not _is_preliminary(head, text[end : end + len(head)]):
+            return head, memoryview(block)[len(block) if end < 0 else end :]
+        at = end
+
+
+def _is_preliminary(head: bytes, behind: bytes) -> bool:
+    """Return whether the head of the response comes behind this one."""
+    said = _STATUS_LINE.match(head)
+    if said is None or _STATUS_LINE.match(behind) is None:
+        return False
+    return said[1].startswith(b"1") or _TUNNEL in said[2].lower() or head == behind
 
 
 def header_lines(head: bytes) -> RawHeaders:
@@ -130,21 +150,24 @@ def header_lines(head: bytes) -> RawHeaders:
 
 def http_status(block: bytes) -> int | None:
     """Return the status of an HTTP answer; None if the block has no usable head of one."""
-    found = _STATUS_LINE.match(block)
-    is_endless = len(block) > MAX_HEAD_BYTES and head_end(block) is None
+    head, _ = split_message(block)
+    found = _STATUS_LINE.match(head)
+    is_endless = len(head) >= MAX_HEAD_BYTES
     return None if found is None or is_endless else int(found[1])
 
 
-def http_headers(head: bytes) -> RawHeaders:
-    """Return the headers of an HTTP message."""
-    return header_lines(head.partition(b"\n")[2])
-
-
 def named(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the first value of every name; names in lower case."""
+    """Return the first value of every name; names in lower case.
+
+    A value that is not UTF-8 keeps its octets, as escapes of a URL.
+    """
     fields: dict[str, str] = {}
     for name, value in lines:
-        fields.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
+        try:
+            text = value.decode("utf-8")
+        except UnicodeDecodeError:
+            text = with_octets(value)
+        fields.setdefault(name.decode("latin-1").lower(), text)
     return fields
 
 
@@ -176,18 +199,33 @@ def unchunked(body: bytes | memoryview) -> bytes:
 
 
 def warc_time(text: str | None) -> float | None:
-    """Return a WARC-Date as Unix seconds; None if it is not a date."""
+    """Return a WARC-Date as Unix seconds; None if it is not a date.
+
+    Some programs write 14 digits, as in an index.
+    """
+    said = (text or "").strip()
+    if len(said) == 14 and said.isascii() and said.isdigit():
+        said = f"{said[:8]}T{said[8:]}"
     try:
-        moment = datetime.fromisoformat((text or "").strip())
+        moment = datetime.fromisoformat(said)
         return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
     except (ValueError, OverflowError):
         return None
 
 
 def target_url(text: str | None) -> str:
-    """Return a WARC-Target-URI without the angle brackets that wget puts around it."""
-    url = (text or "").strip()
-    return url[1:-1] if url.startswith("<") and url.endswith(">") else url
+    """Return a WARC-Target-URI, without the angle brackets that wget puts around it.
+
+    The scheme is in lower case.
+    """
+    scheme, colon, rest = bracketless(text).partition(":")
+    return f"{scheme.lower()}{colon}{rest}"
+
+
+def bracketless(text: str | None) -> str:
+    """Return a URI of a record, which may stand in angle brackets."""
+    uri = (text or "").strip()
+    return uri[1:-1].strip() if uri.startswith("<") and uri.endswith(">") else uri
 
 
 def facts_of(block: bytes) -> Facts:

@@ -1,170 +1,41 @@
-"""Reads all records of a file in one pass, up to the first damage.
+"""Reads all records of a file in one pass, past what is damaged.
 
-fastwarc reads. At something that is not a whole record the pass ends with one :class:`Damage`,
-which says where and why. A record is yielded when the next one has begun; the last one when it is
-whole, or has a digest to be checked.
+A damage costs the record that it is in: the reading goes on with the next record that can be found,
+and one :class:`Damage` says where and why. A record is yielded when what follows it shows that it
+is whole.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, TypeAlias
-
-import zstandard
-from fastwarc.stream_io import GzipReader, ZstdReader
-from fastwarc.warc import ArchiveIterator, WarcRecord
+from typing import NamedTuple
 
 from freshet.crawler.archive.records import (
     MAX_HEAD_BYTES,
     Damage,
     RecordPlace,
-    head_end,
     header_lines,
     is_chunked,
     named,
     read_label,
+    split_message,
     unchunked,
     written,
 )
+from freshet.crawler.archive.text import Slice, Text, begins_record
+from freshet.crawler.fetch.heads import head_end, read_headers
 
-_MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
-#: A skippable zstd frame that holds the dictionary of all frames behind it.
-_DICTIONARY = b"\x5d\x2a\x4d\x18"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-#: Compressed bytes that are undone at once: a byte of gzip stands for 1,032 at most.
-_STEP_BYTES = 4096
-
-
-# -- files -------------------------------------------------------------------
-class Slice:
-    """``size`` bytes from ``start`` of a file; offsets count from ``start``.
-
-    ``coding`` is that of its records, None if it does not begin with one. A zstd file may begin
-    with a dictionary; ``first`` is the position of its first record.
-
-    Raises:
-        OSError: the file cannot be opened or read.
-    """
-
-    def __init__(self, path: Path, start: int = 0, size: int | None = None) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._start = start
-        whole = os.fstat(self._file.fileno()).st_size - start
-        self.size = whole if size is None else min(size, whole)
-        self._dictionary: bytes | None = None
-        self.first = 0
-        self.coding = self._coding()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Read up to ``size`` bytes; fewer at the end."""
-        wanted = min(size, self.size - offset)
-        return os.pread(self._file.fileno(), wanted, self._start + offset) if wanted > 0 else b""
-
-    def reader(self, offset: int) -> _Reader:
-        """Return a reader of the bytes from an offset on, as text; the slice must stay open."""
-        stream = _Stream(self, offset)
-        if self.coding == "gzip":
-            return GzipReader(stream)
-        if self.coding == "zstd":
-            return ZstdReader(stream, dictionary=self._dictionary)
-        return stream
-
-    def _coding(self) -> Literal["plain", "gzip", "zstd"] | None:
-        head = self.read_at(0, 8)
-        if head.startswith(_DICTIONARY):
-            first = 8 + int.from_bytes(head[4:8], "little")
-            if self.read_at(first, 4) == _ZSTD and first <= _MAX_DICTIONARY_BYTES:
-                self._dictionary, self.first = _plain_dictionary(self.read_at(8, first - 8)), first
-                return "zstd"
-        if head.startswith(b"WARC/"):
-            return "plain"
-        if head.startswith(b"\x1f\x8b\x08"):
-            return "gzip"
-        return "zstd" if head.startswith(_ZSTD) else None
-
-
-class _Stream:
-    """A position in a slice, as fastwarc wants a file."""
-
-    def __init__(self, source: Slice, offset: int) -> None:
-        self._source = source
-        self._at = offset
-
-    def read(self, size: int = -1, /) -> bytes:
-        left = self._source.size - self._at
-        piece = self._source.read_at(self._at, left if size < 0 else size)
-        self._at += len(piece)
-        return piece
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def close(self) -> None:
-        """Do nothing: the slice stays open."""
-
-    def frame_start_position(self) -> None:
-        """Return None, as there are no gzip members or zstd frames."""
-
-
-_Reader: TypeAlias = GzipReader | ZstdReader | _Stream
-
-
-def _plain_dictionary(stored: bytes) -> bytes:
-    """Return the dictionary, which may itself be compressed."""
-    if not stored.startswith(_ZSTD):
-        return stored
-    try:
-        decoder = zstandard.ZstdDecompressor()
-        return decoder.decompress(stored, max_output_size=_MAX_DICTIONARY_BYTES)
-    except zstandard.ZstdError:
-        return stored
-
-
-def whole_until(source: Slice, start: int) -> int:
-    """Return the end of the last whole gzip member, at ``start`` or behind it."""
-    ends = at = start
-    inflate = zlib.decompressobj(31)
-    # What is no member raises: that is what is looked for.
-    with suppress(zlib.error):
-        while data := source.read_at(at, _STEP_BYTES):
-            inflate.decompress(data)
-            at += len(data) - len(inflate.unused_data)
-            if inflate.eof:
-                ends, inflate = at, zlib.decompressobj(31)
-    return ends
-
-
-def warc_records(reader: _Reader) -> Iterator[WarcRecord]:
-    """Return the records as fastwarc reads them; HTTP is not parsed.
-
-    Raises:
-        OSError: on iteration, if the file cannot be read further.
-    """
-    return iter(
-        ArchiveIterator(reader, parse_http=False, strict_mode=False, max_header_len=MAX_HEAD_BYTES)
-    )
-
-
-# -- scanned -----------------------------------------------------------------
 _NO_RECORD = "no WARC record begins here"
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
+#: What is taken for the beginning of a record behind a damage.
+_BEGINNING = re.compile(rb"WARC/\d\.\d{1,2}[ \t]{0,8}\r?\n[A-Za-z][A-Za-z-]{0,40}[ \t]{0,8}:")
+_LONGEST_BEGINNING = 80
+_BLANK = (b"\r\n\r\n", b"\n\n", b"\n\r\n")
+#: The next record is looked for from the damage on, so a file of damages only would be read often.
+_MAX_DAMAGES = 100
 #: So much of a block is read at once, and kept of it.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 #: Up to so many bytes, a chunked payload whose digest is wrong is tried without its framing:
@@ -172,10 +43,126 @@ _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 _MAX_UNCHUNKED_BYTES = 16 * 1024 * 1024
 
 
+# -- records -----------------------------------------------------------------
 class _BadRecord(ValueError):
     """An unusable record; the message says why."""
 
 
+class Record:
+    """A record as it is read; ``length`` is that of its block."""
+
+    def __init__(
+        self, place: RecordPlace, fields: Mapping[str, str], length: int, text: Text
+    ) -> None:
+        self.place = place
+        self.fields = fields
+        self.length = length
+        self._text = text
+        self._left = length
+
+    def read(self, size: int) -> bytes:
+        """Read up to ``size`` bytes of the block; fewer at its end."""
+        size = min(size, self._left)
+        # A block never goes on over the member of the next record, whatever its length says.
+        piece = self._text.take(self._text.member_ahead(size)) if size else b""
+        self._left -= len(piece)
+        return piece
+
+    def problem(self) -> str | None:
+        """Read the block to its end; return what is wrong with its end, None if it is whole."""
+        while self.read(_SCAN_BYTES):
+            pass
+        if self._left:
+            return f"the record should have {self.length} bytes, it has {self.length - self._left}"
+        behind = self._text.peek(_LONGEST_BEGINNING)
+        is_end = not behind or self._text.begins_member or behind.startswith(_BLANK)
+        if is_end or begins_record(behind) or not behind.strip(b"\r\n"):
+            return None
+        return f"the record has more than the {self.length} bytes of its Content-Length"
+
+
+class Broken(NamedTuple):
+    """A damage; ``spoils``: the record before it is not whole."""
+
+    offset: int
+    reason: str
+    spoils: bool = False
+
+
+def records(source: Slice, offset: int) -> Iterator[Record | Broken]:
+    """Yield the records from an offset on, in sequence, and the damages between them.
+
+    A record that begins a member has its place there; another one is counted from the last that
+    does.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    text, place, damages = Text(source, offset), RecordPlace(offset, -1), 0
+    #: The member of the record before; and whether the damage that the text ends with is known.
+    last_member, is_known = -1, False
+    while damages < _MAX_DAMAGES:
+        text.pass_lead()
+        if not text.peek(1):
+            if (torn := text.torn) is None:
+                return
+            if not is_known:
+                damages += 1
+                yield Broken(torn.member, str(torn), torn.member == last_member)
+            if (at := source.next_member(torn.member + 1)) is None:
+                return
+            text, is_known = Text(source, at), False
+            continue
+        member, within = text.member, text.within
+        place = RecordPlace(place.offset, place.nth + 1) if within else RecordPlace(member)
+        try:
+            record = _begun(text, place)
+        except _BadRecord as error:
+            damages += 1
+            yield Broken(member, str(error))
+            place = place._replace(nth=place.nth - 1)
+            text.skip(1)
+        else:
+            block = text.member, text.within
+            yield record
+            last_member, problem = member, record.problem()
+            if problem is None:
+                continue
+            damages += 1
+            yield Broken(member, problem, spoils=True)
+            text = Text(source, block[0])
+            text.skip(block[1])
+        last_member = -1
+        is_known = not text.find(_BEGINNING, _LONGEST_BEGINNING)
+    yield Broken(text.member, f"the reading ends here, after {damages} damages")
+
+
+def _begun(text: Text, place: RecordPlace) -> Record:
+    """Read the head of a record.
+
+    Raises:
+        _BadRecord: no record begins here, or it has no usable length.
+    """
+    if not text.peek(5).startswith(b"WARC/"):
+        raise _BadRecord(_NO_RECORD)
+    start = text.peek(_SCAN_BYTES // 8)
+    end = head_end(start)
+    if end < 0:
+        start = text.peek(MAX_HEAD_BYTES)
+        end = head_end(start)
+    if end < 0:
+        raise _BadRecord(f"the head of the record does not end within {MAX_HEAD_BYTES} bytes")
+    fields = named(header_lines(start[:end].partition(b"\n")[2]))
+    length = fields.get("content-length")
+    if length is None:
+        raise _BadRecord("the record has no Content-Length")
+    if not _LENGTH.fullmatch(length):
+        raise _BadRecord(f"the record has an impossible Content-Length, {length[:30]!r}")
+    text.skip(end)
+    return Record(place, fields, int(length), text)
+
+
+# -- scanned -----------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class ScannedRecord:
     """A record that was read to its end.
@@ -193,66 +180,17 @@ class ScannedRecord:
 
 
 def scan(source: Slice, file: str) -> Iterator[ScannedRecord | Damage]:
-    """Yield every record up to the first damage, and the damage; ``file`` is named in messages."""
+    """Yield every whole record and every damage; ``file`` is named in messages."""
     if source.coding is None:
         empty = Damage(file, 0, "the file is empty", "empty")
         yield Damage(file, 0, _NO_RECORD, "unreadable") if source.size else empty
         return
-    held: ScannedRecord | None = None
-    at = member = behind = source.first
-    reader, given, problem = source.reader(at), 0, ""
-    try:
-        for place, record in placed(reader):
-            if held is not None:
-                yield held
-                given += 1
-            held, at = None, place.offset
-            held = _scanned(record, place)
-            member = reader.frame_start_position() or at
-        _require_whole(source, member)
-    except (_BadRecord, OSError) as error:
-        problem, behind = str(error), _behind(source, reader, held, member)
-    if held is not None and (not problem or behind > member or "warc-block-digest" in held.fields):
-        yield held
-        given += 1
-    if problem or not given:
-        reason = f"{problem or _NO_RECORD}; the reading ends at this record or behind it"
-        yield Damage(file, max(at, behind), f"{reason}, {given:,} records were read")
-
-
-def placed(reader: _Reader) -> Iterator[tuple[RecordPlace, WarcRecord]]:
-    """Yield the records with their places.
-
-    From the first one that shares its member on they are counted: a later member need not begin
-    with a record.
-    """
-    place, is_counted = RecordPlace(-1), False
-    for record in warc_records(reader):
-        member = reader.frame_start_position()
-        is_counted = is_counted or (member is not None and member <= place.offset)
-        if is_counted:
-            place = RecordPlace(place.offset, place.nth + 1)
-        else:
-            place = RecordPlace(record.stream_pos if member is None else member)
-        yield place, record
-        is_counted = is_counted or reader.frame_start_position() != member
-
-
-def _require_whole(source: Slice, member: int) -> None:
-    """Raise _BadRecord if the last gzip member is cut short, which fastwarc takes for whole."""
-    if source.coding == "gzip" and whole_until(source, member) < source.size:
-        raise _BadRecord("the gzip stream ends early")
-
-
-def _behind(source: Slice, reader: _Reader, held: ScannedRecord | None, member: int) -> int:
-    """Return the end of the record before a damage, or of its member; ``member`` if not whole."""
-    if held is None:
-        return member
-    if source.coding != "plain":
-        return reader.frame_start_position() or member
-    head = head_end(source.read_at(member, MAX_HEAD_BYTES)) or 0
-    end = member + head + int(held.fields["content-length"])
-    return end + 4 if source.read_at(end, 4) == b"\r\n\r\n" else member
+    is_empty = True
+    for found in _scanned(source, file, source.first):
+        is_empty = False
+        yield found
+    if is_empty:
+        yield Damage(file, 0, _NO_RECORD)
 
 
 def scan_listed(
@@ -260,47 +198,35 @@ def scan_listed(
 ) -> Iterator[ScannedRecord | Damage]:
     """Yield the records at these offsets."""
     for at in offsets:
-        try:
-            is_inside = source.coding is not None and 0 <= at < source.size
-            record = next(warc_records(source.reader(at)), None) if is_inside else None
-            if record is None:
-                yield Damage(file, at, _NO_RECORD, "unreadable")
-            else:
-                yield _scanned(record, RecordPlace(at))
-        except (_BadRecord, OSError) as error:
-            yield Damage(file, at, str(error))
+        is_inside = source.coding is not None and 0 <= at < source.size
+        found = next(_scanned(source, file, at), None) if is_inside else None
+        where = found.place.offset if isinstance(found, ScannedRecord) else found and found.offset
+        yield found if found and where == at else Damage(file, at, _NO_RECORD, "unreadable")
 
 
-def _scanned(record: WarcRecord, place: RecordPlace) -> ScannedRecord:
-    """Read a record to its end.
+def _scanned(source: Slice, file: str, offset: int) -> Iterator[ScannedRecord | Damage]:
+    held: ScannedRecord | None = None
+    for found in records(source, offset):
+        # A digest of the block proves more than what follows it.
+        is_proven = held is not None and "warc-block-digest" in held.fields and held.wrong is None
+        if held is not None and not (isinstance(found, Broken) and found.spoils and not is_proven):
+            yield held
+        held = None
+        if isinstance(found, Broken):
+            yield Damage(file, found.offset, found.reason)
+        else:
+            held = _read(found)
+    if held is not None:
+        yield held
 
-    Raises:
-        _BadRecord: its head has no usable length, or its block is not all there.
-        OSError: it cannot be read.
-    """
-    fields = named(record.headers.items_bytes())
-    text = fields.get("content-length")
-    if text is None:
-        raise _BadRecord("the record has no Content-Length, or its lines do not end with CR LF")
-    if not _LENGTH.fullmatch(text.strip()):
-        raise _BadRecord(f"the record has an impossible Content-Length, {text[:30]!r}")
-    start, size, digests = b"", 0, _Digests(fields)
-    for piece in _pieces(record):
+
+def _read(record: Record) -> ScannedRecord:
+    """Read a record to its end."""
+    start, digests = b"", _Digests(record.fields)
+    while piece := record.read(_SCAN_BYTES):
         start = start or piece
-        size += len(piece)
         digests.update(piece)
-    if size != int(text):
-        raise _BadRecord(f"the record should have {int(text)} bytes, it has {size}")
-    return ScannedRecord(place, fields, start, digests.payload(), digests.wrong())
-
-
-def _pieces(record: WarcRecord) -> Iterator[bytes]:
-    """Yield the block in pieces; all but the last have the same size."""
-    reader = record.reader
-    while piece := reader.read(_SCAN_BYTES):
-        while len(piece) < _SCAN_BYTES and (more := reader.read(_SCAN_BYTES - len(piece))):
-            piece += more
-        yield piece
+    return ScannedRecord(record.place, record.fields, start, digests.payload(), digests.wrong())
 
 
 class _Digests:
@@ -310,7 +236,7 @@ class _Digests:
     """
 
     def __init__(self, fields: Mapping[str, str]) -> None:
-        kind = fields.get("warc-type")
+        kind = fields.get("warc-type", "").lower()
         has_payload = kind in ("response", "resource")
         self._has_head = kind == "response"
         self._label = fields.get("warc-payload-digest")
@@ -330,10 +256,11 @@ class _Digests:
             return
         if self._is_first:
             self._is_first = False
-            body = (head_end(piece) or 0) if self._has_head else 0
-            if self._payload is not None and is_chunked(header_lines(piece[:body])):
-                self._body = []
-            piece = piece[body:]
+            if self._has_head:
+                head, body = split_message(piece)
+                piece = bytes(body)
+                if self._payload is not None and is_chunked(read_headers(head)):
+                    self._body = []
         self._hash.update(piece)
         if self._body is not None:
             self._body.append(piece)

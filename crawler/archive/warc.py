@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from isal import isal_zlib
 
-from freshet.crawler.archive.scan import Slice, whole_until
+from freshet.crawler.archive.text import Slice, whole_until
 from freshet.crawler.fetch.client import Request
 from freshet.storage.records import FetchResult, Validators
 

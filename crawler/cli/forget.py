@@ -14,7 +14,8 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.archive.records import Damage
-from freshet.crawler.archive.scan import ScannedRecord, Slice, scan
+from freshet.crawler.archive.scan import ScannedRecord, scan
+from freshet.crawler.archive.text import Slice
 from freshet.crawler.archive.warc import RENDERED
 from freshet.crawler.archive.writer import ArchiveInUse, recovered
 from freshet.crawler.cli.archive import warc_files
@@ -193,7 +194,7 @@ def _remove(folders: Sequence[Path], choice: _Choice) -> None:
 def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[dict[str, Any]]:
     """Return the records of a WARC file about addresses that are ``forgotten`` (canonical URLs).
 
-    Of a damaged file these are the ones before the damage. Raises OSError.
+    Of a damaged file these are among those that can be read. Raises OSError.
     """
     with closing(Slice(file)) as source:
         found = (each for each in scan(source, file.name) if isinstance(each, ScannedRecord))

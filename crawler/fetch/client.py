@@ -26,6 +26,7 @@ from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request
 from freshet.crawler.fetch.heads import ResponseHead
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
+    PDF_MAGIC,
     PLAIN,
     READ_MAGIC,
     REPEATED,
@@ -301,8 +302,8 @@ class Intake:
     def _steps(self, limit: int) -> Iterator[None]:
         """Decode what has come, up to the limit; other tasks may run at each step.
 
-        What does not decode as it should may be gzip whose checksum is wrong, or text that was
-        encoded less often than its header says.
+        What does not decode as it should may be gzip whose checksum is wrong, or a text or PDF that
+        was encoded less often than its header says.
         """
         try:
             yield from self._decoding(limit)
@@ -310,7 +311,8 @@ class Intake:
             if error.reason != "encoding":
                 raise
             codings = self._coding.split(",")
-            fewer = [("not_encoded", ",".join(codings[n + 1 :])) for n in range(len(codings))]
+            some = [part for n in range(1, len(codings)) for part in (codings[n:], codings[:n])]
+            fewer = [("not_encoded", ",".join(part)) for part in (*some, [])]
             for repair, coding in (("checksum", self._coding), *fewer):
                 self._coding, self._is_unchecked = coding, repair == "checksum"
                 with suppress(Unfetched):
@@ -321,10 +323,11 @@ class Intake:
             raise
 
     def _is_mended(self) -> bool:
-        """Return whether what was decoded against the header is a text for certain, or a whole."""
+        """Return whether what was decoded against the header is text or PDF, or a whole."""
         if self._is_unchecked:
             return self._is_complete or self.is_cut
-        return is_evidently_text(bytes(self._decoded.getbuffer()[:SNIFFED_BYTES]))
+        head = bytes(self._decoded.getbuffer()[:SNIFFED_BYTES])
+        return head.startswith(PDF_MAGIC) or is_evidently_text(head)
 
     def _decoding(self, limit: int) -> Iterator[None]:
         decoder = BoundedDecoder(self._coding, limit, is_unchecked=self._is_unchecked)

@@ -93,8 +93,12 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
         raise Unfetched("protocol", f"not a status line of HTTP/1: {shown!r}")
     status, repairs = int(found[3]), dict[str, None]()
     headers = _WELL_FORMED.findall(head, found.end())
-    is_odd = len(headers) != head.count(b"\n") - 2 or b" \r\n" in head or b"\t\r\n" in head
+    is_odd = _is_odd(head, headers)
     if is_odd:
+        if b"\0" in head:
+            raise Unfetched("protocol", "a NUL in the head of the response")
+        if _BARE_CR.search(head):
+            raise Unfetched("protocol", "a carriage return within a line of the head")
         headers = _mended(head, repairs)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
@@ -126,15 +130,28 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     )  # fmt: skip
 
 
+def read_headers(head: bytes) -> RawHeaders:
+    """Return the headers of a message that somebody kept, whose end is known by other means.
+
+    The first line is that of the request or the status; an empty line may be missing.
+    """
+    _, newline, lines = head.partition(b"\n")
+    if not newline:
+        return ()
+    headers = _WELL_FORMED.findall(lines)
+    return tuple(_mended(head, {}) if _is_odd(head, headers) else headers)
+
+
+def _is_odd(head: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Return whether a head needs more than the short way."""
+    return len(headers) != head.count(b"\n") - 2 or b" \r\n" in head or b"\t\r\n" in head
+
+
 def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:
     """Return the headers of a head of any form."""
-    if b"\0" in head:
-        raise Unfetched("protocol", "a NUL in the head of the response")
-    if _BARE_CR.search(head):
-        raise Unfetched("protocol", "a carriage return within a line of the head")
     headers: list[tuple[bytes, bytes]] = []
     is_header = False
-    for line in _LINE_END.split(head)[1:-2]:
+    for line in _LINE_END.split(head.rstrip(b"\r\n"))[1:]:
         name, colon, value = line.partition(b":")
         if line.startswith((b" ", b"\t")) and is_header:
             # The value goes on (RFC 9112, section 5.2).

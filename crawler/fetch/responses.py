@@ -224,6 +224,8 @@ def is_evidently_text(head: bytes) -> bool:
     sample = head[:SNIFFED_BYTES]
     if not sample or looks_binary(sample):
         return False
+    if sample.startswith(_BYTE_ORDER_MARKS):
+        return True
     try:
         # The last character may be cut.
         codecs.getincrementaldecoder("utf-8")().decode(sample)
@@ -235,9 +237,9 @@ def is_evidently_text(head: bytes) -> bool:
 # -- what a body is, whatever its label says -----------------------------------
 
 #: Formats that are read by their first bytes.
-_PDF_MAGIC = b"%PDF-"
+PDF_MAGIC = b"%PDF-"
 _PACKED_MAGIC = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-READ_MAGIC = (_PDF_MAGIC, *_PACKED_MAGIC)
+READ_MAGIC = (PDF_MAGIC, *_PACKED_MAGIC)
 #: First bytes that no text begins with (MIME Sniffing standard, section 6, and common archives).
 _BINARY_MAGIC = re.compile(
     rb"""
@@ -294,7 +296,7 @@ def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
             break
         body = unpacked
     headers, label = result.headers, media_type(result.header("Content-Type") or "")
-    if body.startswith(_PDF_MAGIC) and label not in _PDF_TYPES:
+    if body.startswith(PDF_MAGIC) and label not in _PDF_TYPES:
         others = ((name, value) for name, value in headers if name.lower() != b"content-type")
         headers = (*others, (b"Content-Type", b"application/pdf"))
     if body is result.body and headers is result.headers:

@@ -237,14 +237,6 @@ def test_answers_with_wrong_digests_are_told_of_and_kept(tmp_path: Path) -> None
     assert "read all the same" in read.damages[0].reason
 
 
-def test_a_head_whose_lines_end_with_lf_is_told_of_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "a.warc"
-    head = b"WARC/1.0\nWARC-Type: response\nWARC-Target-URI: http://a.test/\nContent-Length: 2\n"
-    path.write_bytes(head + b"\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK\r\n\r\n")
-    with pytest.raises(CrawlError, match=r"a\.warc: at byte 0: the WARC-Type is no word"):
-        Read(tmp_path, path)
-
-
 def test_bodies_are_cut_at_the_limit(tmp_path: Path) -> None:
     long = page(1, body=b"x" * 3_000_000)
     for data in (long, gzipped(long), zstandardised(long), gzipped(long + page(2))):

@@ -1,5 +1,6 @@
 """Any exchange as WARC records, read back by fastwarc and warcio."""
 
+import gzip
 import io
 from dataclasses import replace
 from itertools import count
@@ -12,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
+from freshet.crawler.archive.reader import fetch_result
 from freshet.crawler.archive.warc import Original, WireExchange, records, warc_date
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.fetch.heads import read_head
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
+from tests.crawler.archive.archives import Read
 from tests.crawler.archive.exchanges import START_AT, URL, fetched, not_modified, read
 
 TOKEN = st.text("abcXYZ0189!#$%&'*+-.^_`|~", min_size=1, max_size=12).map(str.encode)
@@ -169,3 +173,48 @@ def test_a_file_of_records_is_read_in_its_order(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
     path.write_bytes(b"".join(written(fetched())))
     assert [record.kind for record in read(path)] == ["request", "response", "metadata"]
+
+
+#: Heads that the exchange mends, with the body on the wire.
+MENDED: dict[str, tuple[bytes, bytes]] = {
+    "bare LF": (b"HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 8\n\n", b"<p>Hello"),
+    "lines that are no headers": (
+        b"HTTP/1.1 200 OK\r\noops\r\n going on\r\nContent-Type: text/html\r\n\r\n", b"<p>Hello"
+    ),
+    "blanks before colons": (
+        b"HTTP/1.1 200 OK\r\nContent-Type : text/html\r\nContent-Encoding : gzip\r\n\r\n",
+        gzip.compress(b"<p>Hello"),
+    ),
+    "a length and chunks": (
+        b"HTTP/1.1 200\r\nTransfer-Encoding : chunked\r\nContent-Length: 9999\r\n\r\n", b"<p>Hello"
+    ),
+    "chunked twice": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", b"<p>Hello"
+    ),
+    "two lengths": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\nContent-Length: 8\r\n\r\n", b"<p>Hello"
+    ),
+    "words that name no coding": (
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: utf-8\r\n\r\n", b"<p>Hello"
+    ),
+    "gzip undone": (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", b"<p>Hello"),
+    "folded": (
+        b"HTTP/1.1 200 OK\r\nX: a\r\n transfer-encoding: chunked\r\nA:1\r\n\r\n", b"<p>Hello"
+    ),
+    "gzip within the transfer": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", gzip.compress(b"<p>Hello")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MENDED)
+def test_a_mended_response_is_read_back_as_the_crawl_read_it(tmp_path: Path, what: str) -> None:
+    head, body = MENDED[what]
+    exchange = fetched(body, headers=read_head(head).headers)
+    mended = replace(exchange.result, head=head, status_line=head.partition(b"\n")[0].strip())
+    path = tmp_path / "a.warc"
+    path.write_bytes(b"".join(written(replace(exchange, result=mended))))
+    (kept,) = Read(tmp_path, path).exchanges
+    again = fetch_result(kept, 1024 * 1024)
+    assert (again.outcome, again.body, again.wire_body) == ("fetched", b"<p>Hello", body)
+    assert again.headers == mended.headers
