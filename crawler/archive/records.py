@@ -114,10 +114,12 @@ def split_message(block: bytes) -> tuple[bytes, memoryview]:
     text = block[: 2 * MAX_HEAD_BYTES]
     at = len(text) - len(text.lstrip(b"\r\n"))
     while True:
-        end = head_end(text[: at + MAX_HEAD_BYTES], at)
-        head = text[at : at + MAX_HEAD_BYTES if end < 0 else end]
-        if end < 0 or not _is_preliminary(head, text[end : end + len(head)]):
-            return head, memoryview(block)[len(block) if end < 0 else end :]
+        end = head_end(text, at)
+        if not 0 < end <= at + MAX_HEAD_BYTES:
+            return text[at : at + MAX_HEAD_BYTES], memoryview(b"")
+        head = text[at:end]
+        if not _is_preliminary(head, text[end : end + len(head)]):
+            return head, memoryview(block)[end:]
         at = end
 
 

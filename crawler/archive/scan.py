@@ -36,6 +36,8 @@ _LONGEST_BEGINNING = 80
 _BLANK = (b"\r\n\r\n", b"\n\n", b"\n\r\n")
 #: The next record is looked for from the damage on, so a file of damages only would be read often.
 _MAX_DAMAGES = 100
+#: Most heads of records are shorter.
+_MOST_HEADS_BYTES = 2048
 #: So much of a block is read at once, and kept of it.
 _SCAN_BYTES = 2 * MAX_HEAD_BYTES
 #: Up to so many bytes, a chunked payload whose digest is wrong is tried without its framing:
@@ -143,9 +145,9 @@ def _begun(text: Text, place: RecordPlace) -> Record:
     Raises:
         _BadRecord: no record begins here, or it has no usable length.
     """
-    if not text.peek(5).startswith(b"WARC/"):
+    start = text.peek(_MOST_HEADS_BYTES)
+    if not start.startswith(b"WARC/"):
         raise _BadRecord(_NO_RECORD)
-    start = text.peek(_SCAN_BYTES // 8)
     end = head_end(start)
     if end < 0:
         start = text.peek(MAX_HEAD_BYTES)

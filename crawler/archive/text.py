@@ -19,11 +19,12 @@ _MAX_DICTIONARY_BYTES = 64 * 1024 * 1024
 _DICTIONARY = b"\x5d\x2a\x4d\x18"
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: What may stand before a record.
+_LEAD_BYTES = 16
 _LEAD = re.compile(rb"[\r\n]*(?:\xef\xbb\xbf)?")
-#: Compressed bytes that are undone at once: a byte of gzip stands for 1,032 at most.
-_STEP_BYTES = 4096
+#: Compressed bytes that are read at once.
+_STEP_BYTES = 16 * 1024
+_WHOLE_STEP_BYTES = 4096
 #: A block of zstd of four bytes makes 128 KiB, so a step makes 8 MiB at most.
 _ZSTD_STEP_BYTES = 256
 #: Bytes of text that are made, or read from a file, at once.
@@ -120,19 +121,21 @@ class Slice:
 
     def _gunzipped(self, at: int) -> _Pieces:
         while at < self.size:
-            if not self.read_at(at, _STEP_BYTES).strip(b"\0"):
-                at += _STEP_BYTES  # tapes and file systems fill up with zeros
+            data = self.read_at(at, _STEP_BYTES)
+            if not data.strip(b"\0"):
+                at += len(data)  # tapes and file systems fill up with zeros
                 continue
             member, inflate = at, isal_zlib.decompressobj(31)
             try:
-                while not inflate.eof:
-                    data = self.read_at(at, _STEP_BYTES)
-                    if not data:
-                        raise TornError(member, "the gzip stream ends early")
+                while True:
                     at += len(data)
                     while piece := inflate.decompress(data, _PIECE_BYTES):
                         yield member, piece
                         data = inflate.unconsumed_tail
+                    if inflate.eof:
+                        break
+                    if not (data := self.read_at(at, _STEP_BYTES)):
+                        raise TornError(member, "the gzip stream ends early")
             except _ISAL_ERROR as error:
                 raise TornError(member, f"the gzip stream is damaged: {error}") from error
             at -= len(inflate.unused_data)
@@ -180,7 +183,8 @@ def whole_until(source: Slice, start: int) -> int:
     inflate = zlib.decompressobj(31)
     # What is no member raises: that is what is looked for.
     with suppress(zlib.error):
-        while data := source.read_at(at, _STEP_BYTES):
+        # A byte of gzip stands for 1,032 at most.
+        while data := source.read_at(at, _WHOLE_STEP_BYTES):
             inflate.decompress(data)
             at += len(data) - len(inflate.unused_data)
             if inflate.eof:
@@ -233,10 +237,8 @@ class Text:
 
     def pass_lead(self) -> None:
         """Go on behind empty lines, and a byte order mark where files were joined."""
-        while (piece := self.peek(1)) in (b"\r", b"\n") and piece:
-            self._used += 1
-        if self.peek(3) == _BYTE_ORDER_MARK:
-            self._used += 3
+        while (found := _LEAD.match(self.peek(_LEAD_BYTES))) is not None and found.end():
+            self._used += found.end()
 
     def peek(self, size: int) -> bytes:
         """Return up to ``size`` bytes; fewer at the end."""
