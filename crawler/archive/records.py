@@ -98,6 +98,8 @@ MAX_HEAD_BYTES = 64 * 1024
 #: A fetch that is said to have taken longer than a week is not believed.
 _LONGEST_MS = 7 * 86_400_000.0
 _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)([^\n]*)", re.IGNORECASE)
+#: So many heads before that of the response are passed over.
+_MOST_PRELIMINARY = 64
 #: What a proxy answers before it hands the connection over.
 _TUNNEL = b"connection established"
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?\r?\n")
@@ -113,14 +115,15 @@ def split_message(block: bytes) -> tuple[bytes, memoryview]:
     """
     text = block[: 2 * MAX_HEAD_BYTES]
     at = len(text) - len(text.lstrip(b"\r\n"))
-    while True:
-        end = head_end(text, at)
-        if not 0 < end <= at + MAX_HEAD_BYTES:
-            return text[at : at + MAX_HEAD_BYTES], memoryview(b"")
+    end = head_end(text, at)
+    for _ in range(_MOST_PRELIMINARY):
         head = text[at:end]
-        if not _is_preliminary(head, text[end : end + len(head)]):
-            return head, memoryview(block)[end:]
-        at = end
+        if end < 0 or not _is_preliminary(head, text[end : end + len(head)]):
+            break
+        at, end = end, head_end(text, end)
+    if not at < end <= at + MAX_HEAD_BYTES:
+        return text[at : at + MAX_HEAD_BYTES], memoryview(b"")
+    return text[at:end], memoryview(block)[end:]
 
 
 def _is_preliminary(head: bytes, behind: bytes) -> bool:
