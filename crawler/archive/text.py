@@ -8,6 +8,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -31,6 +32,8 @@ _ZSTD_STEP_BYTES = 256
 _PIECE_BYTES = 64 * 1024
 #: The bytes in which the next member is looked for at once.
 _SEARCHED_BYTES = 1024 * 1024
+#: So many are tried: in random bytes one in 16 MB looks like a member.
+_TRIED_MEMBERS = 1000
 _ISAL_ERROR: type[Exception] = vars(isal_zlib)["error"]
 
 #: A piece of the text with the position of its member in the file.
@@ -85,20 +88,22 @@ class Slice:
 
     def next_member(self, offset: int) -> int | None:
         """Return the position of the next member that begins with a record, None without one."""
+        for at in islice(self._marks(offset), _TRIED_MEMBERS):
+            # What only looks like a member is damaged.
+            with suppress(TornError):
+                if begins_record(next(self.pieces(at), (0, b""))[1]):
+                    return at
+        return None
+
+    def _marks(self, offset: int) -> Iterator[int]:
+        """Yield the positions of what looks like the beginning of a member."""
         magic = _GZIP if self.coding == "gzip" else _ZSTD
-        while data := self.read_at(offset, _SEARCHED_BYTES):
+        while len(data := self.read_at(offset, _SEARCHED_BYTES)) >= len(magic):
             at = data.find(magic)
             while at >= 0:
-                # What only looks like a member is damaged.
-                with suppress(TornError):
-                    piece = next(self.pieces(offset + at), (0, b""))[1]
-                    if begins_record(piece):
-                        return offset + at
+                yield offset + at
                 at = data.find(magic, at + 1)
-            if len(data) < len(magic):
-                break
             offset += len(data) - len(magic) + 1
-        return None
 
     def _coding(self) -> Literal["plain", "gzip", "zstd"] | None:
         head = self.read_at(0, 64)

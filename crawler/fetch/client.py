@@ -327,7 +327,11 @@ class Intake:
         if self._is_unchecked:
             return self._is_complete or self.is_cut
         head = bytes(self._decoded.getbuffer()[:SNIFFED_BYTES])
-        return head.startswith(PDF_MAGIC) or is_evidently_text(head)
+        if head.startswith(PDF_MAGIC) or is_evidently_text(head):
+            return True
+        # What does not begin as gzip is none: a text in any encoding will do.
+        is_gzip = not self._is_gzip or self._wire.startswith(GZIP_MAGIC)
+        return bool(head) and not is_gzip and not looks_binary(head)
 
     def _decoding(self, limit: int) -> Iterator[None]:
         decoder = BoundedDecoder(self._coding, limit, is_unchecked=self._is_unchecked)

@@ -332,8 +332,15 @@ def test_files_are_read_as_far_as_they_are_whole(tmp_path: Path, what: str) -> N
 
 @pytest.mark.parametrize(
     "body",
-    [PDF, BODY.decode().encode("utf-16"), b"\xef\xbb\xbf" + BODY],
-    ids=["PDF", "UTF-16", "byte order mark"],
+    [
+        PDF,
+        BODY.decode().encode("utf-16"),
+        b"\xef\xbb\xbf" + BODY,
+        "Un café crème, s'il vous plaît".encode("latin-1"),
+        "Страница текста".encode("cp1251"),
+        "<p>日本語".encode("shift-jis"),
+    ],
+    ids=["PDF", "UTF-16", "byte order mark", "Latin-1", "Cyrillic", "Japanese"],
 )
 def test_a_body_of_any_format_may_be_unpacked_already(tmp_path: Path, body: bytes) -> None:
     found = Archive(tmp_path, odd(http(GZIP, b"Content-Length: 9999", body=body)))
@@ -380,3 +387,12 @@ def test_octets_of_a_url_are_kept(tmp_path: Path) -> None:
     for octets, path in said.items():
         found = Archive(tmp_path, PLAIN_HEAD.replace(b"/odd", b"/" + octets))
         assert found.bodies == {f"http://a.test/{path}": BODY}
+
+
+@pytest.mark.parametrize("mark", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"])
+def test_what_only_looks_like_members_is_not_tried_for_ever(tmp_path: Path, mark: bytes) -> None:
+    encode = gzipped if mark[:1] == b"\x1f" else zstandardised
+    for many, bodies in ((900, AROUND), (1100, {"http://a.test/1": b"<p>page 1"})):
+        found = Archive(tmp_path, encode(BEFORE) + mark * many + encode(AFTER))
+        assert found.bodies == bodies
+        assert len(found.lines) == 1
