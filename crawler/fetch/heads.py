@@ -22,7 +22,7 @@ REPAIRS: Final[Mapping[str, str]] = {
     "chunked_twice": "Transfer-Encoding says chunked more than once: read as once",
     "no_content": "a body followed a status that has none: dropped",
     "coding_words": "Content-Encoding has a word that names no coding: ignored",
-    "not_encoded": "the body is plain text, though Content-Encoding says otherwise: read as it is",
+    "not_encoded": "the body has not the coding that Content-Encoding names: read as it is",
     "checksum": "the checksum of the gzip body is wrong: all of it was decoded, and is kept",
     "length": "the body had another length than announced; its coding proves that it is whole",
     "cut_alike": "the body ended early, three times at the same byte: taken for the whole",
