@@ -31,7 +31,7 @@ from freshet.crawler.archive.records import (
     target_url,
     unchunked,
 )
-from freshet.crawler.archive.scan import Record, records
+from freshet.crawler.archive.scan import OpenRecord, records
 from freshet.crawler.fetch.client import Accept, Request, intake_of
 from freshet.crawler.fetch.heads import read_headers
 from freshet.crawler.fetch.responses import (
@@ -174,25 +174,25 @@ class _OpenFile:
     def __init__(self, file: ArchiveFile) -> None:
         self._source = file.open()
         self._at = RecordPlace(0)
-        self._records: Iterator[Record] = iter(())
+        self._records: Iterator[OpenRecord] = iter(())
 
     def close(self) -> None:
         self._records = iter(())
         self._source.close()
 
-    def record(self, place: RecordPlace) -> Record:
+    def record(self, place: RecordPlace) -> OpenRecord:
         is_near = self._at < place and place.offset - self._at.offset <= _NEAR_BYTES
         found = self._further(place) if is_near else None
         if found is None:
             every = records(self._source, place.offset)
             # What is damaged on the way is not this record.
-            self._records = (each for each in every if isinstance(each, Record))
+            self._records = (each for each in every if isinstance(each, OpenRecord))
             found = self._further(place)
         if found is None:
             raise _UnreadableRecord(_CHANGED)
         return found
 
-    def _further(self, place: RecordPlace) -> Record | None:
+    def _further(self, place: RecordPlace) -> OpenRecord | None:
         for each in self._records:
             self._at = each.place
             if each.place >= place:
@@ -200,7 +200,7 @@ class _OpenFile:
         return None
 
 
-def _read(record: Record, max_bytes: int) -> _StoredRecord:
+def _read(record: OpenRecord, max_bytes: int) -> _StoredRecord:
     # A list of pieces, joined, would take the memory twice.
     block, left = BytesIO(), max_bytes
     while left > 0 and (piece := record.read(min(left, _ROOM_BYTES))):

@@ -50,7 +50,7 @@ class _BadRecord(ValueError):
     """An unusable record; the message says why."""
 
 
-class Record:
+class OpenRecord:
     """A record as it is read; ``length`` is that of its block."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Broken(NamedTuple):
     spoils: bool = False
 
 
-def records(source: Slice, offset: int) -> Iterator[Record | Broken]:
+def records(source: Slice, offset: int) -> Iterator[OpenRecord | Broken]:
     """Yield the records from an offset on, in sequence, and the damages between them.
 
     A record that begins a member has its place there; another one is counted from the last that
@@ -139,7 +139,7 @@ def records(source: Slice, offset: int) -> Iterator[Record | Broken]:
     yield Broken(text.member, f"the reading ends here, after {damages} damages")
 
 
-def _begun(text: Text, place: RecordPlace) -> Record:
+def _begun(text: Text, place: RecordPlace) -> OpenRecord:
     """Read the head of a record.
 
     Raises:
@@ -161,7 +161,7 @@ def _begun(text: Text, place: RecordPlace) -> Record:
     if not _LENGTH.fullmatch(length):
         raise _BadRecord(f"the record has an impossible Content-Length, {length[:30]!r}")
     text.skip(end)
-    return Record(place, fields, int(length), text)
+    return OpenRecord(place, fields, int(length), text)
 
 
 # -- scanned -----------------------------------------------------------------
@@ -222,7 +222,7 @@ def _scanned(source: Slice, file: str, offset: int) -> Iterator[ScannedRecord | 
         yield held
 
 
-def _read(record: Record) -> ScannedRecord:
+def _read(record: OpenRecord) -> ScannedRecord:
     """Read a record to its end."""
     start, digests = b"", _Digests(record.fields)
     while piece := record.read(_SCAN_BYTES):
