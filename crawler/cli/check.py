@@ -40,8 +40,7 @@ from freshet.crawler.reduce.markup import Blocks, SelectorHints
 from freshet.crawler.reduce.page import ParsedPage, is_plain
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
-from freshet.crawler.robots.parser import cut_at_line_end, standing
-from freshet.crawler.robots.parser import parse as parse_robots
+from freshet.crawler.robots.parser import in_force, record_of
 from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.run.wiring import never_at, render_at, stored_histories
 from freshet.crawler.tally import CrawlError
@@ -163,20 +162,17 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
             break
         result = await _answer(fetcher, Request(result.location, "robots"), found)
     found.steps += _mended(result)
-    broken = result.reason if result.outcome == "failed" and result.status is None else None
-    state = standing(result.status, broken)
-    if state == "unreachable":
-        why = result.detail or result.reason or f"HTTP {result.status}"
+    record = record_of(result, result.ended_at)
+    if record.standing == "unreachable":
+        why = record.reason or f"HTTP {result.status}"
         found.steps.append(Step("robots.txt", "unreachable", f"so no page may be fetched: {why}"))
         return False
-    if state == "allow_all":
+    if record.standing == "allow_all":
         found.steps.append(
             Step("robots.txt", "allows", f"the host has none (HTTP {result.status})")
         )
         return True
-    verdict = parse_robots(cut_at_line_end(result.body)).verdict(
-        settings.crawl.product.lower(), url
-    )
+    verdict = in_force(record).verdict(settings.crawl.product.lower(), url)
     rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
     answer = "allows" if verdict.allowed else "forbids"
     found.steps.append(Step("robots.txt", answer, rule))

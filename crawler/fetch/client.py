@@ -26,6 +26,7 @@ from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request
 from freshet.crawler.fetch.heads import ResponseHead
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
+    MAX_LAYERS,
     PDF_MAGIC,
     PLAIN,
     READ_MAGIC,
@@ -44,6 +45,7 @@ from freshet.crawler.fetch.responses import (
     judge,
     looks_binary,
     media_type,
+    packed_coding,
     retry_after_s,
     whole_bytes,
 )
@@ -166,7 +168,8 @@ class Intake:
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
-    text. ``announced_bytes`` of 0 are not known.
+    text. With ``is_unpacked`` it is decoded by its first bytes, too. ``announced_bytes`` of 0 are
+    not known.
 
     Raises:
         Unfetched: on construction, if the content coding is not known.
@@ -174,16 +177,13 @@ class Intake:
 
     def __init__(
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool,
-        announced_bytes: int = 0,
+        is_unpacked: bool = False, announced_bytes: int = 0,
     ) -> None:  # fmt: skip
-        codings = codings_of(content_encoding)
-        self._coding = content_encoding
-        self._is_encoded = bool(codings.applied)
-        self._is_light = codings.is_light
-        self._is_gzip = codings.is_gzip
+        self._encode(content_encoding)
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
+        self._is_unpacked = is_unpacked
         self._announced_bytes = announced_bytes
         self._wire = bytearray()
         self._decoded = BytesIO()
@@ -193,7 +193,14 @@ class Intake:
         #: True if the server had more to send.
         self.is_cut = False
         #: What was mended, by its name.
-        self.repairs = ["coding_words"] if codings.has_other_words else []
+        self.repairs = ["coding_words"] if codings_of(content_encoding).has_other_words else []
+
+    def _encode(self, content_encoding: str) -> None:
+        codings = codings_of(content_encoding)
+        self._coding = content_encoding
+        self._is_encoded = bool(codings.applied)
+        self._is_light = codings.is_light
+        self._is_gzip = codings.is_gzip
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -227,6 +234,8 @@ class Intake:
             is_late = True
         if self._is_encoded:
             await self._decode(held)
+        if self._unpack():
+            await self._decode(held)
         self._judge()
         if is_late and not self.is_proven_whole():
             raise pace.missed()
@@ -241,6 +250,8 @@ class Intake:
         most = min(_TURN_BYTES, self._max_bytes)
         text = gunzip_short(body, most) if self._is_gzip else body
         if text is None or len(text) > most or len(body) > self._max_bytes:
+            return False
+        if self._is_unpacked and packed_coding(text) is not None:
             return False
         self._short = body, text
         return True
@@ -289,7 +300,20 @@ class Intake:
         """
         self._take(body)
         deque(self._steps(self._max_bytes) if self._is_encoded else (), 0)
+        deque(self._steps(self._max_bytes) if self._unpack() else (), 0)
         self._judge()
+
+    def _unpack(self) -> bool:
+        """Return whether the body is to be decoded once more, by its first bytes."""
+        inner = packed_coding(self._decoded.getvalue()) if self._is_unpacked else None
+        codings = codings_of(self._coding).applied
+        if inner is None or len(codings) == MAX_LAYERS:
+            return False
+        if not codings:
+            self._wire = bytearray(self._decoded.getbuffer())
+        self._encode(", ".join((inner, *codings)))
+        self.repairs.append("packed")
+        return True
 
     def _take(self, chunk: bytes) -> None:
         """Take a chunk of the wire; what is encoded is decoded once it has all come."""
@@ -458,12 +482,17 @@ class Fetcher(Protocol):
 
 
 class _Kind(NamedTuple):
-    """Rules for one kind of request. ``is_typed``: only bodies of a page's types are read."""
+    """Rules for one kind of request.
+
+    ``is_typed``: only bodies of a page's types are read. ``is_unpacked``: what its first bytes show
+    to be packed is unpacked, whatever its headers say.
+    """
 
     accept: str
     is_typed: bool = False
     max_body_bytes: int | None = None
     may_cut: bool = False
+    is_unpacked: bool = False
 
 
 _PAGE = _Kind(
@@ -476,7 +505,9 @@ _KINDS: Mapping[Accept, _Kind] = {
     # 50 MiB is the limit of the sitemaps protocol.
     "sitemap": _Kind("application/xml, text/xml, text/plain, */*;q=0.5", max_body_bytes=50 * 2**20),
     # RFC 9309, section 2.5, demands 500 KiB; the byte more shows that there are more.
-    "robots": _Kind("text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True),
+    "robots": _Kind(
+        "text/plain, */*;q=0.5", max_body_bytes=500 * 1024 + 1, may_cut=True, is_unpacked=True
+    ),
     "answer": _Kind("text/plain, */*;q=0.5", max_body_bytes=4 * 1024, may_cut=True),
     "requisite": _Kind("*/*"),
 }
@@ -829,7 +860,7 @@ def intake_of(
     is_sniffed = kind.is_typed and label is None
     return Intake(
         content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed,
-        announced_bytes=announced_bytes,
+        is_unpacked=kind.is_unpacked, announced_bytes=announced_bytes,
     )  # fmt: skip
 
 

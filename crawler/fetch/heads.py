@@ -24,6 +24,7 @@ REPAIRS: Final[Mapping[str, str]] = {
     "coding_words": "Content-Encoding has a word that names no coding: ignored",
     "not_encoded": "the body has not the coding that Content-Encoding names: read as it is",
     "checksum": "the checksum of the gzip body is wrong: all of it was decoded, and is kept",
+    "packed": "robots.txt is packed, though Content-Encoding does not say so: unpacked",
     "length": "the body had another length than announced; its coding proves that it is whole",
     "cut_alike": "the body ended early, three times at the same byte: taken for the whole",
 }

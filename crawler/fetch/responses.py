@@ -289,8 +289,8 @@ def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
     What is packed is unpacked, to ``max_bytes`` at most, and a PDF is labelled as one.
     """
     body = result.body
-    for _ in range(_MAX_LAYERS):
-        coding = next((c for magic, c in _PACKED_MAGIC.items() if body.startswith(magic)), None)
+    for _ in range(MAX_LAYERS):
+        coding = packed_coding(body)
         unpacked = None if coding is None else _unpacked(body, coding, max_bytes)
         if unpacked is None:
             break
@@ -302,6 +302,11 @@ def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
     if body is result.body and headers is result.headers:
         return result
     return replace(result, body=body, headers=headers)
+
+
+def packed_coding(body: bytes) -> str | None:
+    """Return the coding of a packed body by its first bytes, None of any other."""
+    return next((coding for magic, coding in _PACKED_MAGIC.items() if body.startswith(magic)), None)
 
 
 def _unpacked(body: bytes, coding: str, max_bytes: int) -> bytes | None:
@@ -329,7 +334,7 @@ _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 GZIP_MAGIC = b"\x1f\x8b"
 #: ``wbits`` of zlib for the three formats that it reads.
 _GZIP, _ZLIB, _RAW = 31, 15, -15
-_MAX_LAYERS = 2
+MAX_LAYERS = 2
 #: Its stub says OSError, and mistakes its kind.
 _ISAL_ERROR: type[Exception] = vars(isal_zlib)["error"]
 
@@ -606,7 +611,7 @@ def codings_of(content_encoding: str) -> Codings:
     unread = [word for word in applied if word in _NOT_READ]
     if unread:
         raise Unfetched("encoding", f"content coding {unread[0]!r} is not supported")
-    if len(applied) > _MAX_LAYERS:
+    if len(applied) > MAX_LAYERS:
         raise Unfetched("encoding", f"{len(applied)} content codings on top of each other")
     is_light = all(_LAYERS[name] in (Gzip, _Deflate) for name in applied)
     is_gzip = len(applied) == 1 and _LAYERS[applied[0]] is Gzip

@@ -5,8 +5,10 @@ import gzip
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.cli.check import check
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.crawler.fetch.hostile_server import Answer, HostileServer, closes, hostile, page, sends
 from tests.integration.quick import quick, unwatched
@@ -23,6 +25,7 @@ def part(body: bytes, *headers: str) -> bytes:
 async def asked(tmp_path: Path, robots: Answer) -> set[str]:
     """Return the paths of the pages that a crawl requests."""
     server: HostileServer
+    tmp_path.mkdir(exist_ok=True)
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         path = server.requests[-1].split()[1]
@@ -116,6 +119,81 @@ PARTS = {
 async def test_a_part_closes_its_host_as_a_server_error_does(tmp_path: Path, robots: bytes) -> None:
     """RFC 9309 has no rule for it: what it says of the rest is not known (section 2.3.1.4)."""
     assert await asked(tmp_path, sends(robots)) == set()
+
+
+FILLED = RULES + b"".join(b"# comment %d\n" % n for n in range(9_000))
+ZSTD = zstandard.compress(RULES)
+GZIP_PAGE = page(PACKED, "Content-Type: text/plain")
+UNLABELLED = {
+    "as text": sends(GZIP_PAGE),
+    "as gzip": sends(page(PACKED, "Content-Type: application/gzip")),
+    "as x-gzip": sends(page(PACKED, "Content-Type: application/x-gzip")),
+    "as bytes": sends(page(PACKED, "Content-Type: application/octet-stream")),
+    "without a type": sends(
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(PACKED) + PACKED
+    ),
+    "with a word that is no coding": sends(page(PACKED, "Content-Encoding: utf-8")),
+    "as identity": sends(page(PACKED, "Content-Encoding: identity")),
+    "packed twice, said once": sends(page(gzip.compress(PACKED), "Content-Encoding: gzip")),
+    "in chunks of a byte": sends(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"".join(b"1\r\n%c\r\n" % byte for byte in PACKED) + b"0\r\n\r\n"
+    ),
+    "to the end of the connection": closes(b"HTTP/1.0 200 OK\r\n\r\n" + PACKED),
+    "in two members": sends(page(gzip.compress(RULES[:9]) + gzip.compress(RULES[9:]))),
+    "with a name in it": sends(
+        page(PACKED[:3] + b"\x08" + PACKED[4:10] + b"robots.txt\0" + PACKED[10:])
+    ),
+    "with garbage behind it": sends(page(PACKED + b"\0" * 9)),
+    "with a wrong checksum": sends(page(PACKED[:-8] + b"\1\2\3\4" + PACKED[-4:])),
+    "not compressed": sends(page(gzip.compress(RULES, 0))),
+    "a long file": sends(page(gzip.compress(FILLED))),
+    "more than is read": sends(page(gzip.compress(RULES + b"# and so on\n" * 500_000))),
+    "as 206 of all": sends(
+        part(PACKED, f"Content-Range: bytes 0-{len(PACKED) - 1}/{len(PACKED)}")
+    ),
+    "as zstd": sends(page(ZSTD, "Content-Type: text/plain")),
+    "as 200 of a server that hangs up": closes(GZIP_PAGE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("robots", UNLABELLED.values(), ids=UNLABELLED)
+async def test_a_packed_file_is_unpacked_without_a_label(tmp_path: Path, robots: Answer) -> None:
+    assert await asked(tmp_path, robots) == {"/", "/open"}
+
+
+DAMAGED = {
+    "without its end": page(PACKED[:-12]),
+    "without its middle": page(gzip.compress(FILLED)[:5_000] + gzip.compress(FILLED)[6_000:]),
+    "a header only": page(PACKED[:10]),
+}
+
+
+@pytest.mark.parametrize("robots", DAMAGED.values(), ids=DAMAGED)
+async def test_what_is_damaged_is_as_if_it_had_a_label(tmp_path: Path, robots: bytes) -> None:
+    """What the rest forbids is not known."""
+    labelled = robots.replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1)
+    assert await asked(tmp_path / "1", sends(labelled)) == set()
+    assert await asked(tmp_path / "2", sends(robots)) == set()
+
+
+CHECKED = {
+    "a part": (part(RULES[:9], f"Content-Range: bytes 0-8/{LENGTH}"), "unreachable"),
+    "cut short": (page(RULES + b"# more")[:-6], "unreachable"),
+    "packed": (GZIP_PAGE, "forbids"),
+    "packed and damaged": (page(PACKED[:-12]), "unreachable"),
+    "no content": (b"HTTP/1.1 204 No Content\r\n\r\n", "allows"),
+}
+
+
+@pytest.mark.parametrize(("robots", "answer"), CHECKED.values(), ids=CHECKED)
+async def test_check_tells_what_a_crawl_makes_of_it(
+    tmp_path: Path, robots: bytes, answer: str
+) -> None:
+    async with hostile(closes(robots)) as server:
+        found = await check(quick(), tmp_path / "no.db", [server.url("/secret")], 0.0)
+    (told,) = [step.answer for step in found.steps if step.answer in {answer, "forbids", "allows"}]
+    assert told == answer
 
 
 LOCATIONS = [
