@@ -35,6 +35,7 @@ from freshet.crawler.fetch.responses import (
     is_binary,
     is_field_value,
     is_repeatable,
+    no_page_type,
     with_octets,
 )
 from freshet.crawler.frontier import Frontier, PageRequest
@@ -193,13 +194,18 @@ class Reducer:
     async def _body(self, due: DueUrl, result: FetchResult) -> Reduced:
         if due.digests is not None and due.digests.body == body_digest(result.body):
             return Verdict("unchanged", "body")
+        prefix = result.body[:_PREFIX_BYTES]
+        is_feed = looks_like_feed(prefix)
+        is_sitemap = due.role == "sitemap" or looks_like_sitemap(prefix)
+        no_page = no_page_type(result.header("Content-Type"))
+        if no_page is not None and not (is_feed or is_sitemap):
+            return Verdict("skipped", reason="content_type", detail=no_page)
         absent = absence(result, had_text=_had_text(due), is_sitemap=due.role == "sitemap")
         if absent is not None:
             return absent
-        prefix = result.body[:_PREFIX_BYTES]
-        if due.role == "sitemap" or looks_like_sitemap(prefix):
+        if is_sitemap:
             return await self._sitemap(due, result)
-        if looks_like_feed(prefix):
+        if is_feed:
             return await self._feed(due, result)
         if due.role == "feed" and due.digests is None:
             return _no_listing(due, "the response is not a feed")
@@ -476,7 +482,9 @@ class Pipeline:
         """
         due, now = request.due, self.recorder.clock.now()
         validators, plain = _known_validators(due, now), self.is_plain(due)
-        wanted = Request(due.fetch_url, validators=validators, is_plain=plain)
+        # A listing that a page or a person names is known by its content.
+        is_named = due.role == "feed" or due.seed_id is not None
+        wanted = Request(due.fetch_url, validators=validators, is_plain=plain, is_any_type=is_named)
         if cookies := self.comparer.redirects.cookies(due, now):
             wanted = replace(wanted, headers=(("Cookie", cookies),))
         if due.role == "sitemap":

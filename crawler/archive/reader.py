@@ -335,7 +335,7 @@ def _body(
     """Return the body, decoded within the limits."""
     announced = _announced_bytes(exchange.headers)
     intake = intake_of(
-        Request(exchange.url, accept_of(exchange)),
+        Request(exchange.url, accept_of(exchange), is_any_type=is_known),
         max_body_bytes,
         content_type=_text(exchange.headers, b"content-type"),
         # Of the codings of the transfer the archive has undone the chunks only.

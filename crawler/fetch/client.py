@@ -41,10 +41,10 @@ from freshet.crawler.fetch.responses import (
     gunzip_short,
     is_evidently_text,
     is_field_value,
-    is_page_type,
     judge,
     looks_binary,
     media_type,
+    no_page_type,
     packed_coding,
     retry_after_s,
     whole_bytes,
@@ -168,8 +168,8 @@ class Intake:
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
-    text. With ``is_unpacked`` it is decoded by its first bytes, too. ``announced_bytes`` of 0 are
-    not known.
+    text; ``no_page`` says what its label is, if that is not of a page. With ``is_unpacked`` it is
+    decoded by its first bytes, too. ``announced_bytes`` of 0 are not known.
 
     Raises:
         Unfetched: on construction, if the content coding is not known.
@@ -177,13 +177,14 @@ class Intake:
 
     def __init__(
         self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool,
-        is_unpacked: bool = False, announced_bytes: int = 0,
+        is_unpacked: bool = False, no_page: str | None = None, announced_bytes: int = 0,
     ) -> None:  # fmt: skip
         self._encode(content_encoding)
         self._max_bytes = max_bytes
         self._may_cut = may_cut
         self._is_sniffed = is_sniffed
         self._is_unpacked = is_unpacked
+        self._no_page = no_page
         self._announced_bytes = announced_bytes
         self._wire = bytearray()
         self._decoded = BytesIO()
@@ -374,7 +375,8 @@ class Intake:
     def _write(self, piece: bytes) -> None:
         is_first = self._is_sniffed and self._decoded.tell() == 0
         if is_first and looks_binary(piece) and not piece.startswith(READ_MAGIC):
-            raise Unfetched("content_type", "no content type, and no text", "skipped")
+            why = self._no_page or "no content type, and no text"
+            raise Unfetched("content_type", why, "skipped")
         self._decoded.write(piece)
 
     def _judge(self) -> None:
@@ -421,7 +423,8 @@ class Request:
 
     ``max_body_bytes`` (decoded) replaces the limit of its kind. An ``is_anonymous`` request has
     nothing of a site's table that tells who asks. An ``is_plain`` request goes over a connection of
-    its own, without validators and codings.
+    its own, without validators and codings. Of an ``is_any_type`` request text is read under any
+    media type.
     """
 
     url: str
@@ -432,6 +435,7 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     is_anonymous: bool = False
     is_plain: bool = False
+    is_any_type: bool = False
 
     @property
     def is_conditional(self) -> bool:
@@ -851,16 +855,16 @@ def intake_of(
         Unfetched: the body is not worth reading, or its content coding is not known.
     """
     kind = _KINDS[request.accept]
-    label = media_type(content_type)
-    if kind.is_typed and label is not None and not is_page_type(label):
-        raise Unfetched("content_type", f"the server sent {label[:200]}", "skipped")
+    no_page = no_page_type(content_type) if kind.is_typed else None
+    if no_page is not None and not request.is_any_type:
+        raise Unfetched("content_type", no_page, "skipped")
+    is_sniffed = kind.is_typed and (no_page is not None or media_type(content_type) is None)
     max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
     if announced_bytes > max_bytes and not kind.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
-    is_sniffed = kind.is_typed and label is None
     return Intake(
         content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed,
-        is_unpacked=kind.is_unpacked, announced_bytes=announced_bytes,
+        is_unpacked=kind.is_unpacked, no_page=no_page, announced_bytes=announced_bytes,
     )  # fmt: skip
 
 

@@ -211,6 +211,12 @@ def is_page_type(name: str) -> bool:
     )
 
 
+def no_page_type(content_type: str | None) -> str | None:
+    """Return the sentence on a media type that no page has, None for any other and for none."""
+    name = media_type(content_type or "")
+    return None if name is None or is_page_type(name) else f"the server sent {name[:200]}"
+
+
 def looks_binary(head: bytes) -> bool:
     """Return whether the first bytes of an unlabelled body are not text in any encoding."""
     if head.startswith(_BYTE_ORDER_MARKS):

@@ -244,7 +244,7 @@ def is_plain(content_type: str | None) -> bool:
     name = media_type(content_type)
     kind, _, subtype = name.partition("/")
     return "xml" not in subtype and (
-        (kind == "text" and subtype != "html") or is_json(content_type) or is_pdf(name)
+        (kind == "text" and subtype not in {"", "html"}) or is_json(content_type) or is_pdf(name)
     )
 
 

@@ -1,5 +1,6 @@
 """The visit pipeline, stage by stage: fetch, reduce, compare, record."""
 
+import gzip
 from dataclasses import replace
 from email.utils import formatdate
 from typing import get_args
@@ -108,6 +109,53 @@ async def test_what_came_decides_not_what_was_due(
     stages: Stages, role: Role, body: bytes, kind: type
 ) -> None:
     assert type(await stages.reduce(as_role(role, seen=True), answer(body))) is kind
+
+
+NO_PAGE_TYPES = [
+    "application/octet-stream", "application/x-rss+xml", "application/rss",
+    "application/x-atom+xml",
+    "binary/octet-stream", "application/force-download", "application/x-download",
+    "application/vnd.rss", "image/svg+xml", "text/css", "text/javascript", "application/x-xml",
+    "application/x-gzip", "audio/mpeg", "model/x",
+]  # fmt: skip
+UNKNOWN_TYPES = ["", "unknown/unknown", "application/unknown", "*/*", "nonsense", "/", "text"]
+
+
+@pytest.mark.parametrize("content_type", [
+    *NO_PAGE_TYPES, *UNKNOWN_TYPES, "text/html", "text/plain", "application/json",
+    "application/x-rss+xml; charset=utf-8",
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "body", [FEED, gzip.compress(FEED), b"\xef\xbb\xbf\n<!-- x -->" + FEED, SITEMAP]
+)
+async def test_a_listing_is_known_by_its_content(
+    stages: Stages, content_type: str, body: bytes
+) -> None:
+    visit = await stages.take(answer(body, Content_Type=content_type), as_role("feed"))
+    assert visit.observation.kind == "new"
+    assert visit.role == ("sitemap" if body is SITEMAP else "feed")
+
+
+@pytest.mark.parametrize("role", ["feed", "page"])
+@pytest.mark.parametrize("content_type", NO_PAGE_TYPES)
+@pytest.mark.parametrize("body", [PAGE, b"text", b"{}", b"\0\1\2", b"", b"<svg/>"])
+async def test_of_a_type_that_no_page_has_only_a_listing_is_read(
+    stages: Stages, content_type: str, body: bytes, role: Role
+) -> None:
+    visit = await stages.take(answer(body, Content_Type=content_type), as_role(role))
+    seen = visit.observation
+    assert (seen.kind, seen.reason) == ("skipped", "content_type")
+    assert content_type in (seen.detail or "")
+
+
+@pytest.mark.parametrize("content_type", UNKNOWN_TYPES)
+async def test_a_page_of_an_unknown_type_is_read_as_what_it_is(
+    stages: Stages, content_type: str
+) -> None:
+    visit = await stages.take(answer(Content_Type=content_type))
+    assert visit.observation.kind == "new"
+    assert visit.capture is not None
+    assert visit.capture.title == "T"
 
 
 @pytest.mark.parametrize("role", ["feed", "sitemap"])
@@ -480,6 +528,20 @@ async def test_a_sitemap_is_asked_for_as_such_and_up_to_its_limit(stages: Stages
     assert stages.answers.asked == [Request(URL, "sitemap", max_body_bytes=50_000)]
     assert visit.host is not None
     assert visit.host.last_exchange_at == NOON
+
+
+@pytest.mark.parametrize(
+    ("due", "is_any_type"), [(as_role("feed"), True), (replace(DUE, seed_id=1), True), (DUE, False)]
+)
+async def test_a_listing_that_is_named_is_read_under_any_media_type(
+    stages: Stages, due: DueUrl, is_any_type: bool
+) -> None:
+    stages.world.supply(due)
+    (request,) = stages.world.requests(NOON)
+    assert isinstance(request, PageRequest)
+    stages.answers.results.append(answer(FEED))
+    await stages.pipeline.visit(request)
+    assert stages.answers.asked == [Request(URL, is_any_type=is_any_type)]
 
 
 async def test_a_hostile_page_fails_by_itself_and_the_crawl_goes_on(

@@ -76,9 +76,12 @@ async def exchange(
     accept: Accept = "page",
     validators: Validators | None = None,
     limits: FetchLimits = LIMITS,
+    *,
+    is_any_type: bool = False,
 ) -> tuple[FetchResult, HostileServer]:
     async with hostile(answer) as server, fetching(limits) as fetcher:
-        return await fetcher.fetch(Request(server.url(), accept, validators)), server
+        request = Request(server.url(), accept, validators, is_any_type=is_any_type)
+        return await fetcher.fetch(request), server
 
 
 async def reason_of(answer: Answer, limits: FetchLimits = LIMITS) -> str | None:
@@ -317,7 +320,20 @@ async def test_a_body_of_a_type_that_is_not_wanted_is_not_read(label: str) -> No
     assert result.wire_body == b""
 
 
-@pytest.mark.parametrize("label", ["", "Content-Type:\r\n", "Content-Type: nonsense\r\n"])
+@pytest.mark.parametrize("label", ["image/png", "text/css", "application/octet-stream"])
+async def test_of_any_type_only_text_is_read(label: str) -> None:
+    for body, outcome in ((b"<rss>", "fetched"), (b"\x89PNG\r\n\x1a\n\0" * 99, "skipped")):
+        answer = closes(page(body, f"Content-Type: {label}"))
+        result, _ = await exchange(answer, is_any_type=True)
+        assert result.outcome == outcome
+        assert (result.reason == "content_type") == (outcome == "skipped")
+        assert (label in (result.detail or "")) == (outcome == "skipped")
+
+
+UNKNOWN = ["nonsense", "unknown/unknown", "application/unknown", "*/*", "Unknown/Unknown; x=y", "/"]
+
+
+@pytest.mark.parametrize("label", ["", *(f"Content-Type: {each}\r\n" for each in ("", *UNKNOWN))])
 @pytest.mark.parametrize(
     ("body", "outcome"), [(b"<html>", "fetched"), (b"\x89PNG\r\n\x1a\n\0", "skipped")]
 )
