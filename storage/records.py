@@ -8,7 +8,7 @@ Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from freshet.storage import entries
 
@@ -56,6 +56,18 @@ class Targets:
 
     def __len__(self) -> int:
         return len(self.urls)
+
+
+class SitemapSource(NamedTuple):
+    """A sitemap that leads to another one, by a redirect or as its index.
+
+    ``robots`` is the robots.txt of its host, empty where that is the other one's host, too.
+    """
+
+    url: str
+    origin: str
+    is_seed: bool
+    robots: bytes
 
 
 @dataclass(frozen=True, slots=True)

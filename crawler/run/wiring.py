@@ -396,7 +396,9 @@ class Assembly:
         complaints = Complaints()
         stored = stored_histories(reader, context.parser, self._tables.may_be_final)
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
-        listings = Listings(self.admission, self.robots, limits, complaints)
+        listings = Listings(
+            self.admission, self.robots, limits, complaints, partial(pages.sources, reader)
+        )
         headers = HostHeaders(complaints)
         redirects = Redirects(
             self.admission,

@@ -6,7 +6,7 @@ waits for them.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,10 +20,11 @@ from freshet.crawler.reduce.markup import is_feed
 from freshet.crawler.reduce.page import header_links
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, entry_allowed, parse_sitemap
 from freshet.crawler.robots.cache import RobotsCache
+from freshet.crawler.robots.parser import parse
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
 from freshet.storage.entries import Claim
-from freshet.storage.records import DueUrl, Links, Targets
+from freshet.storage.records import DueUrl, Links, SitemapSource, Targets
 
 # -- claiming ----------------------------------------------------------------
 
@@ -88,6 +89,8 @@ class Complaints:
 _IN_A_THREAD_BYTES: Final = 256 * 1024
 T = TypeVar("T")
 _URL_BYTES: Final = 1024
+#: A byte of a robots.txt takes as long as so many of other files.
+_COSTLY: Final = 16
 #: URLs admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 
@@ -110,21 +113,33 @@ class SitemapEntries:
 
 @dataclass(slots=True, eq=False)
 class Listings:
-    """Reader of sitemaps and feeds, which logs once for each what is not believed."""
+    """Reader of sitemaps and feeds, which logs once for each what is not believed.
+
+    ``sources`` reads the sitemaps that redirect to a page or name it in an index.
+    """
 
     admission: Admission
     robots: RobotsCache
     limits: SitemapLimits
     complaints: Complaints
+    sources: Callable[[int], Awaitable[Sequence[SitemapSource]]]
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
+        for source in await self.sources(due.page_id):
+            naming |= self.robots.naming_origins(source.url)
+            work = partial(_is_named, source)
+            if source.is_seed or await off_loop(_COSTLY * len(source.robots), work):
+                naming |= {source.origin}
         size = inf if body.startswith(GZIP_MAGIC) else len(body)
         work = partial(_read, body, self.limits, due.url, naming=naming, now=now, skew_s=skew_s)
         entries = await off_loop(size, work)
         self.complaints.tell(due.url, entries.said)
+        if entries.links.urls and not entries.allowed and self.complaints.is_new(f"{due.url} all"):
+            first = entries.links.urls[0]
+            log.warning("%s: not read: no host of its URLs names it, such as %s", due.url, first)
         return entries
 
     async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
@@ -166,6 +181,14 @@ async def off_loop(size: float, work: Callable[[], T]) -> T:
 def is_short(size: float) -> bool:
     """Return whether work on so many bytes is done in the event loop."""
     return size <= _IN_A_THREAD_BYTES
+
+
+def _is_named(source: SitemapSource) -> bool:
+    """Return whether the robots.txt of its own host names a sitemap."""
+    base = f"{source.origin}/robots.txt"
+    sitemaps = parse(source.robots, limit_bytes=len(source.robots)).sitemaps
+    named = filter(None, (resolve(each, base) for each in sitemaps))
+    return any(is_http(url) and canonical(url) == source.url for url in named)
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:

@@ -63,9 +63,13 @@ def forget(db: Connection, page_id: int, parses: Iterable[float]) -> None:
 
 
 async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, int]]:
-    """Return the URLs at an origin to which this page leads out of scope, and its depth."""
+    """Return the URLs at an origin to which a page leads out of scope, and its depth.
+
+    The page is the one at ``src_url``, or that to which it redirects.
+    """
     rows = await db.execute_fetchall(
-        "SELECT l.url, p.depth FROM page AS p JOIN offsite_link AS l ON l.src_id = p.id "
+        "SELECT l.url, p.depth FROM page AS p "
+        "JOIN offsite_link AS l ON l.src_id = coalesce(p.alias_of, p.id) "
         "WHERE p.url = ? AND l.gone_at IS NULL AND l.url >= ? AND l.url < ? ORDER BY l.position",
         # '0' comes right after '/': everything that starts with the origin and a slash.
         (src_url, f"{origin}/", f"{origin}0"),

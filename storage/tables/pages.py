@@ -5,12 +5,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from sqlite3 import Connection
+from typing import Final
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, values_of
 from freshet.storage.entries import NO_CONTENT
-from freshet.storage.records import Alias, Observation, Targets, Visit
+from freshet.storage.records import Alias, Observation, SitemapSource, Targets, Visit
 
 #: Reasons to hold a URL back that a better link to it lifts.
 _LIFTED = ("nofollow", "depth", "shard")
@@ -328,3 +329,29 @@ async def alias_target(db: Reader, url: str, since: float = -inf) -> int | None:
         "           coalesce(alias_of, id), id) FROM page WHERE url = ?"
     )
     return next((int(r[0]) for r in await db.execute_fetchall(sql, (since, url))), None)
+
+
+#: Redirects and indexes through which a sitemap is reached.
+_MOST_SOURCES: Final = 1_000
+_SOURCES: Final = """
+    WITH RECURSIVE source (id) AS (
+        VALUES (:page)
+        UNION
+        SELECT p.id FROM source AS s JOIN page AS p ON p.alias_of = s.id
+        UNION
+        SELECT l.src_id FROM source AS s JOIN link AS l ON l.dst_id = s.id AND l.gone_at IS NULL
+        JOIN page AS p ON p.id = l.src_id AND p.role = 'sitemap'
+        LIMIT :most
+    )
+    SELECT p.url, h.origin, EXISTS (SELECT 1 FROM seed WHERE page_id = p.id), coalesce(r.body, x'')
+    FROM source AS s JOIN page AS p ON p.id = s.id JOIN host AS h ON h.id = p.host_id
+    LEFT JOIN robots AS r ON r.host_id = h.id AND r.standing = 'parsed'
+        AND h.id <> (SELECT host_id FROM page WHERE id = :page)
+    WHERE p.id <> :page
+"""
+
+
+async def sources(db: Reader, page_id: int) -> list[SitemapSource]:
+    """Return the sitemaps that redirect to this one, and the indexes that name any of them."""
+    values = {"page": page_id, "most": _MOST_SOURCES}
+    return [SitemapSource(*row) for row in await db.execute_fetchall(_SOURCES, values)]

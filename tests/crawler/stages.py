@@ -19,7 +19,7 @@ from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.entries import Outcome, RobotsRecord
-from freshet.storage.records import DueUrl, FetchResult, PageHistory, Visit
+from freshet.storage.records import DueUrl, FetchResult, PageHistory, SitemapSource, Visit
 from tests.crawler.frontier_world import ALLOW, World, parsed
 
 NOON = 1_800_000_000.0
@@ -106,6 +106,9 @@ class Past:
     async def alias_target(self, url: str) -> int | None:
         return self.aliases.get(url)
 
+    async def sources(self, page_id: int) -> list[SitemapSource]:
+        return []
+
     async def led_to(self, page_id: int) -> str | None:
         return None
 
@@ -141,7 +144,9 @@ class Stages:
 
     def _wired(self) -> Pipeline:
         parser, complaints = InlineParser(max_links=5), Complaints()
-        listings = Listings(self.admission, self.world.book, SitemapLimits(), complaints)
+        listings = Listings(
+            self.admission, self.world.book, SitemapLimits(), complaints, self.past.sources
+        )
         headers = HostHeaders(complaints)
         redirects = Redirects(
             self.admission, self.past.alias_target, self.past.led_to, max_redirects=10

@@ -12,7 +12,7 @@ from freshet.crawler.reduce.sitemaps import SitemapLimits, read_feed
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries
 from freshet.storage.entries import Claim
-from freshet.storage.records import DueUrl
+from freshet.storage.records import DueUrl, SitemapSource
 
 SITE = "https://a.example"
 DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role="sitemap")
@@ -23,7 +23,11 @@ DAY_S = 86_400.0
 def listings() -> Listings:
     book = RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(1))
     admission = Admission(Scope("host", [SITE]), TrapLimits())
-    return Listings(admission, book, SitemapLimits(), Complaints())
+    return Listings(admission, book, SitemapLimits(), Complaints(), no_sources)
+
+
+async def no_sources(_page_id: int) -> list[SitemapSource]:
+    return []
 
 
 def urlset(*entries: tuple[str, str]) -> bytes:
