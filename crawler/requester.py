@@ -40,9 +40,8 @@ _COSTLY: Final = 16
 class Requester:
     """Performs requests: pages by the ``pipeline``, robots.txt, probes and API requests itself.
 
-    ``offsite_at(page, origin)`` reads the URLs of an origin that a known page links to out of its
-    scope, with that page's depth; ``stored`` reads whole hosts. ``on_refusal`` is called for each
-    URL that is not requested. In a ``lasting`` run no host is hopeless: it may come back.
+    ``stored`` reads whole hosts. ``on_refusal`` is called for each URL that is not requested. In a
+    ``lasting`` run no host is hopeless: it may come back.
     """
 
     pipeline: Pipeline
@@ -55,7 +54,6 @@ class Requester:
     discovery: SourceDiscovery
     seeding: Seeding
     queue_key: Callable[[str], Awaitable[str]]
-    offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
     stored: Callable[[Sequence[int]], Awaitable[list[Host]]]
     on_refusal: Callable[[DueUrl, Observation], None] | None = None
     lasting: bool = False
@@ -219,8 +217,8 @@ class Requester:
         if not self.rules.sitemaps or not self.admission.scope.contains(request.origin):
             return targets
         left = {True: SITEMAPS, False: FOREIGN_SITEMAPS}
-        slices = self.pipeline.recorder.listings.slices
-        async for some in slices(self.robots.sitemaps(request.host_id)):
+        listings = self.pipeline.recorder.listings
+        async for some in listings.slices(self.robots.sitemaps(request.host_id)):
             for named in some:
                 url = resolve(named, request.url)
                 if url is None or not is_http(url) or len(url) > SITEMAP_URL_CHARS:
@@ -232,8 +230,7 @@ class Requester:
                     continue
                 left[is_own] -= 1
                 self.admission.add(targets, sitemap_url, url, depth=0, role="sitemap")
-                for listed, depth in await self.offsite_at(sitemap_url, request.origin):
-                    self.admission.add(targets, listed, listed, depth=depth + 1)
+                await listings.listed(targets, sitemap_url, [request.origin])
         if not targets and record.standing != "unreachable":
             self.discovery.sitemap(targets, request.origin)
         return targets

@@ -440,7 +440,10 @@ class Recorder:
             case ReducedSitemap(entries=entries):
                 return await self.listings.admit(entries, due.depth)
             case RedirectTarget():
-                return self.redirects.found(due, content, verdict)
+                found = self.redirects.found(due, content, verdict)
+                if due.role == "sitemap" and found.targets is not None:
+                    await self.listings.redirected(due, found.targets)
+                return found
             case _:
                 return FoundUrls()
 

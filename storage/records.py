@@ -65,7 +65,6 @@ class SitemapSource(NamedTuple):
     """
 
     url: str
-    origin: str
     is_seed: bool
     robots: bytes
 

@@ -397,7 +397,12 @@ class Assembly:
         stored = stored_histories(reader, context.parser, self._tables.may_be_final)
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
         listings = Listings(
-            self.admission, self.robots, limits, complaints, partial(pages.sources, reader)
+            self.admission,
+            self.robots,
+            limits,
+            complaints,
+            partial(pages.sources, reader),
+            partial(links.offsite_at, reader),
         )
         headers = HostHeaders(complaints)
         redirects = Redirects(
@@ -552,7 +557,6 @@ class Assembly:
             discovery=self._discovery,
             seeding=seeding,
             queue_key=context.queue_key,
-            offsite_at=partial(links.offsite_at, context.database.reader),
             stored=partial(hosts.load, context.database.reader, whole=True),
             on_refusal=context.archive.unasked if context.archive is not None else None,
             lasting=context.lasting,

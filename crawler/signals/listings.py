@@ -115,7 +115,9 @@ class SitemapEntries:
 class Listings:
     """Reader of sitemaps and feeds, which logs once for each what is not believed.
 
-    ``sources`` reads the sitemaps that redirect to a page or name it in an index.
+    ``sources`` reads the sitemaps that redirect to a page or name it in an index, and
+    ``offsite_at(page, origin)`` the URLs of an origin that a known page links to out of its scope,
+    with that page's depth.
     """
 
     admission: Admission
@@ -123,16 +125,17 @@ class Listings:
     limits: SitemapLimits
     complaints: Complaints
     sources: Callable[[int], Awaitable[Sequence[SitemapSource]]]
+    offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
         for source in await self.sources(due.page_id):
-            naming |= self.robots.naming_origins(source.url)
-            work = partial(_is_named, source)
-            if source.is_seed or await off_loop(_COSTLY * len(source.robots), work):
-                naming |= {source.origin}
+            work = partial(parse, source.robots, limit_bytes=len(source.robots))
+            robots = await off_loop(_COSTLY * len(source.robots), work)
+            is_own = source.is_seed or _is_among(robots.sitemaps, source.url)
+            naming |= self._naming(source.url, is_own=is_own)
         size = inf if body.startswith(GZIP_MAGIC) else len(body)
         work = partial(_read, body, self.limits, due.url, naming=naming, now=now, skew_s=skew_s)
         entries = await off_loop(size, work)
@@ -141,6 +144,26 @@ class Listings:
             first = entries.links.urls[0]
             log.warning("%s: not read: no host of its URLs names it, such as %s", due.url, first)
         return entries
+
+    def _naming(self, sitemap_url: str, *, is_own: bool) -> frozenset[str]:
+        """Return the origins that name a sitemap; its own one does if ``is_own``."""
+        own = {str(origin(sitemap_url))} if is_own else frozenset[str]()
+        return self.robots.naming_origins(sitemap_url) | own
+
+    async def listed(
+        self, targets: Targets, sitemap_url: str, naming_origins: Iterable[str]
+    ) -> None:
+        """Append what a sitemap listed before these origins named it."""
+        for each in naming_origins:
+            for url, depth in await self.offsite_at(sitemap_url, each):
+                self.admission.add(targets, url, url, depth=depth + 1)
+
+    async def redirected(self, due: DueUrl, targets: Targets) -> None:
+        """Append what the target of a sitemap's redirect listed before this was known."""
+        named = self.robots.sitemaps(due.host_id)
+        is_own = due.seed_id is not None or _is_among(named, due.url)
+        for target in tuple(targets.urls):
+            await self.listed(targets, target, self._naming(due.url, is_own=is_own))
 
     async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
         """Yield a few items at a time; of all that admit, one does in each turn of the loop."""
@@ -183,12 +206,11 @@ def is_short(size: float) -> bool:
     return size <= _IN_A_THREAD_BYTES
 
 
-def _is_named(source: SitemapSource) -> bool:
-    """Return whether the robots.txt of its own host names a sitemap."""
-    base = f"{source.origin}/robots.txt"
-    sitemaps = parse(source.robots, limit_bytes=len(source.robots)).sitemaps
+def _is_among(sitemaps: Iterable[str], url: str) -> bool:
+    """Return whether a robots.txt at the origin of a URL names it among its sitemaps."""
+    base = f"{origin(url)}/robots.txt"
     named = filter(None, (resolve(each, base) for each in sitemaps))
-    return any(is_http(url) and canonical(url) == source.url for url in named)
+    return any(is_http(each) and canonical(each) == url for each in named)
 
 
 def _outside(links: Links, targets: Targets) -> frozenset[int]:

@@ -343,10 +343,10 @@ _SOURCES: Final = """
         JOIN page AS p ON p.id = l.src_id AND p.role = 'sitemap'
         LIMIT :most
     )
-    SELECT p.url, h.origin, EXISTS (SELECT 1 FROM seed WHERE page_id = p.id), coalesce(r.body, x'')
-    FROM source AS s JOIN page AS p ON p.id = s.id JOIN host AS h ON h.id = p.host_id
-    LEFT JOIN robots AS r ON r.host_id = h.id AND r.standing = 'parsed'
-        AND h.id <> (SELECT host_id FROM page WHERE id = :page)
+    SELECT p.url, EXISTS (SELECT 1 FROM seed WHERE page_id = p.id), coalesce(r.body, x'')
+    FROM source AS s JOIN page AS p ON p.id = s.id
+    LEFT JOIN robots AS r ON r.host_id = p.host_id AND r.standing = 'parsed'
+        AND r.host_id <> (SELECT host_id FROM page WHERE id = :page)
     WHERE p.id <> :page
 """
 

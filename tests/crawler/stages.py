@@ -109,6 +109,9 @@ class Past:
     async def sources(self, page_id: int) -> list[SitemapSource]:
         return []
 
+    async def offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
+        return []
+
     async def led_to(self, page_id: int) -> str | None:
         return None
 
@@ -145,7 +148,12 @@ class Stages:
     def _wired(self) -> Pipeline:
         parser, complaints = InlineParser(max_links=5), Complaints()
         listings = Listings(
-            self.admission, self.world.book, SitemapLimits(), complaints, self.past.sources
+            self.admission,
+            self.world.book,
+            SitemapLimits(),
+            complaints,
+            self.past.sources,
+            self.past.offsite_at,
         )
         headers = HostHeaders(complaints)
         redirects = Redirects(

@@ -32,9 +32,10 @@ class Hosts:
             clock=stages.clock, probes=self.probes,
             robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
             discovery=stages.discovery, seeding=Seeding([], stages.admission),
-            queue_key=self._queue_key, offsite_at=self._offsite_at, stored=self._stored,
+            queue_key=self._queue_key, stored=self._stored,
             on_refusal=self._refused, lasting=lasting,
         )  # fmt: skip
+        stages.pipeline.recorder.listings.offsite_at = self._offsite_at
         stages.admission.scope.add_seed(f"{SITE}/")
 
     async def _queue_key(self, url: str) -> str:

@@ -23,7 +23,11 @@ DAY_S = 86_400.0
 def listings() -> Listings:
     book = RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(1))
     admission = Admission(Scope("host", [SITE]), TrapLimits())
-    return Listings(admission, book, SitemapLimits(), Complaints(), no_sources)
+    return Listings(admission, book, SitemapLimits(), Complaints(), no_sources, nothing_at)
+
+
+async def nothing_at(_url: str, _origin: str) -> list[tuple[str, int]]:
+    return []
 
 
 async def no_sources(_page_id: int) -> list[SitemapSource]:
