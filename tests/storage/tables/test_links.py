@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from freshet.storage.entries import Role
 from freshet.storage.records import Digests, Links
 from freshet.storage.tables import links as link_tables
+from freshet.storage.tables import pages
 from tests.storage.crawl_store import (
     SITE,
     START,
@@ -129,3 +131,28 @@ async def test_what_a_page_lists_out_of_scope_is_found_by_origin(store: CrawlSto
     listed = await link_tables.offsite_at(reader, f"{SITE}/", "https://b.example")
     assert listed == [(ELSEWHERE, 0)]
     assert await link_tables.offsite_at(reader, f"{SITE}/", SITE) == []
+
+
+async def test_what_a_redirect_leads_to_lists_for_it_as_well(store: CrawlStore) -> None:
+    await captures(store, (ELSEWHERE,))
+    await store.admit("/old")
+    await store.apply(redirected(await store.taken("/old"), "/"))
+    listed = await link_tables.offsite_at(store.database.reader, url_of("/old"), ELSEWHERE[:-1])
+    assert listed == [(ELSEWHERE, 0)]
+
+
+async def test_the_sources_of_a_sitemap_are_redirects_and_indexes(store: CrawlStore) -> None:
+    """Not the pages that link to it, nor indexes that do no longer."""
+    for path in ("/index", "/was", "/page", "/s", "/t", "/old"):
+        await store.admit(path)
+    for path, to in (("/index", "/old"), ("/was", "/old"), ("/page", "/s")):
+        role: Role = "page" if path == "/page" else "sitemap"
+        due = await store.taken(path)
+        await store.apply(replace(captured(due, to=[to]), role=role))
+    due = replace(due, page_id=await store.page_id("/was"))
+    await store.apply(replace(captured(due, "anew", at=START + 10, to=["/page"]), role="sitemap"))
+    await store.apply(redirected(await store.taken("/old"), "/t"))
+    await store.apply(redirected(await store.taken("/t"), "/s"))
+    found = await pages.sources(store.database.reader, await store.page_id("/s"))
+    assert {each.url for each in found} == {url_of(path) for path in ("/t", "/old", "/index")}
+    assert {(each.is_seed, each.robots) for each in found} == {(False, b"")}
