@@ -401,8 +401,8 @@ class Assembly:
             self.robots,
             limits,
             complaints,
-            partial(pages.sources, reader),
-            partial(links.offsite_at, reader),
+            sources=partial(pages.sources, reader),
+            offsite_at=partial(links.offsite_at, reader),
         )
         headers = HostHeaders(complaints)
         redirects = Redirects(

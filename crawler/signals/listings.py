@@ -124,6 +124,7 @@ class Listings:
     robots: RobotsCache
     limits: SitemapLimits
     complaints: Complaints
+    _: KW_ONLY
     sources: Callable[[int], Awaitable[Sequence[SitemapSource]]]
     offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -132,8 +133,8 @@ class Listings:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
         for source in await self.sources(due.page_id):
-            work = partial(parse, source.robots, limit_bytes=len(source.robots))
-            robots = await off_loop(_COSTLY * len(source.robots), work)
+            parsing = partial(parse, source.robots, limit_bytes=len(source.robots))
+            robots = await off_loop(_COSTLY * len(source.robots), parsing)
             is_own = source.is_seed or _is_among(robots.sitemaps, source.url)
             naming |= self._naming(source.url, is_own=is_own)
         size = inf if body.startswith(GZIP_MAGIC) else len(body)

@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
@@ -96,7 +97,9 @@ async def _read(body: bytes) -> dict[str, object]:
     politeness = PolitenessRules()
     book = RobotsCache("freshet", RobotsRules(), politeness, Random(1))
     admission = Admission(scope, TrapLimits())
-    listings = Listings(admission, book, SitemapLimits(), Complaints())
+    listings = Listings(
+        admission, book, SitemapLimits(), Complaints(), sources=_nothing, offsite_at=_nothing
+    )
     due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role="sitemap")
     ticking = asyncio.create_task(_worst_delay())
     await asyncio.sleep(0)
@@ -110,6 +113,10 @@ async def _read(body: bytes) -> dict[str, object]:
         "worst_loop_delay_s": round(delay_s, 4),
         "worst_own_work_s": round(own_s, 4),
     }
+
+
+async def _nothing(*_: object) -> list[Any]:
+    return []
 
 
 async def _worst_delay() -> tuple[float, float]:

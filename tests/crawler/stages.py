@@ -152,8 +152,8 @@ class Stages:
             self.world.book,
             SitemapLimits(),
             complaints,
-            self.past.sources,
-            self.past.offsite_at,
+            sources=self.past.sources,
+            offsite_at=self.past.offsite_at,
         )
         headers = HostHeaders(complaints)
         redirects = Redirects(

@@ -23,7 +23,9 @@ DAY_S = 86_400.0
 def listings() -> Listings:
     book = RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(1))
     admission = Admission(Scope("host", [SITE]), TrapLimits())
-    return Listings(admission, book, SitemapLimits(), Complaints(), no_sources, nothing_at)
+    return Listings(
+        admission, book, SitemapLimits(), Complaints(), sources=no_sources, offsite_at=nothing_at
+    )
 
 
 async def nothing_at(_url: str, _origin: str) -> list[tuple[str, int]]:
