@@ -162,6 +162,8 @@ class Player:
         repeat_of = self._repeats.pop(result.url, None)
         if _begins_anew(result):
             repeat_of = None
+        if played.is_ours:
+            pipeline.recorder.learn_repeats(due.host_id, repeat_of, result)
         may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
         if result.ended_at <= self.done_at:
             # An earlier replay, which knew the host as it was then, has made no visit of it.
@@ -254,6 +256,8 @@ class Player:
             self._early_robots.setdefault(str(origin(result.url)), []).append(played)
             return
         pipeline = self.requester.pipeline
+        if played.is_ours:
+            pipeline.recorder.learn_repeats(request.host_id, request.repeat_of, result)
         if played.is_ours and pipeline.may_repeat(request.host_id, request.repeat_of, result):
             self._hops[result.url] = replace(request, repeat_of=result.reason)
             return
