@@ -17,13 +17,11 @@ from aiohttp.abc import ResolveResult
 
 from freshet.crawler.fetch import transport
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
+from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
 from freshet.crawler.fetch.client import (
     Accept,
-    BodyPace,
     Fetcher,
     FetchLimits,
-    HeldBytes,
-    Intake,
     NetworkFetcher,
     NotMade,
     OursOrTheirs,
