@@ -126,7 +126,9 @@ UNKNOWN_TYPES = ["", "unknown/unknown", "application/unknown", "*/*", "nonsense"
     "application/x-rss+xml; charset=utf-8",
 ])  # fmt: skip
 @pytest.mark.parametrize(
-    "body", [FEED, gzip.compress(FEED), b"\xef\xbb\xbf\n<!-- x -->" + FEED, SITEMAP]
+    "body",
+    [FEED, gzip.compress(FEED), b"\xef\xbb\xbf\n<!-- x -->" + FEED, SITEMAP],
+    ids=["feed", "packed feed", "feed behind a mark", "sitemap"],
 )
 async def test_a_listing_is_known_by_its_content(
     stages: Stages, content_type: str, body: bytes
