@@ -30,8 +30,8 @@ from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
+from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
-from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import counted
@@ -231,8 +231,8 @@ class Documents:
                 return _stored(source, Document(), why)
             if body is None:
                 return _stored(source, Document(), _not_kept(source.number))
-            if is_pdf(media_type(source.content_type)) and not reads_pdf():
-                why = needs_extra("the text of PDF", "pdf")
+            if (lacks := format_of(source.content_type).lacks) is not None:
+                why = needs_extra(*lacks)
                 return _stored(source, Document(), why)
             found = await self.parser.document(body, source.url, source.content_type, hints)
             if isinstance(found, Unparsable) and found.is_lack:

@@ -29,13 +29,10 @@ from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.fetch.client import Fetcher, NotMade, Request
 from freshet.crawler.fetch.responses import (
-    READ_MAGIC,
-    as_shown,
     first_header,
     is_binary,
     is_field_value,
     is_repeatable,
-    no_page_type,
     with_octets,
 )
 from freshet.crawler.frontier import Frontier, PageRequest
@@ -47,8 +44,13 @@ from freshet.crawler.politeness import (
     may_repeat,
     repeated,
 )
+from freshet.crawler.reduce.formats.registry import (
+    as_shown,
+    format_of,
+    is_mislabelled,
+    no_page_type,
+)
 from freshet.crawler.reduce.markup import Blocks
-from freshet.crawler.reduce.other_formats import is_pdf, media_type
 from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub, refresh_of
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
@@ -221,7 +223,11 @@ class Reducer:
             return _leading(result, refresh[1], "refresh")
         text = await sketch_of(parsed.blocks)
         is_bare = not (any(parsed.blocks.texts) or parsed.links or parsed.feeds)
-        if is_bare and _had_text(due) and is_stub(result.body, content_type):
+        if (
+            is_bare
+            and _had_text(due)
+            and is_stub(result.body, content_type, is_plain=parsed.is_plain)
+        ):
             return Verdict("failed", reason="stub", detail=_NOTHING_LEFT)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
 
@@ -551,7 +557,7 @@ class Pipeline:
             NotMade: no more files can be opened.
         """
         try:
-            if due.role != "sitemap" and result.body.startswith(READ_MAGIC):
+            if due.role != "sitemap" and is_mislabelled(result.body):
                 work = partial(as_shown, result, self.max_body_bytes)
                 result = await off_loop(_UNPACKS * len(result.body), work)
             try:
@@ -622,7 +628,7 @@ def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) ->
         lost = Verdict("failed", reason="empty", detail="the response is empty")
         return lost if had_text else None
     content_type = result.header("Content-Type")
-    if is_sitemap or is_pdf(media_type(content_type)):
+    if is_sitemap or format_of(content_type).is_binary:
         return None
     if is_binary(result.body, content_type):
         said = f"labelled {content_type[:100]}" if content_type else "without a label"

@@ -23,7 +23,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from freshet.crawler.fetch.responses import media_type
+from freshet.crawler.fetch.responses import HTML_TYPES, media_type
 from freshet.crawler.tally import CrawlError
 
 # -- surt --------------------------------------------------------------------
@@ -210,7 +210,6 @@ def _entry(record: WarcRecord, file: str) -> _CdxEntry:
 # so that ReplayWeb.page can read any part by its position, also over the network.
 _CHUNK_BYTES: Final = 1 << 20
 _VERSION: Final = "1.1.1"
-_PAGE_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _PAGES: Final = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
 
 
@@ -242,7 +241,7 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
 
 
 def _note_page(pages: IO[str], entry: _CdxEntry) -> None:
-    if entry.status != "200" or entry.mime not in _PAGE_TYPES:
+    if entry.status != "200" or entry.mime not in HTML_TYPES:
         return
     stamp = datetime.strptime(entry.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     line = {"id": uuid4().hex, "url": entry.url, "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}

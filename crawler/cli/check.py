@@ -34,10 +34,11 @@ from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
-from freshet.crawler.fetch.responses import as_shown, is_repeatable
+from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
+from freshet.crawler.reduce.formats.registry import as_shown
 from freshet.crawler.reduce.markup import Blocks, SelectorHints
-from freshet.crawler.reduce.page import ParsedPage, is_plain
+from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import in_force, record_of
@@ -249,7 +250,7 @@ async def _block_page(
     db: Path, result: FetchResult, parsed: ParsedPage, now: float
 ) -> NotContent | None:
     """Judge whether the page is a block page, by itself and by what its host has shown before."""
-    if is_plain(result.header("Content-Type")) or not is_short(parsed.blocks.texts):
+    if parsed.is_plain or not is_short(parsed.blocks.texts):
         return None
     stored = None
     if db.exists():

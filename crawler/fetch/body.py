@@ -10,8 +10,6 @@ from freshet.crawler.bounds import HELD_BYTES, meet
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
     MAX_LAYERS,
-    PDF_MAGIC,
-    READ_MAGIC,
     SNIFFED_BYTES,
     BoundedDecoder,
     Unfetched,
@@ -21,6 +19,7 @@ from freshet.crawler.fetch.responses import (
     looks_binary,
     packed_coding,
 )
+from freshet.crawler.reduce.formats.registry import first_bytes, is_mislabelled
 
 #: Bytes after which other tasks get their turn; no body waits for memory before it has so many.
 _TURN_BYTES = 64 * 1024
@@ -312,11 +311,11 @@ class Intake:
             raise
 
     def _is_mended(self) -> bool:
-        """Return whether what was decoded against the header is text or PDF, or a whole."""
+        """Return whether what was decoded against the header is a known format, or a whole."""
         if self._is_unchecked:
             return self._is_complete or self.is_cut
         head = bytes(self._decoded.getbuffer()[:SNIFFED_BYTES])
-        if head.startswith(PDF_MAGIC) or is_evidently_text(head):
+        if head.startswith(first_bytes()) or is_evidently_text(head):
             return True
         # What does not begin as gzip is none: a text in any encoding will do.
         is_gzip = not self._is_gzip or self._wire.startswith(GZIP_MAGIC)
@@ -338,7 +337,7 @@ class Intake:
 
     def _write(self, piece: bytes) -> None:
         is_first = self._is_sniffed and self._decoded.tell() == 0
-        if is_first and looks_binary(piece) and not piece.startswith(READ_MAGIC):
+        if is_first and looks_binary(piece) and not is_mislabelled(piece):
             why = self._no_page or "no content type, and no text"
             raise Unfetched("content_type", why, "skipped")
         self._decoded.write(piece)

@@ -31,13 +31,13 @@ from freshet.crawler.fetch.responses import (
     is_field_value,
     judge,
     media_type,
-    no_page_type,
     retry_after_s,
     whole_bytes,
 )
 from freshet.crawler.fetch.transport import Access, Connections
 from freshet.crawler.lru import LruCache
 from freshet.crawler.masking import MASK
+from freshet.crawler.reduce.formats.registry import no_page_type
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators

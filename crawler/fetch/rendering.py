@@ -16,14 +16,13 @@ from typing import Final
 from freshet.crawler.bounds import meet
 from freshet.crawler.fetch.browser import Browsers
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.crawler.fetch.responses import Unfetched, media_type
+from freshet.crawler.fetch.responses import HTML_TYPES, Unfetched, media_type
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import HostAnswer, answer_of
 from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
 from freshet.crawler.urls import Origin, is_http, origin, registrable_domain, resolve, robots_url
 from freshet.storage.records import FetchResult
 
-_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: Hosts outside the crawl whose robots.txt is remembered, and for how long.
 _HOSTS: Final = 1_024
 _REMEMBERED_S: Final = 3_600.0
@@ -70,7 +69,7 @@ class RenderingFetcher:
             # What the page loads may have changed where the document has not.
             request = replace(request, validators=None)
         result = await self.fetcher.fetch(request)
-        is_html = media_type(result.header("Content-Type") or "") in _HTML
+        is_html = media_type(result.header("Content-Type") or "") in HTML_TYPES
         if result.outcome != "fetched" or not is_html:
             return result
         if mode == "when-needed" and not await self.needs(result):

@@ -7,7 +7,7 @@ import re
 import zlib
 from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import parsedate_tz
 from functools import lru_cache
 from itertools import chain
@@ -25,15 +25,10 @@ from freshet.storage.records import FetchResult
 #: Names and values as they came, in order.
 RawHeaders = tuple[tuple[bytes, bytes], ...]
 
-#: Media types of pages, feeds and sitemaps, beside JSON and text of other kinds.
-_PDF_TYPES = frozenset({"application/pdf", "application/x-pdf"})
-_PAGE_TYPES = _PDF_TYPES | {
-    f"application/{name}" for name in ("xhtml+xml", "xml", "rss+xml", "atom+xml", "rdf+xml", "json")
-}
+#: Media types of what browsers show as a page.
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 #: They say that the type is not known (MIME Sniffing standard, section 7).
 _UNKNOWN_TYPES = frozenset({"unknown/unknown", "application/unknown"})
-#: Text for programs.
-_NO_PAGE_TYPES = frozenset({"text/css", "text/javascript", "text/ecmascript", "text/vtt"})
 #: The number of bytes that the MIME Sniffing standard examines (section 5.2).
 SNIFFED_BYTES = 1445
 
@@ -202,21 +197,6 @@ def media_type(content_type: str) -> str | None:
     return name if is_named else None
 
 
-def is_page_type(name: str) -> bool:
-    """Return whether a lower-case media type is one that a page, a feed or a document may have."""
-    return (
-        name in _PAGE_TYPES
-        or name.endswith("+json")
-        or (name.startswith("text/") and name not in _NO_PAGE_TYPES)
-    )
-
-
-def no_page_type(content_type: str | None) -> str | None:
-    """Return the sentence on a media type that no page has, None for any other and for none."""
-    name = media_type(content_type or "")
-    return None if name is None or is_page_type(name) else f"the server sent {name[:200]}"
-
-
 def looks_binary(head: bytes) -> bool:
     """Return whether the first bytes of an unlabelled body are not text in any encoding."""
     if head.startswith(_BYTE_ORDER_MARKS):
@@ -242,10 +222,7 @@ def is_evidently_text(head: bytes) -> bool:
 
 # -- what a body is, whatever its label says -----------------------------------
 
-#: Formats that are read by their first bytes.
-PDF_MAGIC = b"%PDF-"
-_PACKED_MAGIC = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-READ_MAGIC = (PDF_MAGIC, *_PACKED_MAGIC)
+PACKED_MAGIC = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 #: First bytes that no text begins with (MIME Sniffing standard, section 6, and common archives).
 _BINARY_MAGIC = re.compile(
     rb"""
@@ -289,30 +266,20 @@ def is_binary(body: bytes, content_type: str | None) -> bool:
     return not zeros[0] * _ONE_IN < zeros[1] > len(sample) // 8
 
 
-def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
-    """Return a response as its first bytes show it, whatever its label says.
-
-    What is packed is unpacked, to ``max_bytes`` at most, and a PDF is labelled as one.
-    """
-    body = result.body
+def unpacked(body: bytes, max_bytes: int) -> bytes:
+    """Return what is packed in a body, ``max_bytes`` at most, by its first bytes; else the body."""
     for _ in range(MAX_LAYERS):
         coding = packed_coding(body)
-        unpacked = None if coding is None else _unpacked(body, coding, max_bytes)
-        if unpacked is None:
+        inner = None if coding is None else _unpacked(body, coding, max_bytes)
+        if inner is None:
             break
-        body = unpacked
-    headers, label = result.headers, media_type(result.header("Content-Type") or "")
-    if body.startswith(PDF_MAGIC) and label not in _PDF_TYPES:
-        others = ((name, value) for name, value in headers if name.lower() != b"content-type")
-        headers = (*others, (b"Content-Type", b"application/pdf"))
-    if body is result.body and headers is result.headers:
-        return result
-    return replace(result, body=body, headers=headers)
+        body = inner
+    return body
 
 
 def packed_coding(body: bytes) -> str | None:
     """Return the coding of a packed body by its first bytes, None of any other."""
-    return next((coding for magic, coding in _PACKED_MAGIC.items() if body.startswith(magic)), None)
+    return next((coding for magic, coding in PACKED_MAGIC.items() if body.startswith(magic)), None)
 
 
 def _unpacked(body: bytes, coding: str, max_bytes: int) -> bytes | None:

@@ -8,22 +8,22 @@ and never the history.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape, unescape
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.formats.form import Body
+from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.other_formats import is_json, is_pdf, media_type, read_pdf, reads_pdf
-from freshet.crawler.reduce.page import PARSER_OPTIONS, http_url, is_plain, refuse_depth, written
+from freshet.crawler.reduce.page import http_url, markup_of, tree_of, written
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = "4+pdf" if reads_pdf() else "4"
+DOCUMENT_VERSION: Final = f"5{versions()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,11 @@ def document(
     ``hints`` select its content in HTML: on a page that has elements to include, it is all that
     they hold.
     """
-    if is_pdf(media_type(content_type)):
-        paragraphs, said = read_pdf(body)
-        made = _plain("\n\n".join(paragraphs), is_code=False)
-        names = (said.get(name, "").replace("\0", " ") for name in ("Title", "Author"))
-        title, author = (_words(name) or None for name in names)
-        return replace(made, title=title, author=author)
-    if is_plain(content_type):
-        return _plain(decode(body, content_type)[0], is_code=is_json(content_type))
-    refuse_depth(body, deepest)
-    about, pieces, is_selected = taken_apart(body, content_type, hints)
+    found = format_of(content_type).read(body, content_type)
+    if found.html is None:
+        return _plain(found)
+    about, pieces, is_selected = _taken_apart(tree_of(found.html, body, deepest), hints)
+    del found
     base = (http_url(about.base, url) if about.base else None) or url
     writer = MarkdownWriter(base)
     written, headings = [], []
@@ -124,21 +119,32 @@ def taken_apart(
 
     The last value is true if they are what ``hints`` include.
     """
-    tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+    return _taken_apart(tree_of(markup_of(body, content_type), body), hints)
+
+
+def _taken_apart(
+    tree: LexborHTMLParser, hints: SelectorHints
+) -> tuple["_About", list[Piece], bool]:
     about = _About(tree)
     is_selected = hints.mark(tree)
     tree.strip_tags(["script", "style", "svg", "template"])
     return about, list(pieces_of(body_of(written(tree), selected=is_selected))), is_selected
 
 
-def _plain(text: str, *, is_code: bool) -> Document:
+def _plain(body: Body) -> Document:
     """Return the document of a text without markup: its paragraphs, or one block of code."""
-    lines = "\n".join(map(str.rstrip, text.strip().splitlines()))
+    lines = "\n".join(map(str.rstrip, body.text.strip().splitlines()))
     shown = escape(lines, quote=False)
-    if is_code:
-        return Document(blocks=(f"```json\n{lines}\n```",), html=f"<pre><code>{shown}</code></pre>")
+    if body.code is not None:
+        code = (f"```{body.code}\n{lines}\n```",)
+        return Document(blocks=code, html=f"<pre><code>{shown}</code></pre>")
     html = (f"<p>{each}</p>".replace("\n", "<br>") for each in _PARAGRAPHS.split(shown) if each)
-    return Document(blocks=tuple(filter(None, _PARAGRAPHS.split(lines))), html="\n".join(html))
+    return Document(
+        title=_words(body.title) or None,
+        author=_words(body.author) or None,
+        blocks=tuple(filter(None, _PARAGRAPHS.split(lines))),
+        html="\n".join(html),
+    )
 
 
 _PARAGRAPHS: Final = re.compile(r"\n{2,}")

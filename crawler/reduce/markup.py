@@ -38,6 +38,7 @@ from unicodedata import normalize
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from freshet.compiled import function
+from freshet.crawler.fetch.responses import HTML_TYPES
 from freshet.crawler.reduce.boilerplate import (
     FRAME_TAGS,
     INVISIBLE_TAGS,
@@ -58,7 +59,7 @@ from freshet.crawler.urls import reference_head
 
 #: Version of the main text of given bytes. Raise it with every change that alters the text or the
 #: blocks of some page: texts of two versions are never compared.
-TEXT_VERSION: Final = "5"
+TEXT_VERSION: Final = "6"
 
 
 #: The kind of a block according to its markup.
@@ -188,7 +189,6 @@ NO_HINTS: Final = SelectorHints()
 
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
-_PAGE_TYPES: Final = frozenset({"", "text/html", "application/xhtml+xml"})
 #: The attribute of each linking element that holds the reference.
 _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
 
@@ -221,7 +221,7 @@ def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | Non
     if name == "link" and (
         NAMES["navigable"].isdisjoint(tokens)
         or "stylesheet" in tokens
-        or _media_type(attributes) not in _PAGE_TYPES
+        or _media_type(attributes) not in HTML_TYPES | {""}
     ):
         return None
     return target, " ".join(tokens)

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.numbers import NUMBER, value_of
-from freshet.crawler.reduce.page import PARSER_OPTIONS, refuse_depth, selectors_of
+from freshet.crawler.reduce.page import markup_of, selectors_of, tree_of
 
 #: Nodes of a tree or of linked data that are looked at, and numbers that are returned.
 _MOST_NODES: Final = 50_000
@@ -81,8 +80,7 @@ def offers(body: bytes, content_type: str | None, *, deepest: int | None = None)
     Raises:
         RecursionError: the tree has more than ``deepest`` levels.
     """
-    refuse_depth(body, deepest)
-    tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+    tree = tree_of(markup_of(body, content_type), body, deepest)
     stated = tuple(dict.fromkeys(_stated(tree)))
     tree.strip_tags(["script", "style", "svg", "template"])
     shown = list(_shown(tree))

@@ -16,7 +16,8 @@ from unicodedata import normalize
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.main_text import main_text, plain_text
+from freshet.crawler.reduce.formats.registry import format_of
+from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markup import (
     HUB_RELATIONS,
     NO_HINTS,
@@ -29,7 +30,6 @@ from freshet.crawler.reduce.markup import (
     relations,
 )
 from freshet.crawler.reduce.nesting import max_depth, start_tags
-from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, media_type, pdf_text
 from freshet.crawler.reduce.requisites import page_requisites
 from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, without_fragment
 from freshet.storage.records import Links
@@ -109,10 +109,6 @@ _REFRESH: Final = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _MAX_DELAY_S: Final = 10.0**9
-#: Text whose lines are records.
-_LINED: Final = frozenset(
-    {"text/csv", "text/tab-separated-values", "text/calendar", "text/vcard", "text/uri-list"}
-)
 #: A redirect in the page itself: the seconds before it, and the resolved URL.
 MetaRefresh: TypeAlias = tuple[float, str]
 
@@ -120,6 +116,8 @@ MetaRefresh: TypeAlias = tuple[float, str]
 @dataclass(frozen=True, slots=True)
 class ParsedPage:
     """A parsed page. ``encoding`` is the WHATWG name of its character encoding, None of PDF.
+
+    ``is_plain``: it was read as a text without markup.
 
     ``canonical`` (a hint), ``feeds`` and ``base_url`` are resolved and without fragments;
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
@@ -130,6 +128,7 @@ class ParsedPage:
 
     base_url: str
     encoding: str | None
+    is_plain: bool = False
     title: str | None = None
     language: str | None = None
     canonical: str | None = None
@@ -156,25 +155,20 @@ def parse(
 ) -> ParsedPage:
     """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
-    Text of any kind but HTML and XML is taken as paragraphs (a table or a calendar as lines)
-    without links. ``agent_token`` is the robots token, ``hints`` select the main text in HTML,
-    ``requisites`` asks for them.
+    What is read without markup (:mod:`freshet.crawler.reduce.formats.registry`) has no links.
+    ``agent_token`` is the robots token, ``hints`` select the main text in HTML, ``requisites`` asks
+    for them.
 
     Raises:
         RecursionError: the tree would have more than ``deepest`` levels.
         SelectolaxError: if Lexbor gives up (it runs out of memory).
         MemoryError: if there is too little memory elsewhere.
     """
-    if is_pdf(media_type(content_type)):
-        return ParsedPage(without_fragment(url), None, blocks=pdf_text(body))
-    text, encoding = decode(body, content_type)
-    if is_plain(content_type):
-        blocks = json_text(text) if is_json(content_type) else None
-        blocks = blocks or plain_text(text, by_line=media_type(content_type) in _LINED)
-        return ParsedPage(without_fragment(url), encoding, blocks=blocks)
-    refuse_depth(body, deepest)
-    tree = LexborHTMLParser(text, options=PARSER_OPTIONS)
-    del text  # up to 40 MB of a large page
+    found = format_of(content_type).read(body, content_type)
+    if found.html is None:
+        return ParsedPage(without_fragment(url), found.encoding, is_plain=True, blocks=found.blocks)
+    encoding, tree = found.encoding, tree_of(found.html, body, deepest)
+    del found  # up to 40 MB of a large page
     has_included = hints.mark(tree)
     shown = written(tree)
     markup = read(shown)
@@ -233,19 +227,22 @@ def written(tree: LexborHTMLParser) -> str:
     raise MemoryError("no memory for the document of a tree")
 
 
-def refuse_depth(body: bytes, deepest: int | None) -> None:
+def markup_of(body: bytes, content_type: str | None) -> str | bytes:
+    """Return a body as HTML, whatever its format."""
+    html = format_of(content_type).read(body, content_type).html
+    return decode(body, content_type)[0] if html is None else html
+
+
+def tree_of(html: str | bytes, body: bytes, deepest: int | None = None) -> LexborHTMLParser:
+    """Return the tree of a body that was read as HTML; raises as :func:`parse`."""
+    _refuse_depth(html if isinstance(html, bytes) else body, deepest)
+    return LexborHTMLParser(html, options=PARSER_OPTIONS)
+
+
+def _refuse_depth(body: bytes, deepest: int | None) -> None:
     """Raise RecursionError if the tree would have more than ``deepest`` levels."""
     if deepest is not None and start_tags(body) > deepest and (depth := max_depth(body)) > deepest:
         raise RecursionError(f"elements nested {depth:,} deep")
-
-
-def is_plain(content_type: str | None) -> bool:
-    """Return whether a Content-Type is that of a document without markup."""
-    name = media_type(content_type)
-    kind, _, subtype = name.partition("/")
-    return "xml" not in subtype and (
-        (kind == "text" and subtype not in {"", "html"}) or is_json(content_type) or is_pdf(name)
-    )
 
 
 # -- stubs -------------------------------------------------------------------
@@ -267,12 +264,12 @@ _EMPTY_ELEMENTS: Final = frozenset(
 _SHOWING: Final = re.compile(r"url\(|\bbackground\s*=|\brefresh\b|\bhref\s*=", re.IGNORECASE)
 
 
-def is_stub(body: bytes, content_type: str | None) -> bool:
+def is_stub(body: bytes, content_type: str | None, *, is_plain: bool) -> bool:
     """Return whether a body is white space, or a page of HTML in which there is nothing to see.
 
     A word, a picture, a frame, a form, a link or a script in it is something.
     """
-    if len(body) > _STUB_BYTES or is_plain(content_type):
+    if len(body) > _STUB_BYTES or is_plain:
         return not body.strip()
     text = _UNSHOWN.sub("", decode(body, content_type)[0])
     for name, attributes in _ANY_TAG.findall(text):
@@ -410,7 +407,7 @@ def selector_of(
 
     whole = texts()
     body, content_type, text = next(side for side in reversed(sides) if side[2])
-    tree = LexborHTMLParser(decode(body, content_type)[0], options=PARSER_OPTIONS)
+    tree = tree_of(markup_of(body, content_type), body)
     tree.strip_tags(["script", "style", "svg", "template"])
     named = ((it, node) for node in _holders(tree, text) for it in selectors_of(node))
     alone = (it for it, node in named if [n.mem_id for n in tree.css(it)] == [node.mem_id])

@@ -30,10 +30,10 @@ from typing import Any, Final, Literal, TypeVar, cast
 from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import Document, document
+from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.offers import Offer, Offers, offers
-from freshet.crawler.reduce.other_formats import is_pdf, media_type, reads_pdf
 from freshet.crawler.reduce.page import ParsedPage, Side, parse, selector_of
 from freshet.crawler.reduce.parser_worker import FRAME, OUT_OF_MEMORY
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
@@ -130,8 +130,8 @@ class Parser:
 
         Texts of different names are not compared.
         """
-        if _is_read_as_pdf(content_type):
-            return f"{TEXT_VERSION}+pdf"
+        if version := format_of(content_type).version:
+            return f"{TEXT_VERSION}+{version}"
         hints = self.hints(url)
         if hints == NO_HINTS:
             return TEXT_VERSION
@@ -147,9 +147,9 @@ class Parser:
 
         All methods raise :class:`ParserLost` where the parser's process failed, not the page.
         """
-        # What the reader of PDF makes of a body is bounded by the process alone.
-        as_pdf = _is_read_as_pdf(content_type)
-        inline = not as_pdf and len(body) <= self._inline_bytes and is_calm(body)
+        most = format_of(content_type).most_inline
+        is_bounded = len(body) <= self._inline_bytes and (most is None or len(body) <= most)
+        inline = is_bounded and is_calm(body)
         read = partial(
             parse,
             agent_token=self._agent_token,
@@ -160,7 +160,7 @@ class Parser:
         )
         if not inline:
             call = partial(read, body, url, content_type)
-            if not as_pdf and (second := self._second_for(body)):
+            if most is None and (second := self._second_for(body)):
                 with contextlib.suppress(_OutOfTime):
                     found = await second.call(ParsedPage, call, self._quick_s)
                     # With the memory of the first one it may be a page.
@@ -237,10 +237,6 @@ class Parser:
         if time() - began_at < self._quick_s:
             self._slow_hosts.pop(host, None)
         return result
-
-
-def _is_read_as_pdf(content_type: str | None) -> bool:
-    return is_pdf(media_type(content_type)) and reads_pdf()
 
 
 class _OutOfTime(Exception):

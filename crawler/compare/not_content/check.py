@@ -32,7 +32,7 @@ from freshet.crawler.compare.not_content.page import (
     read_signs,
 )
 from freshet.crawler.lru import LruCache
-from freshet.crawler.reduce.page import ParsedPage, is_plain
+from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Retraction
@@ -160,7 +160,7 @@ class NotContentCheck:
         self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch
     ) -> CheckedPage:
         """Judge a page by its main text (``new`` is its sketch) and by its host's block pages."""
-        if is_plain(result.header("Content-Type")):
+        if parsed.is_plain:
             return _CONTENT
         texts = parsed.blocks.texts
         had_content, history = None, None

@@ -11,9 +11,9 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from freshet.crawler.compare.not_content.cues import MOST_BYTES
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
-from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.nesting import is_calm
+from freshet.crawler.reduce.page import markup_of
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.crawler.robots.parser import parse_directives
 
@@ -146,7 +146,8 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     signs, is_short, body = PageSigns(), len(body) <= MOST_BYTES, body[:MOST_BYTES]
     if not is_calm(body):
         return signs
-    text, _ = decode(body, content_type)
+    html = markup_of(body, content_type)
+    text = html if isinstance(html, str) else html.decode()
     try:
         tree = LexborHTMLParser(text, options=_OPTIONS)
     except SelectolaxError:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.main_text import plain_text
 from freshet.crawler.reduce.markup import SelectorHints
-from freshet.crawler.reduce.page import ParsedPage, is_plain, parse, written
+from freshet.crawler.reduce.page import ParsedPage, parse, written
 
 URL = "https://h.example/docs/page.html"
 
@@ -114,11 +114,13 @@ def test_the_language_is_that_of_the_root_or_of_the_pragma(markup: str, language
 
 def test_plain_text_is_paragraphs_without_links() -> None:
     found = page(b"one <a href=x>\n\ntwo", "Text/Plain; charset=us-ascii")
-    assert found == ParsedPage(URL, "windows-1252", blocks=plain_text("one <a href=x>\n\ntwo"))
+    assert found == ParsedPage(
+        URL, "windows-1252", is_plain=True, blocks=plain_text("one <a href=x>\n\ntwo")
+    )
 
 
 def test_a_table_and_a_calendar_that_are_not_very_long_are_lines() -> None:
-    for kind in ("csv", "calendar"):
+    for kind in ("csv", "calendar", "yaml", "x-ndjson"):
         assert page(b"a,1\r\nb, 2\n\nc,3", f"text/{kind}").blocks.texts == ("a,1", "b, 2", "c,3")
     assert len(page(b"a,1\n" * 20_001, "text/csv").blocks) == 1
 
@@ -127,10 +129,11 @@ def test_a_table_and_a_calendar_that_are_not_very_long_are_lines() -> None:
     ("content_type", "plain"),
     [(None, False), ("", False), ("text/html; charset=utf-8", False),
      ("application/xhtml+xml", False), ("text/xml", False), ("text/plain", True),
-     ("text/markdown", True), ("application/json", True), ("application/ld+json", True)],
+     ("text/markdown", True), ("application/json", True), ("application/ld+json", True),
+     ("application/pdf", True), ("application/toml", True)],
 )  # fmt: skip
 def test_what_has_no_markup_is_told_by_its_type(content_type: str | None, plain: bool) -> None:
-    assert is_plain(content_type) is plain
+    assert page("<html>Some text", content_type).is_plain is plain
 
 
 def test_the_number_of_links_is_limited() -> None:

@@ -21,6 +21,8 @@ class=accordion>Maße</div><xmp><b>raw</b></xmp></div>"""
 FEED = b"""<rss version="2.0"><channel><title>N</title><item><guid>1</guid><title>One</title>
 <link>https://h.example/1</link><description>&lt;p&gt;First &lt;b&gt;one&lt;/b&gt;</description>
 </item><item><title>Two</title><link>https://h.example/2</link></item></channel></rss>"""
+XHTML = b"""<html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a"/><title/></head>
+<body><h1>One</h1><div/><p>Two<![CDATA[ < 3]]>&hellip;</p></body></html>"""
 BODIES = [
     ("text/html; charset=utf-8", ARTICLE.encode()),
     ("text/html; charset=iso-8859-1", ARTICLE.encode("latin-1")),
@@ -29,9 +31,14 @@ BODIES = [
     ("text/csv", b"a,b\n1,2\n"),
     ("application/json", b'{"b": [1, {"c": null}], "a": "text  here"}'),
     ("application/pdf", b"%PDF-1.7 /CreationDate (D:2026) text"),
+    ("application/xhtml+xml", XHTML),
+    ("text/xml", b"<r a='1' xmlns:n='u'><n:p> x <b>y</b></n:p><!-- c --></r>"),
+    ("application/yaml", b"b: [1, *a]\na: &a text\n"),
+    ("application/x-ndjson", b'{"b": 1}\n{"a": [2, null]}\n'),
+    ("text/calendar", b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nSUMMARY:A\r\nEND:VEVENT\r\n"),
 ]
 #: The digest of the texts and places below, by version of the extraction.
-EXPECTED = {"5": "f6d4722774ae7fc7e3c005ea"}
+EXPECTED = {"6": "82556871b02dff8cdc663227"}
 
 
 def _texts() -> list[Blocks]:

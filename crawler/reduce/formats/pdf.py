@@ -1,72 +1,27 @@
-"""JSON and PDF as text.
+"""PDF: its paragraphs, where the extra ``pdf`` is installed and they can be read.
 
-JSON: each value is a block, its place the path of keys that leads to it. Consequence: neither
-white space nor the order of an object's keys is a change (RFC 8259, section 4).
-
-PDF: its paragraphs, where the extra ``pdf`` is installed and they can be read. Else one digest
-without the time and the identifier that many programs stamp on each copy (ISO 32000-1, sections
-14.3 and 14.4), outside compressed streams.
+Else one digest without the time and the identifier that many programs stamp on each copy (ISO
+32000-1, sections 14.3 and 14.4), outside compressed streams.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
 from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Final
 from unicodedata import normalize
 
+from freshet.crawler.reduce.formats.form import Body, Format
 from freshet.crawler.reduce.markup import ROOT, Blocks, alike, below
-
-#: Documents with more values are compared by their lines.
-_MOST_VALUES = 20_000
-
-
-def media_type(content_type: str | None) -> str:
-    """Return the lower-case media type of a Content-Type header; default HTML."""
-    return (content_type or "text/html").partition(";")[0].strip().lower()
-
-
-def is_json(content_type: str | None) -> bool:
-    """Return whether a Content-Type is that of a JSON document (RFC 6839, section 3.1)."""
-    subtype = media_type(content_type).partition("/")[2]
-    return subtype == "json" or subtype.endswith("+json")
-
-
-def json_text(text: str) -> Blocks | None:
-    """Return the values of a document as blocks ``key: value``, or None if it is unreadable."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    found: list[tuple[str, int]] = []
-    pending: list[tuple[str, int, object]] = [("", ROOT, document)]
-    while pending and len(found) <= _MOST_VALUES:
-        key, place, value = pending.pop()
-        if isinstance(value, dict):
-            members = sorted(value.items(), reverse=True)
-            pending += [(k, below(place, k), v) for k, v in members]
-        elif isinstance(value, list):
-            pending += [(key, below(place, "[]"), v) for v in reversed(value)]
-        else:
-            shown = value if isinstance(value, str) else json.dumps(value)
-            found.append((" ".join(f"{key}: {shown}".split()), place))
-    if pending or not found:
-        return None
-    texts, places = zip(*found, strict=True)
-    return replace(alike(texts, "text", ROOT), places=places)
-
-
-# -- pdf ---------------------------------------------------------------------
 
 #: Pages that are read, and the share of a page's usual width of lines that ends no paragraph.
 _MOST_PAGES: Final = 2_000
 _FULL_LINE: Final = 0.75
 _PAGE_NUMBER: Final = re.compile(r"[–—-]?\s*(?:\d{1,4}|[ivxlc]{1,7})\s*[–—-]?")
 _BULLET: Final = re.compile(r"[•‣▪◦·–—*-]\s|\(?(?:\d{1,3}|[a-z])[.)]\s")
-_TYPES: Final = frozenset({"application/pdf", "application/x-pdf"})
+_NAMES: Final = ("Title", "Author")
+_PLACE: Final = below(ROOT, "pdf")
 _STRING: Final = rb"(?:\((?>(?:[^()\\]|\\.)*)\)|<[0-9A-Fa-f\s]*+>)"
 _STAMP: Final = re.compile(
     rb"""
@@ -80,23 +35,23 @@ _STAMP: Final = re.compile(
 )
 
 
-def is_pdf(media_type: str) -> bool:
-    """Return whether a lower-case media type is that of PDF (RFC 8118)."""
-    return media_type in _TYPES
-
-
 def reads_pdf() -> bool:
     """Return whether the text of PDF can be read: the extra ``pdf`` is installed."""
     return find_spec("pypdfium2") is not None
 
 
-def pdf_text(body: bytes) -> Blocks:
+def read(body: bytes, _content_type: str | None) -> Body:
     """Return the paragraphs of a document, or if there is no text, its size and its digest."""
-    if found := read_pdf(body)[0]:
-        return alike(found, "paragraph", below(ROOT, "pdf"))
+    paragraphs, said = read_pdf(body)
+    names = (" ".join(said.get(name, "").replace("\0", " ").split()) for name in _NAMES)
+    title, author = (name or None for name in names)
+    blocks = alike(paragraphs, "paragraph", _PLACE) if paragraphs else _digest(body)
+    return Body(None, blocks=blocks, shown="\n\n".join(paragraphs), title=title, author=author)
+
+
+def _digest(body: bytes) -> Blocks:
     digest = blake2b(_STAMP.sub(b"", body), digest_size=8).hexdigest()
-    text = f"PDF of {len(body):,} bytes, digest {digest}"
-    return alike((text,), "text", below(ROOT, "pdf"))
+    return alike((f"PDF of {len(body):,} bytes, digest {digest}",), "text", _PLACE)
 
 
 def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
@@ -134,3 +89,16 @@ def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
     # The sign is that of a hyphen at the end of a line.
     texts = (normalize("NFC", re.sub("\x02 ?", "", text)) for text in found)
     return tuple(text for text in texts if text and not text.isspace()), said
+
+
+FORMAT: Final = Format(
+    r"application/(?:x-)?pdf",
+    read,
+    first_bytes=(b"%PDF-",),
+    label="application/pdf",
+    # The reader is compiled code whose work nothing bounds but the process.
+    most_inline=0 if reads_pdf() else None,
+    version="pdf" if reads_pdf() else "",
+    is_binary=True,
+    lacks=None if reads_pdf() else ("the text of PDF", "pdf"),
+)

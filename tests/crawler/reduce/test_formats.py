@@ -1,4 +1,4 @@
-"""JSON documents as blocks, and PDF by digest."""
+"""Formats by the registry: JSON and PDF."""
 
 import json
 
@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.reduce import other_formats
 from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.document import document as read_document
-from freshet.crawler.reduce.other_formats import is_json, is_pdf, json_text, pdf_text
-from freshet.crawler.reduce.page import ParsedPage, is_plain, parse
+from freshet.crawler.reduce.formats import pdf
+from freshet.crawler.reduce.formats.leaves import leaves
+from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser
 
 VALUES = st.recursive(
@@ -18,6 +19,14 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=10,
 )
+
+
+def json_text(text: str) -> Blocks | None:
+    return leaves(json.loads(text))
+
+
+def pdf_text(body: bytes) -> Blocks:
+    return pdf.read(body, None).blocks
 
 
 def test_values_are_blocks_with_their_keys_in_the_order_of_the_keys() -> None:
@@ -32,18 +41,13 @@ def test_values_are_blocks_with_their_keys_in_the_order_of_the_keys() -> None:
 
 def test_what_is_no_json_or_says_nothing_is_left_to_others() -> None:
     for text in ("{broken", "[]", "[" * 100_000, json.dumps(list(range(30_000)))):
-        assert json_text(text) is None
+        assert parse(text.encode(), URL, "application/json").blocks.texts == (text,)
 
 
 def test_a_json_answer_is_parsed_by_its_values_and_a_broken_one_by_its_paragraphs() -> None:
     url, mime = "https://example.org/data", "application/ld+json; charset=utf-8"
     assert parse(b'{"n": 1}', url, mime).blocks.texts == ("n: 1",)
     assert parse(b"{n: 1}", url, mime).blocks.texts == ("{n: 1}",)
-
-
-def test_json_is_known_by_its_media_type() -> None:
-    types = ("application/json", "application/FEED+JSON; charset=utf-8", "text/html", None)
-    assert list(map(is_json, types)) == [True, True, False, False]
 
 
 @given(VALUES)
@@ -84,8 +88,6 @@ def test_it_is_read_by_its_type_and_leads_nowhere() -> None:
     page = parse(document(), URL, "Application/PDF; name=x")
     assert page.blocks == pdf_text(document())
     assert (page.encoding, len(page.links), page.title) == (None, 0, None)
-    assert is_plain("application/pdf")
-    assert not is_pdf("text/html")
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"/ModDate (", b"/ID [", b'xmp:ModifyDate="']))
@@ -126,7 +128,7 @@ def test_a_pdf_with_text_is_its_paragraphs() -> None:
 
 
 def test_without_the_extra_a_pdf_is_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(other_formats, "reads_pdf", lambda: False)
+    monkeypatch.setattr(pdf, "reads_pdf", lambda: False)
     (text,) = pdf_text(pdf_of(["Some text"])).texts
     assert text.startswith("PDF of ")
 

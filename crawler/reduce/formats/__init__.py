@@ -1,0 +1,1 @@
+"""Formats of bodies, one a module; :mod:`.registry` lists them."""

@@ -1,0 +1,72 @@
+"""Calendars (iCalendar, RFC 5545): each property is a block, its place the event that has it.
+
+What servers stamp on each copy does not count: DTSTAMP, SEQUENCE, LAST-MODIFIED and PRODID.
+"""
+
+import re
+from typing import Final
+from unicodedata import normalize
+
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
+from freshet.crawler.reduce.formats.leaves import as_blocks
+from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.markup import ROOT, Blocks, below
+
+_STAMPS: Final = frozenset({"DTSTAMP", "SEQUENCE", "LAST-MODIFIED", "PRODID"})
+#: They tell an event from others; repetitions of one that differ have the same UID.
+_IDENTITY: Final = frozenset({"UID", "RECURRENCE-ID"})
+#: Components in each other; the standard has three.
+_LEVELS: Final = 8
+#: A line goes on in the next one that begins with white space (section 3.1).
+_FOLD: Final = re.compile(r"(?:\r\n?|\n)[ \t]")
+#: A name, parameters whose quoted values may hold colons, and a value.
+_PROPERTY: Final = re.compile(r"""([\w-]++)((?>(?:;(?>(?:"[^"]*+"|[^":])*))?)):(.*)""")
+#: Section 3.3.11.
+_ESCAPE: Final = re.compile(r"\\([nN,;\\])")
+
+
+def read(body: bytes, content_type: str | None) -> Body:
+    """Return the properties of a calendar; what is none is lines."""
+    text, encoding = decode(body, content_type)
+    blocks = _properties(_FOLD.sub("", text))
+    return of_text(text, encoding) if blocks is None else Body(encoding, blocks=blocks)
+
+
+def _properties(text: str) -> Blocks | None:
+    found: list[tuple[str, int]] = []
+    #: The components that are open: place, names and values of what tells it from others, and
+    #: where its properties begin.
+    opened: list[tuple[int, list[str], int]] = []
+    for line in text.splitlines():
+        match = _PROPERTY.match(line)
+        if match is None:
+            continue
+        name, parameters, value = match[1].upper(), match[2], match[3].strip()
+        if name == "BEGIN":
+            above = opened[-1][0] if opened else ROOT
+            opened.append((below(above, value.upper()), [], len(found)))
+        elif not opened:
+            # What stands before is no calendar.
+            return None
+        elif name == "END":
+            place, names, start = opened.pop()
+            if names:
+                own = below(place, " ".join(sorted(names)))
+                found[start:] = [(said, own if at == place else at) for said, at in found[start:]]
+        elif name not in _STAMPS:
+            place, names, _ = opened[-1]
+            if name in _IDENTITY:
+                names.append(f"{name}:{value}")
+            words = f"{name}{parameters}: {_ESCAPE.sub(_unescaped, value)}".split()
+            found.append((normalize("NFC", " ".join(words)), place))
+        if len(found) > MOST_VALUES or len(opened) > _LEVELS:
+            return None
+    return as_blocks(found)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return " " if escape[1] in "nN" else escape[1]
+
+
+FORMAT: Final = Format(r"text/(?:x-v)?calendar|application/ics", read)

@@ -1,0 +1,25 @@
+"""JSON: its values. One that cannot be read is paragraphs."""
+
+import json
+from typing import Final
+
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.formats.form import Body, Format
+from freshet.crawler.reduce.formats.leaves import leaves
+from freshet.crawler.reduce.formats.plain import of_text
+
+
+def read(body: bytes, content_type: str | None) -> Body:
+    """Return the values of a document."""
+    text, encoding = decode(body, content_type)
+    try:
+        blocks = leaves(json.loads(text))
+    except (ValueError, RecursionError):
+        blocks = None
+    if blocks is None:
+        return of_text(text, encoding, by_line=False, code="json")
+    return Body(encoding, blocks=blocks, shown=text, code="json")
+
+
+#: With the suffix of RFC 6839, section 3.1.
+FORMAT: Final = Format(r"(?:application|text)/json|.*\+json", read)

@@ -1,0 +1,237 @@
+"""XML: XHTML by XML's own rules, any other file by its values.
+
+XHTML is written as HTML, which goes the way of every page. In other XML each text and each
+attribute is a block ``name: value``, its place the path of elements to it. Namespaces, comments,
+instructions, declarations, white space and the order of attributes are no difference. What is not
+well-formed is read as HTML, as people expect of a page; in a file that is none, ampersands and
+control characters by themselves are mended first.
+
+No document type reaches the parser: it knows no entities but those of HTML, so that none grows and
+none is fetched.
+"""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from html.entities import html5
+from typing import Final
+from unicodedata import normalize
+from xml.parsers import expat
+
+from freshet.crawler.fetch.responses import media_type
+from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
+from freshet.crawler.reduce.formats.leaves import as_blocks
+from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.markup import ROOT, VOID_TAGS, Blocks, below
+
+_XHTML_TYPE: Final = "application/xhtml+xml"
+_XHTML: Final = "http://www.w3.org/1999/xhtml"
+#: Elements of these are written by their names alone; ones of no namespace are XHTML, too.
+_SHOWN: Final = frozenset(
+    {"", _XHTML, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}
+)
+
+# -- text for the parser -----------------------------------------------------
+
+#: Comments, CDATA and instructions, in which nothing is replaced; document types; references to
+#: entities; ampersands by themselves; characters that XML never has. Each alternative is tried
+#: once, so that no input makes the match go back.
+_TOKENS: Final = re.compile(
+    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|(<\?xml\s.*?(?:\?>|\Z))|<\?.*?(?:\?>|\Z)"
+    r"|(<!DOCTYPE\b[^<>\[]*+(?>(?:\[.*?(?:\]\s*+(?=>)|\Z))?)>?)"
+    r"|&([A-Za-z][A-Za-z0-9]*+);|(&)(?!\#(?:[0-9]+|x[0-9A-Fa-f]+);)"
+    "|([\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff])",
+    re.DOTALL,
+)
+_OF_XML: Final = frozenset({"amp", "lt", "gt", "quot", "apos"})
+
+
+def _prepared(text: str, *, mends: bool) -> bytes:
+    """Return a text as UTF-8, without declarations, and with characters for HTML's entities."""
+
+    def token(found: re.Match[str]) -> str:
+        whole, declaration, doctype, name, ampersand, control = found[0], *found.groups()
+        if declaration or doctype:
+            return ""
+        if name and name not in _OF_XML and (meant := html5.get(f"{name};")):
+            return "".join(f"&#{ord(each)};" for each in meant)
+        if mends and (ampersand or (name and name not in _OF_XML)):
+            return f"&amp;{whole[1:]}"
+        return "" if mends and control else whole
+
+    return _TOKENS.sub(token, text.lstrip("\ufeff \t\r\n")).encode("utf-8", "replace")
+
+
+# -- readers -----------------------------------------------------------------
+
+
+class _NoXhtml(Exception):
+    """The root element is no element of XHTML."""
+
+
+class _TooMany(Exception):
+    """The file has more values than are compared."""
+
+
+class _Values:
+    """Gathers the values of a file."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, int]] = []
+        #: Names and places of the open elements.
+        self._opened: list[tuple[str, int]] = [("", ROOT)]
+        self._text: list[str] = []
+        parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.ordered_attributes = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text.append
+        self.parse = parser.Parse
+
+    def _start(self, name: str, attributes: Sequence[str]) -> None:
+        self._close_text()
+        name = name.rpartition(":")[2]
+        place = below(self._opened[-1][1], name)
+        self._opened.append((name, place))
+        # Their order means nothing (XML, section 3.1).
+        for key, value in sorted(zip(attributes[::2], attributes[1::2], strict=True)):
+            local = key.rpartition(":")[2]
+            if not (key.startswith("xmlns") or local in _DECLARING):
+                self._add(local, value, below(place, f"@{local}"))
+
+    def _end(self, _name: str) -> None:
+        self._close_text()
+        self._opened.pop()
+
+    def _close_text(self) -> None:
+        if self._text:
+            text = "".join(self._text)
+            self._text.clear()
+            if not text.isspace():
+                self._add(self._opened[-1][0], text, self._opened[-1][1])
+
+    def _add(self, name: str, value: str, place: int) -> None:
+        if len(self.found) == MOST_VALUES:
+            raise _TooMany
+        self.found.append((normalize("NFC", " ".join(f"{name}: {value}".split())), place))
+
+
+#: Attributes that say by which schema a file is checked.
+_DECLARING: Final = frozenset({"schemaLocation", "noNamespaceSchemaLocation"})
+
+#: Elements of HTML without elements in them; what they hold is no content; HTML knows them for
+#: text that ends at its own tag only; the first line break in them does not count there.
+_TEXTS: Final = frozenset({"title", "textarea"})
+_DROPPED: Final = frozenset({"iframe", "noembed", "noframes"})
+_RAW: Final = frozenset({"script", "style"})
+_VERBATIM: Final = {"xmp": "pre", "plaintext": "pre", "listing": "pre"}
+_LINED: Final = frozenset({"pre", "textarea"})
+_TAG: Final = re.compile(r"[A-Za-z][^\s/>]*")
+
+
+class _Html:
+    """Writes XHTML as HTML that has the same elements."""
+
+    def __init__(self, *, is_xhtml: bool) -> None:
+        self.is_xhtml = is_xhtml
+        self.written = ["<!DOCTYPE html>"]
+        #: The end tags of the open elements.
+        self._ends: list[str] = []
+        #: How many elements are open in one whose elements are passed over, with that one.
+        self._inside = 0
+        self._is_raw = self._is_dropped = False
+        parser = expat.ParserCreate("utf-8", " ")
+        parser.namespace_prefixes = True
+        parser.buffer_text = True
+        parser.ordered_attributes = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self.parse = parser.Parse
+
+    def _start(self, name: str, attributes: Sequence[str]) -> None:
+        if self._inside:
+            self._inside += 1
+            return
+        space, tag = _parts(name)
+        if not self.is_xhtml:
+            self.is_xhtml = space == _XHTML or (not space and tag.lower() == "html")
+            if not self.is_xhtml:
+                raise _NoXhtml
+        tag = _VERBATIM.get(tag, tag) if _TAG.fullmatch(tag) else "span"
+        pairs = zip(attributes[::2], attributes[1::2], strict=True)
+        said = "".join([f' {_parts(key)[1]}="{escape(value)}"' for key, value in pairs])
+        self.written.append(f"<{tag}{said}>" + ("\n" if tag in _LINED else ""))
+        self._ends.append("" if tag in VOID_TAGS else f"</{tag}>")
+        is_html = space in {"", _XHTML}
+        if tag in _RAW or (is_html and tag in _TEXTS | _DROPPED):
+            self._inside = 1
+            self._is_raw = is_html and tag in _RAW
+            self._is_dropped = tag in _DROPPED or not is_html
+
+    def _end(self, _name: str) -> None:
+        if self._inside:
+            self._inside -= 1
+        if not self._inside:
+            self._is_raw = self._is_dropped = False
+            self.written.append(self._ends.pop())
+
+    def _characters(self, text: str) -> None:
+        if self._is_dropped:
+            return
+        # An escape of JSON.
+        shown = text.replace("<", "\\u003c") if self._is_raw else escape(text, quote=False)
+        self.written.append(shown)
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """Return the namespace of a name, and how HTML has it."""
+    space, _, local = name.rpartition(" ")
+    if " " in space:
+        (space, local), prefix = space.split(" ", 1), local
+        return space, local if space in _SHOWN else f"{prefix}:{local}"
+    return space, local
+
+
+# -- format ------------------------------------------------------------------
+
+
+def read(body: bytes, content_type: str | None) -> Body:
+    """Return a body as HTML or as values."""
+    text, encoding = decode(body, content_type)
+    page = _Html(is_xhtml=media_type(content_type or "") == _XHTML_TYPE)
+    try:
+        page.parse(_prepared(text, mends=False), True)
+        return Body(encoding, "".join(page.written).encode())
+    except _NoXhtml:
+        pass
+    except expat.ExpatError:
+        if page.is_xhtml:
+            return Body(encoding, text)
+    try:
+        blocks = _values(text)
+    except _TooMany:
+        return of_text(text, encoding)
+    return Body(encoding, text) if blocks is None else Body(encoding, blocks=blocks)
+
+
+def _values(text: str) -> Blocks | None:
+    """Return the values of a file, None of what is not well-formed.
+
+    Raises:
+        _TooMany: it has too many of them.
+    """
+    for mends in (False, True):
+        values = _Values()
+        try:
+            values.parse(_prepared(text, mends=mends), True)
+        except expat.ExpatError:
+            continue
+        return as_blocks(values.found) or Blocks()
+    return None
+
+
+#: Of those with the suffix of RFC 7303 all but the ones that only feeds have.
+FORMAT: Final = Format(r"text/.*xml.*|application/(?!x-(?:rss|atom)\+)(?:.*\+)?xml", read)
