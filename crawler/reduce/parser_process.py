@@ -160,7 +160,8 @@ class Parser:
         )
         if not inline:
             call = partial(read, body, url, content_type)
-            if most is None and (second := self._second_for(body)):
+            # Memory for what is read there always is bounded by that process alone.
+            if most != 0 and (second := self._second_for(body)):
                 with contextlib.suppress(_OutOfTime):
                     found = await second.call(ParsedPage, call, self._quick_s)
                     # With the memory of the first one it may be a page.

@@ -12,7 +12,7 @@ MOST_VALUES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body holds: ``html``, or text without markup in ``blocks``.
+    """The content of a body: ``html``, or text without markup in ``blocks``.
 
     ``html`` is text as it came, or UTF-8 that the format has written. It goes the way of every
     page: links, main text and document are found in it. Else ``blocks`` are compared, and the
@@ -49,7 +49,7 @@ class Format:
     block for 100 ms: 0 reads all in the parser's process, which has limits of memory and time;
     None is for readers whose work is bounded by the counts of
     :func:`freshet.crawler.reduce.nesting.is_calm`. ``is_binary``: its bytes are no text.
-    ``lacks`` are what it cannot read, and the extra that has to be installed for it.
+    ``lacks`` names what it cannot read, and the extra that has to be installed for it.
     """
 
     types: str

@@ -25,6 +25,8 @@ from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
 from freshet.crawler.reduce.markup import ROOT, VOID_TAGS, Blocks, below
 
+#: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
+_MOST_INLINE: Final = 64 * 1024
 _XHTML_TYPE: Final = "application/xhtml+xml"
 _XHTML: Final = "http://www.w3.org/1999/xhtml"
 #: Elements of these are written by their names alone; ones of no namespace are XHTML, too.
@@ -202,8 +204,9 @@ def read(body: bytes, content_type: str | None) -> Body:
     """Return a body as HTML or as values."""
     text, encoding = decode(body, content_type)
     page = _Html(is_xhtml=media_type(content_type or "") == _XHTML_TYPE)
+    prepared = _prepared(text, mends=False)
     try:
-        page.parse(_prepared(text, mends=False), True)
+        page.parse(prepared, True)
         return Body(encoding, "".join(page.written).encode())
     except _NoXhtml:
         pass
@@ -211,27 +214,29 @@ def read(body: bytes, content_type: str | None) -> Body:
         if page.is_xhtml:
             return Body(encoding, text)
     try:
-        blocks = _values(text)
+        blocks = _values(prepared)
+        if blocks is None:
+            blocks = _values(_prepared(text, mends=True))
     except _TooMany:
         return of_text(text, encoding)
     return Body(encoding, text) if blocks is None else Body(encoding, blocks=blocks)
 
 
-def _values(text: str) -> Blocks | None:
+def _values(prepared: bytes) -> Blocks | None:
     """Return the values of a file, None of what is not well-formed.
 
     Raises:
         _TooMany: it has too many of them.
     """
-    for mends in (False, True):
-        values = _Values()
-        try:
-            values.parse(_prepared(text, mends=mends), True)
-        except expat.ExpatError:
-            continue
-        return as_blocks(values.found) or Blocks()
-    return None
+    values = _Values()
+    try:
+        values.parse(prepared, True)
+    except expat.ExpatError:
+        return None
+    return as_blocks(values.found) or Blocks()
 
 
 #: Of those with the suffix of RFC 7303 all but the ones that only feeds have.
-FORMAT: Final = Format(r"text/.*xml.*|application/(?!x-(?:rss|atom)\+)(?:.*\+)?xml", read)
+FORMAT: Final = Format(
+    r"text/.*xml.*|application/(?!x-(?:rss|atom)\+)(?:.*\+)?xml", read, most_inline=_MOST_INLINE
+)

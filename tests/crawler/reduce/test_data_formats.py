@@ -40,14 +40,28 @@ none:
 """
 
 
-@pytest.mark.parametrize("kind", [YAML, "text/yaml", "text/x-yaml", "application/x-yaml",
-                                  "text/vnd.yaml", "application/openapi+yaml"])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        YAML,
+        "text/yaml",
+        "text/x-yaml",
+        "application/x-yaml",
+        "text/vnd.yaml",
+        "application/openapi+yaml",
+    ],
+)
 def test_the_values_of_yaml_are_blocks_with_their_keys(kind: str) -> None:
     found = blocks(OPENING, kind)
     assert found.texts == (
-        "days: mon", "name: tue", "open: yes", "none:", "JPY: 161.5", "USD: 1.0812",
+        "days: mon",
+        "name: tue",
+        "open: yes",
+        "none:",
+        "JPY: 161.5",
+        "USD: 1.0812",
         "text: One line",
-    )  # fmt: skip
+    )
     assert len(set(found.places)) == 7
     assert document(OPENING.encode(), URL, kind).blocks == found.texts
 
@@ -55,14 +69,21 @@ def test_the_values_of_yaml_are_blocks_with_their_keys(kind: str) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        OPENING.replace("# Opening hours", "# Open"), OPENING.replace('"', "'"), f"---\n{OPENING}",
-        OPENING.replace("  - ", "- "), OPENING.replace("{USD: ", "{ USD:   "),
+        OPENING.replace("# Opening hours", "# Open"),
+        OPENING.replace('"', "'"),
+        f"---\n{OPENING}",
+        OPENING.replace("  - ", "- "),
+        OPENING.replace("{USD: ", "{ USD:   "),
         OPENING.replace("text: >\n  One\n  line\n", "text: |\n  One\n  line\n"),
-        OPENING.replace("none:\n", "none: ''\n"), OPENING.replace("- mon", "- &m mon"),
-        OPENING.replace("rates: ", "'rates': "), OPENING.replace("tue", "!!str tue"),
-        "none:\n" + OPENING.replace("none:\n", ""), OPENING + "...\n", f"%YAML 1.2\n---\n{OPENING}",
+        OPENING.replace("none:\n", "none: ''\n"),
+        OPENING.replace("- mon", "- &m mon"),
+        OPENING.replace("rates: ", "'rates': "),
+        OPENING.replace("tue", "!!str tue"),
+        "none:\n" + OPENING.replace("none:\n", ""),
+        OPENING + "...\n",
+        f"%YAML 1.2\n---\n{OPENING}",
     ],
-)  # fmt: skip
+)
 def test_what_means_nothing_in_yaml_is_no_difference(other: str) -> None:
     assert blocks(other, YAML) == blocks(OPENING, YAML)
 
@@ -70,8 +91,10 @@ def test_what_means_nothing_in_yaml_is_no_difference(other: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("a: 1", "a: 2", (["a: 1"], ["a: 2"])), ("a: 1.50", "a: 1.5", (["a: 1.50"], ["a: 1.5"])),
-        ("- 1\n- 2", "- 1", ([": 2"], [])), ("a: yes", "a: no", (["a: yes"], ["a: no"])),
+        ("a: 1", "a: 2", (["a: 1"], ["a: 2"])),
+        ("a: 1.50", "a: 1.5", (["a: 1.50"], ["a: 1.5"])),
+        ("- 1\n- 2", "- 1", ([": 2"], [])),
+        ("a: yes", "a: no", (["a: yes"], ["a: no"])),
         ("a: {b: {c: 1}}", "a: {b: {c: 2}}", (["c: 1"], ["c: 2"])),
         ("a: &x 1\nb: *x", "a: &x 2\nb: *x", (["a: 1", "b: 1"], ["a: 2", "b: 2"])),
         ("x: &x {a: 1}\ny: *x", "x: &x {a: 2}\ny: *x", (["a: 1"], ["a: 2"])),
@@ -80,7 +103,7 @@ def test_what_means_nothing_in_yaml_is_no_difference(other: str) -> None:
         ("a: !!python/object:os.system x", "a: !!python/object:os.system y", (["a: x"], ["a: y"])),
         ("? [a, b]\n: 1", "? [a, b]\n: 2", (["['a', 'b']: 1"], ["['a', 'b']: 2"])),
     ],
-)  # fmt: skip
+)
 def test_a_changed_value_of_yaml_is_a_change_with_its_key(
     old: str, new: str, said: tuple[list[str], list[str]]
 ) -> None:
@@ -90,8 +113,9 @@ def test_a_changed_value_of_yaml_is_a_change_with_its_key(
 def test_what_is_no_yaml_is_lines() -> None:
     assert blocks("a: [1\nb: }", YAML).texts == ("a: [1", "b: }")
     assert blocks("only a sentence\nof two lines", YAML).texts == (
-        "only a sentence", "of two lines"
-    )  # fmt: skip
+        "only a sentence",
+        "of two lines",
+    )
 
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -116,9 +140,18 @@ RECORDS = '{"id": 1, "name": "A"}\n{"id": 2, "name": "B"}\n'
 
 
 @pytest.mark.parametrize(
-    "kind", [LINES, "application/ndjson", "application/jsonl", "text/x-ndjson", "text/jsonl",
-             "application/x-jsonlines", "application/json-lines", "application/json-seq"]
-)  # fmt: skip
+    "kind",
+    [
+        LINES,
+        "application/ndjson",
+        "application/jsonl",
+        "text/x-ndjson",
+        "text/jsonl",
+        "application/x-jsonlines",
+        "application/json-lines",
+        "application/json-seq",
+    ],
+)
 def test_the_values_of_each_line_are_blocks(kind: str) -> None:
     assert blocks(RECORDS, kind).texts == ("id: 1", "name: A", "id: 2", "name: B")
     assert document(RECORDS.encode(), URL, kind).blocks == blocks(RECORDS, kind).texts
@@ -127,12 +160,19 @@ def test_the_values_of_each_line_are_blocks(kind: str) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        RECORDS.replace("\n", "\r\n"), RECORDS.replace("\n", "\n\n"), RECORDS.strip(),
-        RECORDS.replace(": ", ":"), "\x1e" + RECORDS.replace("\n{", "\n\x1e{"), f"\n{RECORDS}",
-        '{"name": "A", "id": 1}\n{"name": "B", "id": 2}', RECORDS.replace("A", "\\u0041"),
-        RECORDS.replace("{", "  {"), RECORDS.replace("}", "}  "), "\ufeff" + RECORDS,
+        RECORDS.replace("\n", "\r\n"),
+        RECORDS.replace("\n", "\n\n"),
+        RECORDS.strip(),
+        RECORDS.replace(": ", ":"),
+        "\x1e" + RECORDS.replace("\n{", "\n\x1e{"),
+        f"\n{RECORDS}",
+        '{"name": "A", "id": 1}\n{"name": "B", "id": 2}',
+        RECORDS.replace("A", "\\u0041"),
+        RECORDS.replace("{", "  {"),
+        RECORDS.replace("}", "}  "),
+        "\ufeff" + RECORDS,
     ],
-)  # fmt: skip
+)
 def test_what_means_nothing_in_lines_of_json_is_no_difference(other: str) -> None:
     assert blocks(other, LINES) == blocks(RECORDS, LINES)
 
@@ -140,15 +180,20 @@ def test_what_means_nothing_in_lines_of_json_is_no_difference(other: str) -> Non
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('{"a": 1}', '{"a": 2}', (["a: 1"], ["a: 2"])), ('{"a": 1}', '{"b": 1}', (["a: 1"], ["b: 1"])),
+        ('{"a": 1}', '{"a": 2}', (["a: 1"], ["a: 2"])),
+        ('{"a": 1}', '{"b": 1}', (["a: 1"], ["b: 1"])),
         ('{"a": {"b": 1}}', '{"a": {"b": 2}}', (["b: 1"], ["b: 2"])),
-        ('{"a": [1]}', '{"a": [1, 2]}', ([], ["a: 2"])), ("{}\n{broken", '{"a": 1}\n{broken', ([], ["a: 1"])),
-        (RECORDS, f'{RECORDS}{{"id": 3}}', ([], ["id: 3"])), ('{"a": null}', "{}\n[]", (["a: null"], ["{}", "[]"])),
-        ('{"a": true}', '{"a": false}', (["a: true"], ["a: false"])), ("[1]\n[2]", "[1]\n[3]", ([": 2"], [": 3"])),
-        ('{"a": "x"}\n{"a": "x"}', '{"a": "x"}', (["a: x"], [])), ('{"a": 1}\n{b', '{"a": 1}\n{c', ([": {b"], [": {c"])),
+        ('{"a": [1]}', '{"a": [1, 2]}', ([], ["a: 2"])),
+        ("{}\n{broken", '{"a": 1}\n{broken', ([], ["a: 1"])),
+        (RECORDS, f'{RECORDS}{{"id": 3}}', ([], ["id: 3"])),
+        ('{"a": null}', "{}\n[]", (["a: null"], ["{}", "[]"])),
+        ('{"a": true}', '{"a": false}', (["a: true"], ["a: false"])),
+        ("[1]\n[2]", "[1]\n[3]", ([": 2"], [": 3"])),
+        ('{"a": "x"}\n{"a": "x"}', '{"a": "x"}', (["a: x"], [])),
+        ('{"a": 1}\n{b', '{"a": 1}\n{c', ([": {b"], [": {c"])),
     ],
     ids=range(11),
-)  # fmt: skip
+)
 def test_a_changed_value_of_a_line_is_a_change_with_its_key(
     old: str, new: str, said: tuple[list[str], list[str]]
 ) -> None:
@@ -193,10 +238,15 @@ END:VCALENDAR
 def test_the_properties_of_a_calendar_are_blocks_in_their_event(kind: str) -> None:
     found = blocks(EVENTS, kind)
     assert found.texts == (
-        "VERSION: 2.0", "UID: 1@h.example", 'DTSTART;TZID="Europe/Berlin": 20261201T100000',
-        "SUMMARY: Meeting, with a very long name", "DESCRIPTION: Line one", "TRIGGER: -PT5M",
-        "SUMMARY: Party", "UID: 2@h.example",
-    )  # fmt: skip
+        "VERSION: 2.0",
+        "UID: 1@h.example",
+        'DTSTART;TZID="Europe/Berlin": 20261201T100000',
+        "SUMMARY: Meeting, with a very long name",
+        "DESCRIPTION: Line one",
+        "TRIGGER: -PT5M",
+        "SUMMARY: Party",
+        "UID: 2@h.example",
+    )
     places = found.places
     assert places[1] == places[2] == places[3] == places[4]
     assert places[6] == places[7]
@@ -207,14 +257,21 @@ def test_the_properties_of_a_calendar_are_blocks_in_their_event(kind: str) -> No
 @pytest.mark.parametrize(
     "other",
     [
-        EVENTS.replace("\n", "\r\n"), EVENTS.replace("DTSTAMP:2026", "DTSTAMP:2027"),
-        EVENTS.replace("SEQUENCE:0", "SEQUENCE:7"), EVENTS.replace("MODIFIED:2026", "MODIFIED:2027"),
-        EVENTS.replace("A tool//1", "A tool//2"), EVENTS.replace("PRODID:-//A tool//1//EN\n", ""),
-        EVENTS.replace("long\n  name", "lo\n ng name"), EVENTS.replace("UID:", "uid:"),
-        EVENTS.replace("SEQUENCE:0\n", ""), EVENTS.replace("Line\\none", "Line\\None"),
-        EVENTS.replace("DTSTAMP:", "DTSTAMP;X=1:"), EVENTS.strip(), EVENTS.replace("Party", "Par\n\tty"),
+        EVENTS.replace("\n", "\r\n"),
+        EVENTS.replace("DTSTAMP:2026", "DTSTAMP:2027"),
+        EVENTS.replace("SEQUENCE:0", "SEQUENCE:7"),
+        EVENTS.replace("MODIFIED:2026", "MODIFIED:2027"),
+        EVENTS.replace("A tool//1", "A tool//2"),
+        EVENTS.replace("PRODID:-//A tool//1//EN\n", ""),
+        EVENTS.replace("long\n  name", "lo\n ng name"),
+        EVENTS.replace("UID:", "uid:"),
+        EVENTS.replace("SEQUENCE:0\n", ""),
+        EVENTS.replace("Line\\none", "Line\\None"),
+        EVENTS.replace("DTSTAMP:", "DTSTAMP;X=1:"),
+        EVENTS.strip(),
+        EVENTS.replace("Party", "Par\n\tty"),
     ],
-)  # fmt: skip
+)
 def test_stamps_and_folds_of_a_calendar_are_no_difference(other: str) -> None:
     assert blocks(other, CALENDAR) == blocks(EVENTS, CALENDAR)
 
@@ -222,14 +279,22 @@ def test_stamps_and_folds_of_a_calendar_are_no_difference(other: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("SUMMARY: Party", "SUMMARY: Feast"), ("VERSION: 2.0", "VERSION: 2.1"),
-        ("UID: 2@h.example", "UID: 3@h.example"), ("TRIGGER: -PT5M", "TRIGGER: -PT9M"),
+        ("SUMMARY: Party", "SUMMARY: Feast"),
+        ("VERSION: 2.0", "VERSION: 2.1"),
+        ("UID: 2@h.example", "UID: 3@h.example"),
+        ("TRIGGER: -PT5M", "TRIGGER: -PT9M"),
         ("DESCRIPTION: Line one", "DESCRIPTION: Line one"),
-        ('DTSTART;TZID="Europe/Berlin": 20261201T100000', 'DTSTART;TZID="Europe/Berlin": 20261202T100000'),
-        ('DTSTART;TZID="Europe/Berlin": 20261201T100000', 'DTSTART;TZID="Asia/Seoul": 20261201T100000'),
+        (
+            'DTSTART;TZID="Europe/Berlin": 20261201T100000',
+            'DTSTART;TZID="Europe/Berlin": 20261202T100000',
+        ),
+        (
+            'DTSTART;TZID="Europe/Berlin": 20261201T100000',
+            'DTSTART;TZID="Asia/Seoul": 20261201T100000',
+        ),
     ],
     ids=range(7),
-)  # fmt: skip
+)
 def test_a_changed_property_is_a_change_with_its_name(old: str, new: str) -> None:
     other = EVENTS.replace(old.replace(": ", ":"), new.replace(": ", ":"))
     assert change(EVENTS, other, CALENDAR) == (([], []) if old == new else ([old], [new]))
@@ -257,8 +322,10 @@ def test_hostile_calendars_are_lines() -> None:
         )
 
 
-@given(st.text(alphabet="BEGINDVUID:;\"\\n \n\t-&*[]{}?!,'a1#|>%", max_size=80),
-       st.sampled_from([YAML, LINES, CALENDAR]))  # fmt: skip
+@given(
+    st.text(alphabet="BEGINDVUID:;\"\\n \n\t-&*[]{}?!,'a1#|>%", max_size=80),
+    st.sampled_from([YAML, LINES, CALENDAR]),
+)
 def test_any_text_is_read(text: str, kind: str) -> None:
     found = blocks(text, kind)
     assert len(found.texts) == len(found.places) == len(found.kinds)
