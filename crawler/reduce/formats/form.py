@@ -40,7 +40,7 @@ Reader: TypeAlias = Callable[[bytes, str | None], Body]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How bodies of some media types are read.
+    """A format of bodies: their media types, and the reader of them.
 
     ``types`` matches their media types in lower case, ``first_bytes`` are those that show the
     format whatever the label says; then ``label`` becomes the media type. ``version`` is added to
