@@ -189,6 +189,7 @@ NO_HINTS: Final = SelectorHints()
 
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
+_PAGE_TYPES: Final = HTML_TYPES | {""}
 #: The attribute of each linking element that holds the reference.
 _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
 
@@ -221,7 +222,7 @@ def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | Non
     if name == "link" and (
         NAMES["navigable"].isdisjoint(tokens)
         or "stylesheet" in tokens
-        or _media_type(attributes) not in HTML_TYPES | {""}
+        or _media_type(attributes) not in _PAGE_TYPES
     ):
         return None
     return target, " ".join(tokens)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.formats.form import MOST_VALUES
 from freshet.crawler.reduce.page import ParsedPage, parse
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.parser_process import Parser
 
 URL = "https://h.example/rates.xml"
 XHTML = "application/xhtml+xml"
@@ -319,17 +319,22 @@ def test_no_file_grows_or_is_slow(body: str, kind: str) -> None:
     assert not any("root:" in text for text in found.blocks.texts)
 
 
-async def test_deep_files_end_as_pages_or_as_typed_failures() -> None:
-    parser = Parser()
-    deep = b"<a>" * 100_000 + b"x" + b"</a>" * 100_000
-    found = await parser.parse(deep, URL, "text/xml")
-    assert isinstance(found, ParsedPage)
-    assert found.blocks.texts == ("a: x",)
-    for around in (b"", b"<script/>"):
+def test_deep_files_end_as_pages_or_as_typed_failures() -> None:
+    deep = b"<a>" * 30_000 + b"x" + b"</a>" * 30_000
+    assert parse(deep, URL, "text/xml", deepest=20_000).blocks.texts == ("a: x",)
+    for around in (b"", b"<script/>", b"<title/>", b"<!-- <script> -->", b"<textarea/>"):
         body = b"<html>" + around + deep.replace(b"a>", b"div>") + b"</html>"
-        failed = await parser.parse(body, URL, XHTML)
-        assert isinstance(failed, Unparsable)
-        assert "nested" in failed.reason
+        with pytest.raises(RecursionError, match="nested"):
+            parse(body, URL, XHTML, deepest=20_000)
+
+
+async def test_a_long_file_is_read_in_the_process_and_a_short_one_is_not() -> None:
+    parser = Parser()
+    for body, is_started in ((RATES.encode(), False), (RATES.encode() + b" " * 70_000, True)):
+        found = await parser.parse(body, URL, "text/xml")
+        assert isinstance(found, ParsedPage)
+        assert found.blocks.texts == texts(RATES)
+        assert (parser._first._process is not None) is is_started
     await parser.close()
 
 
