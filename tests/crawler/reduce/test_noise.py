@@ -73,7 +73,8 @@ def test_ignorable_characters_alone_are_no_block(read: Callable[[str], Blocks]) 
 
 
 def test_the_core_ignores_the_same_characters_as_the_interpreter() -> None:
-    codes = (code for code in range(0x80, 0xE1000) if not 0xD800 <= code < 0xE000)
+    ranges = (0x80, 0x3200), (0xFE00, 0x10010), (0x1BC90, 0x1D200), (0xDFFF0, 0xE1010)
+    codes = (code for start, stop in ranges for code in range(start, stop))
     spared = [chr(code) for code in codes if not chr(code).isspace()]
     ignored = [each for each in spared if not compared(each)]
     assert set(IGNORABLE) <= set(ignored)
@@ -156,3 +157,37 @@ def test_documents_and_anchors_keep_the_text_of_a_time() -> None:
 @pytest.mark.parametrize("unit", ["<time datetime=10:00>", '<time datetime="10:00', "<a <time "])
 def test_many_times_are_read_in_linear_time(unit: str) -> None:
     assert parse(unit.encode() * 3_000, URL, "text/html").blocks is not None
+
+
+# -- relative times ----------------------------------------------------------
+
+RELATIVE = (
+    "3 hours ago", "vor 3 Stunden", "il y a 3 heures", "hace 3 horas", "há 3 horas", "3 ore fa",
+    "3 uur geleden", "för 3 timmar sedan", "for 3 timer siden", "3 tuntia sitten", "3時間前",
+    "３ 時間前", "三小时前", "3小時前", "3시간 전", "منذ 3 ساعات", "قبل ٣ ساعات", "۳ ساعت پیش",
+    "לפני 3 שעות", "3 часа назад", "3 години тому", "3 godziny temu", "před 3 hodinami",
+    "3 órával ezelőtt", "acum 3 ore", "πριν από 3 ώρες", "3 saat önce", "3 giờ trước",
+    "3 ชั่วโมงที่ผ่านมา", "3 jam yang lalu", "3 घंटे पहले", "prije 3 sata",
+    "pred 3 urami", "prieš 3 valandas", "pirms 3 stundām", "fa 3 hores", "duela 3 ordu",
+    "gestern", "ieri", "вчера", "昨日", "어제", "أمس", "jetzt", "vorgestern", "vor 3 Std.",
+    "· vor 3 Stunden ·", "(il y a 1\xa0h)", "Vor 12 Monaten",
+)  # fmt: skip
+SENTENCES = (
+    "Vor 3 Stunden fiel die Brücke", "Er fiel vor 3 Stunden", "3時間前に橋が落ちた", "in 3 Stunden",
+    "3 Stunden", "3 h", "-3 h", "3 years", "no", "most", "hier", "como", "now", "sad", "کل",
+    "heute", "letztes Jahr", "L’accident a eu lieu il y a 3 heures", "今日", "vor", "ago", "fa",
+    "前", "3", "Gestern sangen wir", "3 jours", "por 3 horas", "3 Tage vor dem Fest", "今年", "12.50 EUR",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("stamp", RELATIVE)
+def test_a_relative_time_in_any_language_is_noise(stamp: str) -> None:
+    body = f"<p>Kept.</p><p>{stamp}</p>".encode()
+    assert parse(body, URL, "text/html; charset=utf-8").blocks.texts == ("Kept.",)
+    assert parse(f"Kept.\n\n{stamp}".encode(), URL, "text/plain").blocks.texts == ("Kept.",)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_what_only_has_words_of_a_relative_time_is_content(sentence: str) -> None:
+    body = f"<p>Kept.</p><p>{sentence}</p>".encode()
+    assert parse(body, URL, "text/html; charset=utf-8").blocks.texts == ("Kept.", sentence)
