@@ -30,7 +30,9 @@ _WORDS = {"second": (0,), "day": (-1, -2)}
 _BEFORE, _SINCE = "قبل ", "منذ "
 #: Short words that are clear, and longer ones that are names or common words elsewhere.
 _CLEAR = frozenset({"ayer", "ieri", "igår"})
-_UNCLEAR = frozenset("agora annun dabar eilen kamari karang manje parson shiga".split())
+_UNCLEAR = frozenset(
+    "agora annun dabar eilen juster kamari karang manje nyoro parson shiga".split()
+)
 _LEAST_LATIN, _LEAST_OTHER, _LEAST_IDEOGRAPHS = 5, 3, 2
 
 

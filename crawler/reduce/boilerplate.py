@@ -137,7 +137,9 @@ def _relative_groups() -> Iterator[tuple[int, bytes]]:
         if text.startswith(b"0"):
             yield 8, text.rstrip(b".")[-3:]
         else:
-            yield from ((1, text[:3].replace(b"0", digit)) for digit in _DIGITS)
+            start = text[:3]
+            digits = _DIGITS if b"0" in start else _DIGITS[:1]
+            yield from ((1, start.replace(b"0", digit)) for digit in digits)
 
 
 def _groups() -> bytes:
