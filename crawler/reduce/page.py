@@ -168,7 +168,12 @@ def parse(
     """
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
-        return ParsedPage(without_fragment(url), found.encoding, is_plain=True, blocks=blocks_compared(found.blocks))
+        return ParsedPage(
+            without_fragment(url),
+            found.encoding,
+            is_plain=True,
+            blocks=blocks_compared(found.blocks),
+        )
     encoding, tree = found.encoding, tree_of(found.html, body, deepest)
     del found  # up to 40 MB of a large page
     has_included = hints.mark(tree)

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from freshet.crawler.reduce import other_formats
+from freshet.crawler.alerts.rules import normal
+from freshet.crawler.documents import _identified
 from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.document import taken_apart
+from freshet.crawler.reduce.formats import pdf
 from freshet.crawler.reduce.markup import Blocks, compared
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sitemaps import read_feed
@@ -52,7 +54,7 @@ def feed(text: str) -> Blocks:
 
 def of_pdf(text: str) -> Blocks:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(other_formats, "read_pdf", lambda _: ((f"One {text}.", text), {}))
+        patch.setattr(pdf, "read_pdf", lambda _: ((f"One {text}.", text), {}))
         return parse(b"%PDF-1.7", URL, "application/pdf").blocks
 
 
@@ -88,6 +90,13 @@ def test_documents_keep_ignorable_characters() -> None:
     text = "می\u200cخواهم 👩\u200d💻 soft\xadly"
     body = f"<main><h1>T</h1><p>{text} {'and more words of prose ' * 20}</main>".encode()
     assert text in document_of(body)
+
+
+@pytest.mark.parametrize("character", IGNORABLE)
+def test_ignorable_characters_change_no_id_of_a_block_and_no_condition(character: str) -> None:
+    (shown,), (plainly,) = _identified([f"so{character}ft"]), _identified(["soft"])
+    assert shown == (plainly[0], f"so{character}ft")
+    assert normal(f"so{character}ft") == "soft"
 
 
 # -- machine-readable times --------------------------------------------------
