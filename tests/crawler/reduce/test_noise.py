@@ -58,7 +58,24 @@ def of_pdf(text: str) -> Blocks:
         return parse(b"%PDF-1.7", URL, "application/pdf").blocks
 
 
-READERS: list[Callable[[str], Blocks]] = [html, plain, of_json, of_pdf, feed]
+def of_xml(text: str) -> Blocks:
+    body = f"<r a='{text}'><p>{text} and <b>{text}</b></p></r>"
+    return parse(body.encode(), URL, "text/xml").blocks
+
+
+def of_yaml(text: str) -> Blocks:
+    return parse(f"a: [One {text}]\n".encode(), URL, "application/yaml").blocks
+
+
+def of_calendar(text: str) -> Blocks:
+    event = f"BEGIN:VEVENT\r\nUID:1\r\nSUMMARY:One {text}\r\nEND:VEVENT"
+    body = f"BEGIN:VCALENDAR\r\n{event}\r\nEND:VCALENDAR\r\n"
+    return parse(body.encode(), URL, "text/calendar").blocks
+
+
+READERS: list[Callable[[str], Blocks]] = [
+    html, plain, of_json, of_pdf, feed, of_xml, of_yaml, of_calendar,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("read", READERS)
