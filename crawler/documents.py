@@ -31,7 +31,7 @@ from freshet.crawler.compare.layout import Layout
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.formats.registry import format_of
-from freshet.crawler.reduce.markup import Blocks, SelectorHints
+from freshet.crawler.reduce.markup import Blocks, SelectorHints, compared
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import counted
@@ -118,7 +118,8 @@ def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield each block with its id: the digest of its text, and a number if it comes again."""
     seen = Counter[str]()
     for text in blocks:
-        name = blake2b(text.encode("utf-8", "replace"), digest_size=_ID_BYTES).hexdigest()
+        octets = compared(text).encode("utf-8", "replace")
+        name = blake2b(octets, digest_size=_ID_BYTES).hexdigest()
         seen[name] += 1
         yield (name if seen[name] == 1 else f"{name}-{seen[name]}"), text
 

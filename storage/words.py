@@ -24,7 +24,9 @@ _FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
 _REMEMBERED: Final = 1 << 16
 _SHORT: Final = 24
 
-_UNSEEN: Final = "\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f"
+_UNSEEN: Final = (
+    "\u00ad\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+)
 #: Signs above and below letters, of which writers of Latin, Greek, Cyrillic, Hebrew and Arabic
 #: leave out some, and characters that are not seen (soft hyphens, joiners).
 _IGNORED: Final = re.compile(

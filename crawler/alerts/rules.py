@@ -20,7 +20,7 @@ from freshet.crawler.alerts.receivers import LOG, Apprised, Logged, Receiver, We
 from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
-from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.markup import SelectorHints, compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError
@@ -36,8 +36,6 @@ _LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 #: The sign of a range ("10-20") is none.
 _MINUS: Final = re.compile(r"(?<!\w)[-\u2212]")
 _MOST_NUMBERS: Final = 10_000
-#: Letters of words that may be divided there; nobody sees them.
-_UNSEEN: Final = dict.fromkeys(map(ord, "\u00ad\u200b"))
 
 
 def normal(text: str) -> str:
@@ -47,7 +45,7 @@ def normal(text: str) -> str:
     'sold out'
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_UNSEEN))
+        text = unicodedata.normalize("NFKC", compared(text))
     return " ".join(text.casefold().split())
 
 

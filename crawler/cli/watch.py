@@ -29,7 +29,7 @@ from freshet.crawler.cli.progress import watching
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.network import Network, parser_of
-from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.markup import SelectorHints, compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.offers import Offer
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
@@ -180,7 +180,7 @@ def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
     if wish.within is not None:
         return _element(page, wish, wish.within)
     if wish.contains is not None:
-        there = wish.contains.casefold() in " ".join(page.texts).casefold()
+        there = compared(wish.contains).casefold() in " ".join(page.texts).casefold()
         return Watched(page.url, f"the text, which has “{wish.contains}” {_now(there)}")
     # What its data states and no element shows would be watched in vain.
     offers = [each for each in page.offers if each.is_stated or not page.stated] or (

@@ -108,13 +108,48 @@ _STARTS: Final = {
 }
 
 
+#: What CLDR writes for moments in the past, by scripts/relative_times.py, with 0 for any number.
+RELATIVE_TIMES: Final = "relative_times.txt"
+_RELATIVE: Final = (files(__package__) / RELATIVE_TIMES).read_text("utf-8").splitlines()
+#: A number in digits of any script; Chinese ones are letters.
+_NUMBER: Final = re.compile(r"[\d\u3007一二三四五六七八九十百]+(?:[.,\u066b\u066c]\d+)*")
+#: What stands around a stamp, or is left out in one.
+_AROUND: Final = " .,:;·•|()[]"
+
+
+def relative_key(small: str) -> str:
+    """Return a text in lower case as a relative time is looked up: without white space."""
+    return _NUMBER.sub("0", "".join(small.split()).replace("’", "'")).strip(_AROUND)
+
+
+#: No longer block is one, with digits and spaces to spare.
+_MOST_RELATIVE: Final = max(map(len, _RELATIVE)) + 8
+#: Without letters but those of ASCII: punctuation from U+2000 on is plain to the core, too.
+_PLAIN: Final = re.compile(rb"(?:[ -~]|\xe2..)+")
+_DIGITS: Final = [b"%d" % digit for digit in range(10)]
+
+
+def _relative_groups() -> Iterator[tuple[int, bytes]]:
+    """Yield bits and groups of relative times; the core asks about blocks with other letters."""
+    for text in map(str.encode, _RELATIVE):
+        if not _PLAIN.fullmatch(text):
+            continue
+        if text.startswith(b"0"):
+            yield 8, text.rstrip(b".")[-3:]
+        else:
+            start = text[:3]
+            digits = _DIGITS if b"0" in start else _DIGITS[:1]
+            yield from ((1, start.replace(b"0", digit)) for digit in digits)
+
+
 def _groups() -> bytes:
     """Return what each group of three tells; its index is the last five bits of each character."""
     groups = bytearray(1 << 15)
     # Bits of the compiled core, which looks for phrases as it cuts a page: most blocks can be none.
-    for bit, starts in zip((1, 1, 2, 4, 8), _STARTS.values(), strict=True):
-        for first, second, third in (start.encode("ascii") for start in starts):
-            groups[(first & 31) << 10 | (second & 31) << 5 | third & 31] |= bit
+    named = zip((1, 1, 2, 4, 8), _STARTS.values(), strict=True)
+    told = [(bit, start.encode("ascii")) for bit, starts in named for start in starts]
+    for bit, (first, second, third) in (*told, *_relative_groups()):
+        groups[(first & 31) << 10 | (second & 31) << 5 | third & 31] |= bit
     return bytes(groups)
 
 
@@ -129,6 +164,9 @@ def _small(block: str) -> str:
     return (block if block.isascii() else block.translate(_ALIKE)).lower()
 
 
+_RELATIVE_KEYS: Final = frozenset(relative_key(_small(text)) for text in _RELATIVE)
+
+
 def is_stamp(block: str) -> bool:
     """Return whether a short block says when, where or how often the page was made or shown.
 
@@ -139,6 +177,8 @@ def is_stamp(block: str) -> bool:
     if not _is_short(block, _STAMP_WORDS):
         return False
     small = _small(block)
+    if len(small) <= _MOST_RELATIVE and relative_key(small) in _RELATIVE_KEYS:
+        return True
     if small[:1].isdecimal() and _COUNT.match(small):
         return True
     begins = small[:3] in _STARTS["stamps"] or small[:1] == "©"

@@ -31,6 +31,7 @@ from freshet.crawler.reduce.markup import (
     Walk,
     alike,
     below,
+    compared,
 )
 
 #: The share of the page's text that the main element must hold to be taken for the whole of the
@@ -87,6 +88,7 @@ def _chosen(walk: Walk, numbers: Iterable[int] | None = None) -> Blocks:
 
 def plain_text(text: str, *, by_line: bool = False) -> Blocks:
     """Return a text without markup as paragraphs, or as lines if there are few enough."""
+    text = compared(text)
     by_line = by_line and text.count("\n") <= _MOST_LINES
     parts = text.splitlines() if by_line else _BLANK_LINE.split(text)
     paragraphs = (" ".join(part.split()) for part in parts)

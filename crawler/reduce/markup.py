@@ -86,6 +86,32 @@ def alike(texts: tuple[str, ...], kind: BlockKind, place: int) -> Blocks:
     return Blocks(texts, (kind,) * len(texts), (place,) * len(texts))
 
 
+#: Characters that are default-ignorable (Unicode, DerivedCoreProperties.txt), as in the core.
+_IGNORABLE: Final = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]+"
+)
+
+
+def compared(text: str) -> str:
+    """Return a text without characters that are default-ignorable, such as soft hyphens.
+
+    They come and go with the editor of a page. Documents keep them: joiners shape Persian and
+    Indic words, and emoji.
+    """
+    return text if text.isascii() else _IGNORABLE.sub("", text)
+
+
+def blocks_compared(blocks: Blocks) -> Blocks:
+    """Return blocks without ignorable characters, and without those that have no others."""
+    if all(map(str.isascii, blocks.texts)):
+        return blocks
+    texts = (" ".join(normalize("NFC", compared(text)).split()) for text in blocks.texts)
+    rows = [row for row in zip(texts, blocks.kinds, blocks.places, strict=True) if row[0]]
+    return Blocks(*zip(*rows, strict=True)) if rows else Blocks()
+
+
 #: The place of the body element itself; 0 stands for "not known" in old sketches.
 ROOT: Final = 0x9AE16A3B2F90404F
 _MASK: Final = (1 << 64) - 1
@@ -264,6 +290,8 @@ LEADS: Final = 128
 #: It is marked as included, or has a text in place of an image.
 SELECTED: Final = 256
 IMAGE: Final = 512
+#: Its machine-readable time is compared in place of its text.
+MOMENT: Final = 1024
 
 # Phrases that a block may be.
 STAMP: Final = 1
@@ -299,6 +327,20 @@ _ATTRIBUTE: Final = re.compile(r'\s(\S[^\s=]*)="([^"]*)"')
 #: Without one of these, or the mark, in its tag an inline element is nothing but text, or a link.
 _HIDDEN: Final = "hidden"
 _ROLE: Final = "role="
+_DATETIME: Final = "datetime="
+_HOURS: Final = r"(?:[01]\d|2[0-3]):?[0-5]\d"
+_DAY: Final = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_TIME_OF_DAY: Final = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+_ZONE: Final = rf"(?:Z|[+-]{_HOURS})"
+#: The valid machine-readable times (HTML, section 4.5.14); any digits of a second.
+_MOMENT: Final = re.compile(
+    rf"""\s*(?:\d{{4,}}(?:-(?:0[1-9]|1[0-2]))? | \d{{4,}}-W(?:0[1-9]|[1-4]\d|5[0-3])
+    | (?:\d{{4,}}-|--)?{_DAY} | {_TIME_OF_DAY} | {_ZONE}
+    | \d{{4,}}-{_DAY}[T\ ]{_TIME_OF_DAY}\ ?{_ZONE}?
+    | P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?
+    | (?:\d+(?:\.\d+)?[WDHMSwdhms]\s*)+)\s*""",
+    re.VERBOSE | re.ASCII,
+)
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
 _ALL: Final = maxsize
 #: Tags are remembered up to this number, at some 300 bytes each.
@@ -337,7 +379,10 @@ class _Tags(dict[str, Tag]):
 
     def __missing__(self, text: str) -> Tag:
         name = text.partition(" ")[0]
-        if name not in _INLINE or _HIDDEN in text or _ROLE in text or MARK in text:
+        if (
+            name not in _INLINE or _HIDDEN in text or _ROLE in text or MARK in text
+            or (name == "time" and _DATETIME in text)
+        ):  # fmt: skip
             tag = self._end(text[1:]) if text.startswith("/") else self._start(name, text)
         # Most of all distinct tags are links.
         elif name == "a" and ' href="' in text:
@@ -382,6 +427,8 @@ class _Tags(dict[str, Tag]):
             flags |= SELECTED
         if name in {"img", "area"} and "alt" in attributes:
             flags |= IMAGE
+        if name == "time" and _MOMENT.fullmatch(get("datetime", "")):
+            flags |= MOMENT
         place = 0 if inline else named(name, element_id, classes)
         steps = _steps(name, attributes, holds_main=bool(flags & HOLDS_MAIN))
         zone = _ZONES.get(name, 0) | (IN_MAIN if is_main else 0)
@@ -544,7 +591,9 @@ class Markup:
     ) -> Walk:
         """Return the blocks in the body, or in the elements that are marked as included.
 
-        Their texts are NFC with white space collapsed, none empty.
+        Their texts are NFC with white space collapsed and without ignorable characters
+        (:func:`compared`), none empty.
+        The machine-readable time of a ``time`` element stands in place of its text, from then on.
         An element whose name sounds like frame is none with more than ``bar`` characters;
         ``spares``: frame counts as content.
         """

@@ -25,6 +25,8 @@ from freshet.crawler.reduce.markup import (
     Markup,
     SelectorHints,
     Tag,
+    blocks_compared,
+    compared,
     is_feed,
     read,
     relations,
@@ -166,7 +168,12 @@ def parse(
     """
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
-        return ParsedPage(without_fragment(url), found.encoding, is_plain=True, blocks=found.blocks)
+        return ParsedPage(
+            without_fragment(url),
+            found.encoding,
+            is_plain=True,
+            blocks=blocks_compared(found.blocks),
+        )
     encoding, tree = found.encoding, tree_of(found.html, body, deepest)
     del found  # up to 40 MB of a large page
     has_included = hints.mark(tree)
@@ -419,7 +426,7 @@ def _holders(tree: LexborHTMLParser, text: str) -> Iterator[LexborNode]:
     wanted, waiting = "".join(text.split()), [tree.body] if tree.body else []
     while waiting:
         node = waiting.pop()
-        texts = [(it, normalize("NFC", it.text())) for it in node.iter()]
+        texts = [(it, normalize("NFC", compared(it.text()))) for it in node.iter()]
         inner = [it for it, shown in texts if wanted in "".join(shown.split())]
         waiting += reversed(inner)
         if not inner:

@@ -22,7 +22,7 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.bounds import XML_LEVELS
 from freshet.crawler.fetch.responses import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.charset import xml_decoder
-from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below
+from freshet.crawler.reduce.markup import HUB_RELATIONS, ROOT, Blocks, alike, below, compared
 from freshet.crawler.reduce.page import collapsed, gathered
 from freshet.crawler.urls import canonical, resolve, resolve_all, site_key
 from freshet.storage.records import Links
@@ -587,7 +587,7 @@ def _hub_links(said: Mapping[str, Any], url: str) -> tuple[tuple[str, str], ...]
 def _text_of(entry: Mapping[str, Any]) -> str:
     said = [part.get("value", "") for part in entry.get("content", ())] or [entry.get("summary")]
     content = " ".join(_plain(str(part)) for part in said if part)
-    return collapsed(f"{entry.get('id') or ''} {_title(entry)} {content}")
+    return collapsed(compared(f"{entry.get('id') or ''} {_title(entry)} {content}"))
 
 
 def _links_of(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None, bool]]:

@@ -285,6 +285,39 @@ static struct character next(struct span *text, bool raw)
     return found;
 }
 
+/* Return whether a character is default-ignorable (Unicode, DerivedCoreProperties.txt), such as
+ * a soft hyphen or a zero-width space: readers see no difference. */
+static bool is_ignorable(struct character one)
+{
+    const uint8_t *at = one.octets;
+    uint32_t code;
+    if (one.length == 2)
+        code = (at[0] & 0x1F) << 6 | (at[1] & 0x3F);
+    else if (one.length == 3)
+        code = (at[0] & 0x0F) << 12 | (at[1] & 0x3F) << 6 | (at[2] & 0x3F);
+    else if (one.length == 4)
+        code = (at[0] & 0x07) << 18 | (at[1] & 0x3F) << 12 | (at[2] & 0x3F) << 6 | (at[3] & 0x3F);
+    else
+        return false;
+    switch (code >> 8) {
+    case 0x00: return code == 0xAD;
+    case 0x03: return code == 0x34F;
+    case 0x06: return code == 0x61C;
+    case 0x11: return code == 0x115F || code == 0x1160;
+    case 0x17: return code == 0x17B4 || code == 0x17B5;
+    case 0x18: return code >= 0x180B && code <= 0x180F;
+    case 0x20:
+        return (code >= 0x200B && code <= 0x200F) || (code >= 0x202A && code <= 0x202E)
+            || (code >= 0x2060 && code <= 0x206F);
+    case 0x31: return code == 0x3164;
+    case 0xFE: return (code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF;
+    case 0xFF: return code == 0xFFA0 || (code >= 0xFFF0 && code <= 0xFFF8);
+    case 0x1BC: return code >= 0x1BCA0 && code <= 0x1BCA3;
+    case 0x1D1: return code >= 0x1D173 && code <= 0x1D17A;
+    default: return code >= 0xE0000 && code <= 0xE0FFF;
+    }
+}
+
 /* Return where the plain words end that a text begins with, those with one space between them. */
 static const uint8_t *plain_end(struct span text, bool raw)
 {
@@ -297,7 +330,8 @@ static const uint8_t *plain_end(struct span text, bool raw)
     return at;
 }
 
-/* Return the number of characters between the white space at both ends of a text. */
+/* Return the number of characters between the white space at both ends of a text, without those
+ * that are ignorable. */
 static uint64_t stripped_length(struct span text, bool raw)
 {
     uint64_t count = 0, until_last = 0;
@@ -308,11 +342,11 @@ static uint64_t stripped_length(struct span text, bool raw)
             text.at = end;
             continue;
         }
-        bool is_space = next(&text, raw).is_space;
-        if (is_space && !count)
+        struct character one = next(&text, raw);
+        if ((one.is_space && !count) || is_ignorable(one))
             continue;
         count++;
-        if (!is_space)
+        if (!one.is_space)
             until_last = count;
     }
     return until_last;
@@ -329,7 +363,7 @@ struct meaning {
 
 enum {
     ENDS = 1, VOID = 2, ANCHOR = 4, BODY = 8, TEMPLATE = 16, HOLDS_MAIN = 32, TELLS = 64,
-    LEADS = 128, INCLUDED = 256, IMAGE = 512
+    LEADS = 128, INCLUDED = 256, IMAGE = 512, MOMENT = 1024
 };
 enum { PASS, OPEN, CLOSE, BREAK, SKIP, NAMED, EDGE, HIDDEN, STEPS };
 enum { IN_MAIN = 1, IN_ARTICLE = 2, IN_LINK = 4, IN_LIST = 8, IN_TABLE = 16 };
@@ -354,6 +388,8 @@ struct markup {
     struct growing first;
     struct meaning *meanings;
     struct growing names;
+    /* Whether machine-readable times stand in place of their texts. */
+    bool has_moments;
     /* The blocks of the last walk; their texts end with "\n". */
     struct growing texts;
     struct growing blocks;
@@ -687,6 +723,7 @@ static bool add_word(struct words *words, const uint8_t *octets, size_t length, 
     return add(words->into, octets, length);
 }
 
+/* Add a text without ignorable characters. */
 static bool add_text(struct words *words, struct span text)
 {
     while (text.at < text.end) {
@@ -696,6 +733,8 @@ static bool add_text(struct words *words, struct span text)
             one = next(&text, false);
         else
             text.at = end;
+        if (start == end && is_ignorable(one))
+            continue;
         size_t characters = start < end ? one.length : !one.is_space;
         if (!add_word(words, one.octets, one.length, characters))
             return false;
@@ -945,6 +984,33 @@ static bool gather(const struct walk *walk, size_t root, uint64_t place, struct 
     return true;
 }
 
+/* Put the machine-readable time of each element that has one in place of its text: "3 hours ago"
+ * reads otherwise tomorrow. */
+static void put_moments(struct markup *markup)
+{
+    static const char NAME[] = " datetime=\"";
+    for (size_t i = 0; i < markup->tags_count && !markup->has_moments; i++) {
+        if (!(meaning(markup, i)->flags & MOMENT))
+            continue;
+        const uint8_t *bracket = markup->html + markup->tags[i].text - 1;
+        struct span value = {bracket, bracket};
+        while (value.at > markup->html && *value.at != '<')
+            value.at--;
+        value.at = FIND(value, NAME);
+        if (value.at == bracket)
+            continue;
+        value.at += sizeof NAME - 1;
+        value.end = FIND(value, "\"");
+        size_t end = markup->tags[i].end;
+        for (size_t k = i + 1; k < end; k++)
+            markup->tags[k].text_end = markup->tags[k].text;
+        markup->tags[i].text = value.at - markup->html;
+        markup->tags[i].text_end = value.end - markup->html;
+        i = end > i ? end - 1 : i;
+    }
+    markup->has_moments = true;
+}
+
 /* Walk over the body, or over the outermost elements that are marked as included; the place of
  * each of them is `root`. Returns the number of blocks. */
 EXPORTED int64_t markup_walk(
@@ -955,6 +1021,7 @@ EXPORTED int64_t markup_walk(
         return WRONG_INDEX;
     struct walk walk = {markup, spares, shows_hidden, bar, told, most, stamp_words, control_words};
     struct growing above = {0};
+    put_moments(markup);
     bool done = find_holders(&walk);
     markup->texts.count = markup->blocks.count = 0;
     memset(markup->left_out, 0, sizeof markup->left_out);

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from freshet.crawler.reduce.formats.form import MOST_VALUES
-from freshet.crawler.reduce.markup import ROOT, Blocks, alike, below
+from freshet.crawler.reduce.markup import ROOT, Blocks, alike, below, compared
 
 
 def leaves(document: object) -> Blocks | None:
@@ -18,7 +18,7 @@ def leaves(document: object) -> Blocks | None:
         key, place, value = pending.pop()
         if isinstance(value, dict):
             members = sorted(value.items(), reverse=True)
-            pending += [(k, below(place, k), v) for k, v in members]
+            pending += [(k, below(place, compared(k)), v) for k, v in members]
         elif isinstance(value, list):
             pending += [(key, below(place, "[]"), v) for v in reversed(value)]
         else:

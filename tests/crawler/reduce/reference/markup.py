@@ -6,7 +6,7 @@ What a tag means is the product's to say; everything that the compiled core does
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate, takewhile
 from math import inf
@@ -29,6 +29,7 @@ from freshet.crawler.reduce.markup import (
     IN_TABLE,
     KINDS,
     LEADS,
+    MOMENT,
     NAMED,
     OPEN,
     ROOT,
@@ -40,6 +41,7 @@ from freshet.crawler.reduce.markup import (
     Blocks,
     _Tags,
     _with_address,
+    compared,
     plain,
     within,
 )
@@ -183,13 +185,24 @@ def _is_inner_script(before: str) -> bool:
     return bool(2 * sum(ends) < len(ends))
 
 
+def with_moments(markup: Markup) -> Markup:
+    """Return the markup with machine-readable times in place of their texts."""
+    texts, end = list(markup.texts), 0
+    for i, tag in enumerate(markup.tags):
+        if i >= end and tag.flags & MOMENT:
+            end = markup.end(i)
+            texts[i] = tag.remembered.attributes["datetime"]
+            texts[i + 1 : end] = [""] * len(texts[i + 1 : end])
+    return replace(markup, texts=texts)
+
+
 class Walk:
     """Walk over tags, as :meth:`freshet.crawler.reduce.markup.Markup.walk`."""
 
     def __init__(
         self, markup: Markup, *, spares: bool, bar: float = inf, shows_hidden: bool = False
     ) -> None:
-        self.markup = markup
+        self.markup = markup = with_moments(markup)
         self.blocks: list[tuple[str, BlockKind, int, int, bool]] = []
         self.steps = [tag.spared if spares else tag.step for tag in markup.tags]
         self.holders = self._holders(bar)
@@ -247,7 +260,7 @@ class Walk:
                 kind, place, zone = above.pop()
 
     def _add(self, text: str, kind: int, where: tuple[int, int], linked: int) -> None:
-        if words := plain(text).split():
+        if words := compared(plain(text)).split():
             text = " ".join(words)
             is_link = linked > 0.7 * len(text)
             self.blocks.append((normalize("NFC", text), KINDS[kind], *where, is_link))
@@ -259,7 +272,7 @@ class Walk:
             if i > start and tag.flags & ANCHOR:
                 zone = zone & ~IN_LINK if tag.ends else zone | IN_LINK
             if zone & IN_LINK:
-                linked += len(plain(self.markup.texts[i]).strip())
+                linked += len(compared(plain(self.markup.texts[i])).strip())
         return zone, linked
 
     def _passed(self, i: int, zone: int) -> int:
@@ -271,12 +284,12 @@ class Walk:
         ):
             return i
         end = self.markup.end(i)
-        self.left_out[step] += sum(len(text.strip()) for text in self.markup.texts[i:end])
+        self.left_out[step] += sum(len(compared(text).strip()) for text in self.markup.texts[i:end])
         return end
 
     def _holders(self, bar: float) -> Set[int]:
         tags, holders = self.markup.tags, set[int]()
-        weights = list(accumulate(len(text.strip()) for text in self.markup.texts))
+        weights = list(accumulate(len(compared(text).strip()) for text in self.markup.texts))
         opened: list[int] = []
         for i, tag in enumerate(tags):
             if not self.steps[i]:
