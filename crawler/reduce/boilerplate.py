@@ -12,24 +12,20 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from freshet.crawler.reduce.nesting import ELEMENTS
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 #: Never text that a reader sees, or controls that a reader fills in.
-INVISIBLE_TAGS: Final = _words(
-    "script style template svg iframe object embed applet canvas audio video map "
-    "head title button select option optgroup datalist input textarea label output meter "
-    "progress dialog noframes noembed"
-)
+INVISIBLE_TAGS: Final = _words(ELEMENTS["places"]["unseen"])
 #: Elements that say themselves that they are frame.
 FRAME_TAGS: Final = frozenset({"nav", "aside", "menu"})
 #: Frame where they belong to the page, content where they belong to an article.
 PAGE_EDGE_TAGS: Final = frozenset({"header", "footer"})
-_FRAME_ROLES: Final = _words(
-    "navigation banner contentinfo complementary search menu menubar dialog alertdialog"
-)
+_FRAME_ROLES: Final = _words(ELEMENTS["roles"]["frame"])
 
 _DATA: Final = tomllib.loads((files(__package__) / "boilerplate.toml").read_text("utf-8"))
 _FRAME_WORDS, _LAYOUT_WORDS, _SURE_WORDS, _STATES = map(_words, _DATA["names"].values())

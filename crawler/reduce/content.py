@@ -16,25 +16,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from math import log, log1p
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
-from freshet.crawler.reduce.markdown import HEADINGS, Element, Node, Piece
+from freshet.compiled.numeric import leaf_sums
+from freshet.crawler.reduce.boilerplate import is_frame_name, is_hidden
+from freshet.crawler.reduce.markdown import HEADINGS, Piece
+from freshet.crawler.reduce.tree import LINK, PLACES, TRAITS, UNSEEN, Tree
 
 _TAGS: Final = (
     "main article nav aside header footer form table li section p a figcaption dd".split()
 )
-_TAG_BITS: Final = {tag: 1 << i for i, tag in enumerate(_TAGS)}
+_TAG_PLACES: Final = tuple([LINK if tag == "a" else PLACES[tag] for tag in _TAGS])
+_FRAME: Final = PLACES["frame"]
+_BLOCK: Final = TRAITS["block"]
 _KINDS: Final = {
     kind: float(i) for i, kind in enumerate("p blockquote list table pre h6 h5 h4 h3 h2 h1".split())
 }
 _NAMING: Final = ("id", "class", "role", "itemprop", "data-testid")
 _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
+_DECIMAL: Final = re.compile(r"\d")
 _COMMENTS: Final = frozenset({"comment", "comments", "commentlist", "disqus", "reply", "replies"})
 #: A paragraph has this number of characters, few of them in links.
 _LONG: Final = 80
@@ -44,7 +49,8 @@ _BETA: Final = 1.5
 _SHARES: Final = (0.25, 0.5, 0.8)
 _ABOVE: Final = 4
 _AROUND: Final = (-2, -1, 1, 2)
-_NOTHING: Final = (-1.0, -1.0, 0.0)
+#: What is told of pieces before the first and behind the last.
+_NOTHINGS: Final = ((-1.0, -1.0, 0.0),) * 2
 #: Log odds of a word that speaks against content.
 _BAD: Final = -1.5
 _SENTENCE_ENDS: Final = tuple('.!?…。”":')
@@ -84,12 +90,16 @@ class ContentModel:
 
     def probabilities(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of each row."""
-        nodes = np.broadcast_to(self.roots, (len(rows), len(self.roots)))
-        numbers = np.arange(len(rows))[:, None]
-        for _ in range(self.levels):
-            low = rows[numbers, self.column[nodes]] <= self.limit[nodes]
-            nodes = np.where(low, self.yes[nodes], self.no[nodes])
-        sums: NDArray[np.float64] = self.value[nodes].sum(axis=1)
+        sums = leaf_sums(
+            rows,
+            self.column,
+            self.limit,
+            yes=self.yes,
+            no=self.no,
+            value=self.value,
+            roots=self.roots,
+            levels=self.levels,
+        )
         return 1 / (1 + np.exp(-sums))
 
 
@@ -101,12 +111,12 @@ def _model() -> ContentModel:
     return ContentModel(words=said["words"], levels=said["levels"], **columns)
 
 
-def chosen(pieces: Sequence[Piece], title: str) -> list[Piece]:
+def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
     """Return the pieces of the main content; ``title`` is that of the page."""
     if not pieces:
         return []
-    model, texts = _model(), list(map(text_of, pieces))
-    rows = described(pieces, texts, title, model.words)
+    model, texts = _model(), [text_of(tree, piece) for piece in pieces]
+    rows = described(tree, pieces, texts, title, model.words)
     batches = iter(lambda: list(islice(rows, _BATCH)), [])
     probability = np.concatenate([model.probabilities(np.array(batch)) for batch in batches])
     sizes = np.array([len(text.split()) for text in texts])
@@ -121,21 +131,22 @@ def chosen(pieces: Sequence[Piece], title: str) -> list[Piece]:
     return [piece for i, piece in enumerate(pieces) if i in kept]
 
 
-def text_of(piece: Piece) -> str:
+def text_of(tree: Tree, piece: Piece) -> str:
     """Return the text of a piece on one line."""
+    names, place, trait, holds = tree.name, tree.place, tree.trait, tree.holds
     parts: list[str] = []
-    _gather(piece.nodes, parts)
-    return " ".join("".join(parts).split())
-
-
-def _gather(nodes: Sequence[Node], parts: list[str]) -> None:
-    for node in nodes:
-        if isinstance(node, str):
-            parts.append(node)
-        else:
-            if node.is_block or node.tag == "br":
+    for top in piece.nodes:
+        node, stop = top, tree.end[top]
+        while node < stop:
+            if place[node] & UNSEEN:
+                node = tree.end[node]
+                continue
+            if not names[node]:
+                parts.append(tree.text_of(node))
+            elif (trait[node] | holds[node]) & _BLOCK or tree.tag(node) == "br":
                 parts.append(" ")
-            _gather(node.children, parts)
+            node += 1
+    return " ".join("".join(parts).split())
 
 
 # -- description -------------------------------------------------------------
@@ -146,55 +157,78 @@ class _Place:
     """The traits of an element and of those above it: the nearest is last in ``above``.
 
     ``said`` is what the names of all of them say; ``near`` that of the two nearest with attributes.
+    ``climbed`` is how far above it shares of the page's prose are held.
     """
 
-    above: tuple[Element, ...] = ()
+    above: tuple[int, ...] = ()
     bits: int = 0
     hidden: bool = False
     frame_names: int = 0
-    frame_role: bool = False
     comments: bool = False
     article: int = 0
     said: tuple[float, ...] = ()
     near: tuple[tuple[float, ...], ...] = ((), ())
+    climbed: tuple[int, ...] = (0,) * len(_SHARES)
 
-    def numbers(self) -> Iterator[float]:
-        near = self.near[0] + self.near[1]
-        yield from (self.bits >> i & 1 for i in range(len(_TAGS)))
-        yield from (self.hidden, self.frame_names, self.frame_role, len(self.above))
-        yield from (self.comments, self.article, min(self.said, default=0.0))
-        yield from (max(self.said, default=0.0), sum(self.said), sum(v < _BAD for v in self.said))
-        yield from (min(near, default=0.0), sum(near))
+    def numbers(self) -> tuple[float, ...]:
+        near, said = self.near[0] + self.near[1], self.said
+        return (
+            *_in_tags(self.bits),
+            *(self.hidden, self.frame_names, self.bits & _FRAME > 0, len(self.above)),
+            *(self.comments, self.article, min(said, default=0.0), max(said, default=0.0)),
+            *(sum(said), len([value for value in said if value < _BAD])),
+            *(min(near, default=0.0), sum(near)),
+        )
+
+
+@lru_cache(maxsize=4096)
+def _in_tags(bits: int) -> tuple[bool, ...]:
+    return tuple([bits & place > 0 for place in _TAG_PLACES])
 
 
 class _Places:
     """The places of a page's elements, each worked out once."""
 
-    def __init__(self, words: Mapping[str, float]) -> None:
+    def __init__(self, tree: Tree, words: Mapping[str, float]) -> None:
+        self._tree = tree
         self._words = words
-        self._known: dict[Element | None, _Place] = {None: _Place()}
+        self._known: dict[int, _Place] = {}
+        self._top = tree.body
         self._articles = 0
+        self.prose = max(1, _prose(tree, tree.body))
+        self._shares = [share * self.prose for share in _SHARES]
 
-    def of(self, node: Element | None) -> _Place:
-        """Return the place in an element."""
-        if node is None or node in self._known:
+    def of(self, node: int) -> _Place:
+        """Return the place in an element of the body."""
+        if node in self._known:
             return self._known[node]
-        up, values, names = self.of(node.parent), node.attributes, _names(node)
+        up = _Place() if node == self._top else self.of(self._tree.parent[node])
+        place = self._known[node] = self._below(up, node)
+        return place
+
+    def _below(self, up: _Place, node: int) -> _Place:
+        values, is_article = self._tree.attributes(node), self._tree.tag(node) == "article"
+        names = names_in(values)
         said = tuple([self._words[name] for name in sorted(names) if name in self._words])
         style = values.get("style", "").replace(" ", "").lower()
-        self._articles += node.tag == "article"
-        place = self._known[node] = _Place(
+        self._articles += is_article
+        held, above = _prose(self._tree, node), zip(self._shares, up.climbed, strict=True)
+        return _Place(
             above=(*up.above, node),
-            bits=up.bits | _TAG_BITS.get(node.tag, 0),
+            bits=self._tree.place[node],
             hidden=up.hidden or is_hidden(values) or "display:none" in style,
             frame_names=up.frame_names + is_frame_name(values.get("id"), values.get("class")),
-            frame_role=up.frame_role or is_frame_role(values),
             comments=up.comments or not _COMMENTS.isdisjoint(names),
-            article=self._articles if node.tag == "article" else up.article,
+            article=self._articles if is_article else up.article,
             said=up.said + said,
             near=(said, up.near[0]) if values else up.near,
+            climbed=tuple([0 if held >= share else steps + 1 for share, steps in above]),
         )
-        return place
+
+
+def _prose(tree: Tree, node: int) -> int:
+    """Return the number of characters in a node that are in no link."""
+    return int(tree.chars[node] - tree.linked[node])
 
 
 @lru_cache(maxsize=4096)
@@ -202,86 +236,94 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(found[0].lower() for found in _WORD.finditer(name[:300]))
 
 
-def _names(node: Element) -> frozenset[str]:
-    values = node.attributes
+def names_in(values: Mapping[str, str]) -> frozenset[str]:
+    """Return the words of the names that the attributes of an element have."""
     return frozenset().union(*(_words(values[n]) for n in _NAMING if n in values))
 
 
-def _own(piece: Piece, text: str, linked: float) -> Iterator[float]:
+def _own(tree: Tree, piece: Piece, text: str, linked: float) -> tuple[float, ...]:
     words, start = text.split(), text[:400]
     few = words[:60]
-    yield from (_KINDS[piece.kind], log1p(len(text)), log1p(len(words)), linked)
-    yield text.endswith(_SENTENCE_ENDS)
-    yield (text.count(",") + text.count(". ") + text.count(_WIDE_COMMA)) / max(1, len(words))
-    yield sum(map(str.isdecimal, start)) / max(1, len(start))
-    yield sum(word[:1].isupper() for word in few) / max(1, len(few))
-    yield len(piece.holder.elements) if piece.kind == "list" else 0
+    commas = text.count(",") + text.count(". ") + text.count(_WIDE_COMMA)
+    capitals = len([word for word in few if word[0].isupper()])
+    return (
+        *(_KINDS[piece.kind], log1p(len(text)), log1p(len(words)), linked),
+        *(text.endswith(_SENTENCE_ENDS), commas / max(1, len(words))),
+        *(len(_DECIMAL.findall(start)) / max(1, len(start)), capitals / max(1, len(few))),
+        len(tree.elements(piece.holder)) if piece.kind == "list" else 0,
+    )
 
 
 def described(
-    pieces: Sequence[Piece], texts: Sequence[str], title: str, words: Mapping[str, float]
+    tree: Tree,
+    pieces: Sequence[Piece],
+    texts: Sequence[str],
+    title: str,
+    words: Mapping[str, float],
 ) -> Iterator[list[float]]:
     """Yield the row of each piece, in the order of :data:`COLUMNS`."""
-    places = _Places(words)
+    places = _Places(tree, words)
     found = [places.of(piece.holder) for piece in pieces]
-    linked = list(map(_linked_share, pieces, texts, found))
-    body = found[0].above[0]
-    prose = max(1, body.chars - body.linked)
-    long, best = _weights(pieces, texts, linked, found)
+    linked = [_linked_share(tree, *each) for each in zip(pieces, texts, found, strict=True)]
+    body, prose = found[0].above[0], places.prose
+    long, best = _weights(tree, pieces, texts, linked, found)
     titled = _title_number(pieces, texts, title.lower())
-    page = [long[body], log(prose), 1 - prose / max(1, body.chars), log(len(pieces))]
-    page.append((best.chars - best.linked) / prose if best is not None else 0.0)
-    around = {
-        i: (log1p(len(text)), share, piece.kind in HEADINGS)
-        for i, (piece, text, share) in enumerate(zip(pieces, texts, linked, strict=True))
-    }
+    page = [long[body], log(prose), 1 - prose / max(1, tree.chars[body]), log(len(pieces))]
+    page.append(_prose(tree, best) / prose if best is not None else 0.0)
+    near: list[tuple[float, float, float]] = [
+        (log1p(len(text)), share, piece.kind in HEADINGS)
+        for piece, text, share in zip(pieces, texts, linked, strict=True)
+    ]
+    # The piece itself is at i + 2.
+    around = [*_NOTHINGS, *near, *_NOTHINGS]
+    holding = dict[int, tuple[float, ...]]()
     repeated, before, all_chars = Counter(texts), 0, max(1, sum(map(len, texts)))
     for i, (piece, text, place) in enumerate(zip(pieces, texts, found, strict=True)):
         after = 1 - (before + len(text)) / all_chars
+        for node in place.above[-_ABOVE:]:
+            if node not in holding:
+                held, chars = _prose(tree, node), max(1, tree.chars[node])
+                holding[node] = (1 - held / chars, held / prose, min(30, long[node]))
+        nearest = place.above[: -_ABOVE - 1 : -1]
         yield [
-            *_own(piece, text, linked[i]),
+            *_own(tree, piece, text, linked[i]),
             repeated[text],
             *place.numbers(),
             *(i / len(pieces), before / all_chars, after),
             max(-30, min(60, i - titled)) if titled >= 0 else -40,
             best in place.above,
-            *_climbed(place.above[::-1], prose, long),
-            *(number for j in _AROUND for number in around.get(i + j, _NOTHING)),
+            *place.climbed,
+            *chain.from_iterable([holding[node] for node in nearest]),
+            *holding[nearest[-1]] * (_ABOVE - len(nearest)),
+            *chain(around[i], around[i + 1], around[i + 3], around[i + 4]),
             *page,
         ]
         before += len(text)
 
 
-def _climbed(upwards: Sequence[Element], prose: int, long: Counter[Element]) -> Iterator[float]:
-    """Yield how far above shares of the page's prose are held, and what the nearest hold."""
-    held = [node.chars - node.linked for node in upwards]
-    for share in _SHARES:
-        yield next((step for step, own in enumerate(held) if own >= share * prose), len(held))
-    for j in range(_ABOVE):
-        at = min(j, len(upwards) - 1)
-        yield 1 - held[at] / max(1, upwards[at].chars)
-        yield held[at] / prose
-        yield min(30, long[upwards[at]])
-
-
-def _linked_share(piece: Piece, text: str, place: _Place) -> float:
-    if piece.link is not None or place.bits & _TAG_BITS["a"]:
+def _linked_share(tree: Tree, piece: Piece, text: str, place: _Place) -> float:
+    if piece.link is not None or place.bits & LINK:
         return 1.0
-    nodes = (node for node in piece.nodes if isinstance(node, Element))
-    linked = sum(node.chars if node.tag == "a" else node.linked for node in nodes)
+    linked = sum(
+        tree.chars[node] if tree.tag(node) == "a" else tree.linked[node] for node in piece.nodes
+    )
     return min(1.0, linked / max(1, len(text)))
 
 
 def _weights(
-    pieces: Sequence[Piece], texts: Sequence[str], linked: Sequence[float], places: Sequence[_Place]
-) -> tuple[Counter[Element], Element | None]:
+    tree: Tree,
+    pieces: Sequence[Piece],
+    texts: Sequence[str],
+    linked: Sequence[float],
+    places: Sequence[_Place],
+) -> tuple[Counter[int], int | None]:
     """Return the number of paragraphs in each element, and the one that holds the most prose.
 
     The latter as Readability finds it: paragraphs count for the elements above them, less for those
     far above, by their length and commas.
     """
-    long = Counter[Element]()
-    weights = dict[Element, float]()
+    long = Counter[int]()
+    weights = dict[int, float]()
     for piece, text, share, place in zip(pieces, texts, linked, places, strict=True):
         above = place.above
         if len(text) >= _LONG and share < 0.3:
@@ -291,7 +333,9 @@ def _weights(
             for j, node in enumerate(above[:-6:-1]):
                 weights[node] = weights.get(node, 0.0) + weight / max(1, 3 * j - (j == 1))
     return long, max(
-        weights, key=lambda n: weights[n] * (1 - n.linked / max(1, n.chars)), default=None
+        weights,
+        key=lambda node: weights[node] * (1 - tree.linked[node] / max(1, tree.chars[node])),
+        default=None,
     )
 
 

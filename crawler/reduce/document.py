@@ -7,7 +7,7 @@ and never the history.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape, unescape
@@ -18,9 +18,10 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
-from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, body_of, pieces_of
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.page import http_url, markup_of, tree_of, written
+from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pieces_at, pieces_of
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, shown_addresses
+from freshet.crawler.reduce.page import http_url, markup_of, refuse_depth
+from freshet.crawler.reduce.tree import PARSER_OPTIONS, PLACES, Tree, marked, tree_of
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = f"5{versions()}"
@@ -86,12 +87,13 @@ def document(
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
         return _plain(found)
-    about, pieces, is_selected = _taken_apart(tree_of(found.html, body, deepest), hints)
+    refuse_depth(found.html, body, deepest)
+    about, tree, pieces, is_selected = _taken_apart(found.html, hints)
     del found
     base = (http_url(about.base, url) if about.base else None) or url
-    writer = MarkdownWriter(base)
+    writer = MarkdownWriter(tree, base)
     written, headings = [], []
-    for piece in pieces if is_selected else chosen(pieces, about.heading):
+    for piece in pieces if is_selected else chosen(tree, pieces, about.heading):
         text, html = writer.piece(piece)
         if text:
             written.append((text, html))
@@ -114,21 +116,27 @@ def document(
 
 def taken_apart(
     body: bytes, content_type: str | None, hints: SelectorHints = NO_HINTS
-) -> tuple["_About", list[Piece], bool]:
-    """Return what a page says of itself, and the pieces that may be its main content.
+) -> tuple["_About", Tree, list[Piece], bool]:
+    """Return what a page says of itself, its tree, and the pieces that may be its main content.
 
     The last value is true if they are what ``hints`` include.
     """
-    return _taken_apart(tree_of(markup_of(body, content_type), body), hints)
+    return _taken_apart(markup_of(body, content_type), hints)
 
 
 def _taken_apart(
-    tree: LexborHTMLParser, hints: SelectorHints
-) -> tuple["_About", list[Piece], bool]:
+    markup: str | bytes, hints: SelectorHints
+) -> tuple["_About", Tree, list[Piece], bool]:
+    html = shown_addresses(markup if isinstance(markup, str) else markup.decode("utf-8", "ignore"))
+    tree = tree_of(html)
     about = _About(tree)
-    is_selected = hints.mark(tree)
-    tree.strip_tags(["script", "style", "svg", "template"])
-    return about, list(pieces_of(body_of(written(tree), selected=is_selected))), is_selected
+    if hints != NO_HINTS:
+        parser = LexborHTMLParser(html, options=PARSER_OPTIONS)
+        is_selected = hints.mark(parser)
+        tree, included = marked(tree, parser)
+        if is_selected:
+            return about, tree, [it for node in included for it in pieces_at(tree, node)], True
+    return about, tree, pieces_of(tree, tree.body), False
 
 
 def _plain(body: Body) -> Document:
@@ -162,13 +170,12 @@ _DATE: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(Z|[+-]\d\d:?\d\d)?)?",
     re.IGNORECASE,
 )
-#: Names of ``meta`` elements and selectors of ``time`` elements with the dates of a page.
+#: Names of ``meta`` elements with the dates of a page.
 _PUBLISHED: Final = (
     *("article:published_time", "og:article:published_time", "date", "dc.date", "dcterms.created"),
-    *("time[pubdate][datetime]", "article time[datetime]", "main time[datetime]"),
 )
 _MODIFIED: Final = ("article:modified_time", "og:updated_time", "last-modified", "dcterms.modified")
-_AUTHORS: Final = ("[itemprop=author] [itemprop=name]", "[itemprop=author]", "[rel=author]")
+_LINKED_DATA: Final = "application/ld+json"
 _LONGEST_NAME: Final = 100
 #: What stands between a title and the name of its site.
 _SITE: Final = re.compile(r"\s+[|–—:·»-]\s+\S")
@@ -177,24 +184,37 @@ _SITE: Final = re.compile(r"\s+[|–—:·»-]\s+\S")
 class _About:
     """The words of a page about itself: of its head, JSON-LD and microdata."""
 
-    def __init__(self, tree: LexborHTMLParser) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._metas: dict[str, str] = {}
-        for node in tree.css("meta[content]"):
-            values = node.attributes
+        for node in tree.named("meta"):
+            values = tree.attributes(node)
             name = values.get("property") or values.get("name") or values.get("itemprop")
-            content = _words(values["content"])
+            content = _words(values.get("content"))
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
-        self.heading = self._text("head title")
-        self.base = self._attribute("base[href]", "href")
-        self.canonical = self._attribute('link[rel~="canonical" i][href]', "href")
-        scripts = tree.css('script[type="application/ld+json" i]')
-        self._nodes = _linked_data([script.text() for script in scripts])
+        titles = (it for it in tree.named("title") if tree.place[it] & PLACES["page_head"])
+        self.heading = self._first_text(titles)
+        self.base = self._first("href", tree.named("base"))
+        canonical = (it for it in tree.named("link") if "canonical" in self._tokens(it, "rel"))
+        self.canonical = self._first("href", canonical)
+        scripts = (it for it in tree.named("script") if self._says(it, "type", _LINKED_DATA))
+        self._nodes = _linked_data([tree.text_of(script) for script in scripts])
 
-    def _attribute(self, selector: str, name: str) -> str | None:
-        node = self._tree.css_first(selector)
-        return (node.attributes.get(name) or "").strip() or None if node is not None else None
+    def _tokens(self, node: int, name: str) -> list[str]:
+        return (self._tree.attribute_of(node, name) or "").lower().split()
+
+    def _says(self, node: int, name: str, value: str) -> bool:
+        return (self._tree.attribute_of(node, name) or "").lower() == value
+
+    def _first(self, name: str, nodes: Iterable[int]) -> str | None:
+        """Return an attribute of the first element that has it."""
+        values = (self._tree.attribute_of(node, name) for node in nodes)
+        return (next((it for it in values if it is not None), None) or "").strip() or None
+
+    def _first_text(self, nodes: Iterable[int]) -> str:
+        node = next(iter(nodes), None)
+        return _words(self._tree.text_of(node)) if node is not None else ""
 
     def meta(self, *names: str) -> str | None:
         """Return the first of these that a ``meta`` element says."""
@@ -208,18 +228,13 @@ class _About:
     def title(self) -> str | None:
         """Return the title, without the name of the site where the first heading shows it."""
         found = self.said("headline") or self.meta("og:title") or self.heading
-        heading = self._text("h1")
+        heading = self._first_text(self._tree.named("h1"))
         if not found or (found.startswith(heading) and _SITE.match(found, len(heading))):
             found = heading or found
         return found or None
 
-    def _text(self, selector: str) -> str:
-        node = self._tree.css_first(selector)
-        return _words(node.text()) if node is not None else ""
-
     def language(self) -> str | None:
-        root = self._tree.root
-        declared = root.attributes if root is not None else {}
+        declared = self._tree.attributes(0)
         said = (declared.get("lang"), declared.get("xml:lang"), self.meta("og:locale"))
         tags = ((tag or "").strip().replace("_", "-") for tag in said)
         return next(filter(_LANGUAGE.fullmatch, tags), None)
@@ -231,17 +246,44 @@ class _About:
         said = self.meta("author", "article:author", "dc.creator", "parsely-author")
         if said and "://" not in said:
             return said
-        return next(filter(None, map(self._text, _AUTHORS)), "")[:_LONGEST_NAME] or None
+        return next(filter(None, self._shown_authors()), "")[:_LONGEST_NAME] or None
+
+    def _shown_authors(self) -> Iterator[str]:
+        """Yield the name in an author's element, all of it, and the text of a link to an author."""
+        tree = self._tree
+        authors = [it for it in tree.saying("itemprop") if self._value(it, "itemprop") == "author"]
+        names = (
+            name
+            for name in tree.saying("itemprop")
+            if self._value(name, "itemprop") == "name"
+            and any(author < name < tree.end[author] for author in authors)
+        )
+        yield self._first_text(names)
+        yield self._first_text(authors)
+        yield self._first_text(
+            it for it in tree.saying("rel") if self._value(it, "rel") == "author"
+        )
+
+    def _value(self, node: int, name: str) -> str:
+        return self._tree.attribute_of(node, name) or ""
 
     def date(self, name: str, *others: str) -> str | None:
-        """Return a moment by its name in schema.org, or that of a ``meta`` or ``time`` element."""
-        times = (f"time[itemprop={name} i][datetime]", *(o for o in others if "[" in o))
-        said = (
-            self.said(name),
-            *map(self.meta, (name.lower(), *others)),
-            *(self._attribute(selector, "datetime") for selector in times),
-        )
+        """Return a moment by its name in schema.org, or those of ``meta`` elements."""
+        said = (self.said(name), *map(self.meta, (name.lower(), *others)), *self._times(name))
         return next((date for each in said if each and (date := _iso(each))), None)
+
+    def _times(self, name: str) -> Iterator[str | None]:
+        """Yield what ``time`` elements tell."""
+        tree = self._tree
+        times = list(tree.named("time"))
+        own = (it for it in times if self._says(it, "itemprop", name.lower()))
+        yield self._first("datetime", own)
+        if name == "datePublished":
+            told = (it for it in times if tree.attribute_of(it, "pubdate") is not None)
+            yield self._first("datetime", told)
+            for place in ("article", "main"):
+                inside = (it for it in times if tree.place[it] & PLACES[place])
+                yield self._first("datetime", inside)
 
 
 def _words(text: str | None) -> str:

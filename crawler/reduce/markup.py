@@ -501,7 +501,6 @@ _walk: Final = _short(
 _walked: Final = _short("markup_walked", [c_void_p] * 4, c_size_t)
 _drop: Final = _short("markup_drop", [c_void_p])
 
-_TAG: Final = re.compile("<([^>]*)>")
 #: An address that Cloudflare hides from machines: its bytes, each combined with the first one.
 _HIDDEN_ADDRESS: Final = re.compile(
     rb'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
@@ -630,14 +629,6 @@ def read(html: str) -> Markup:
     return Markup(_shown(html))
 
 
-def cut(html: str) -> list[str]:
-    """Return the texts and, between them, what stands between the brackets of the tags."""
-    # Behind the last ">" no tag ends, and none is looked for.
-    tags, end, text = _shown(html).decode("utf-8", "surrogatepass").rpartition(">")
-    pieces = _TAG.split(tags + end)
-    return [*pieces[:-1], pieces[-1] + text]
-
-
 def _shown(html: str) -> bytes:
     """Return the document without comments and raw texts, but for those that readers see."""
     octets, copy = html.encode("utf-8", "surrogatepass"), c_void_p()
@@ -646,9 +637,18 @@ def _shown(html: str) -> bytes:
         raise MemoryError(f"no memory for a document of {len(octets):,} bytes")
     shown = string_at(copy, length)
     _discard(copy)
-    if b"data-cfemail" in shown:
-        shown = _HIDDEN_ADDRESS.sub(_with_address, shown)
-    return shown
+    return _addresses(shown)
+
+
+def shown_addresses(html: str) -> str:
+    """Return a page with the addresses that Cloudflare hides in it."""
+    if "data-cfemail" not in html:
+        return html
+    return _addresses(html.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def _addresses(html: bytes) -> bytes:
+    return _HIDDEN_ADDRESS.sub(_with_address, html) if b"data-cfemail" in html else html
 
 
 def _with_address(found: re.Match[bytes]) -> bytes:
@@ -659,11 +659,3 @@ def _with_address(found: re.Match[bytes]) -> bytes:
     key = int(found[2], 16)
     address = bytes(byte ^ key for byte in bytes.fromhex(found[3].decode()))
     return found[1] + escape(address.decode("utf-8", "replace"), quote=False).encode()
-
-
-def plain(text: str) -> str:
-    """Return a text without references: Lexbor writes four of them."""
-    if "&" not in text:
-        return text
-    text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
-    return text.replace("&amp;", "&")

@@ -29,10 +29,11 @@ _COMPARE_NS: Final = 1.6
 _JOIN_NS: Final = 0.15
 _LINK_NS: Final = 12_000.0
 
-_DATA: Final = tomllib.loads((files(__package__) / "elements.toml").read_text("utf-8"))
+#: What elements are and mean.
+ELEMENTS: Final = tomllib.loads((files(__package__) / "elements.toml").read_text("utf-8"))
 #: Names of elements, relations and classes by what they have in common.
-NAMES: Final = {what: frozenset(names.split()) for what, names in _DATA["sets"].items()}
-_CLOSES: Final = {name: closed.split() for name, closed in _DATA["closes"].items()}
+NAMES: Final = {what: frozenset(names.split()) for what, names in ELEMENTS["sets"].items()}
+_CLOSES: Final = {name: closed.split() for name, closed in ELEMENTS["closes"].items()}
 #: Elements by what the compiled core does at them: their kinds there, as bits.
 _KINDS: Final = (
     (1, NAMES["childless"]),

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.numbers import NUMBER, value_of
-from freshet.crawler.reduce.page import markup_of, selectors_of, tree_of
+from freshet.crawler.reduce.page import dom_of, markup_of, selectors_of
 
 #: Nodes of a tree or of linked data that are looked at, and numbers that are returned.
 _MOST_NODES: Final = 50_000
@@ -80,7 +80,7 @@ def offers(body: bytes, content_type: str | None, *, deepest: int | None = None)
     Raises:
         RecursionError: the tree has more than ``deepest`` levels.
     """
-    tree = tree_of(markup_of(body, content_type), body, deepest)
+    tree = dom_of(markup_of(body, content_type), body, deepest)
     stated = tuple(dict.fromkeys(_stated(tree)))
     tree.strip_tags(["script", "style", "svg", "template"])
     shown = list(_shown(tree))

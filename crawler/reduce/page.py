@@ -13,7 +13,7 @@ from itertools import compress, islice
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats.registry import format_of
@@ -33,6 +33,7 @@ from freshet.crawler.reduce.markup import (
 )
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
+from freshet.crawler.reduce.tree import PARSER_OPTIONS
 from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, without_fragment
 from freshet.storage.records import Links
 
@@ -100,9 +101,6 @@ def collapsed(text: str) -> str:
     """Return the beginning of an anchor text with white space collapsed."""
     return " ".join(text[: _ANCHOR_CHARACTERS * 10].split())[:_ANCHOR_CHARACTERS].rstrip()
 
-
-#: Without mutation events: with them every ``option`` costs a walk over all those before.
-PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 
 # WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
 _REFRESH: Final = re.compile(
@@ -174,7 +172,7 @@ def parse(
             is_plain=True,
             blocks=blocks_compared(found.blocks),
         )
-    encoding, tree = found.encoding, tree_of(found.html, body, deepest)
+    encoding, tree = found.encoding, dom_of(found.html, body, deepest)
     del found  # up to 40 MB of a large page
     has_included = hints.mark(tree)
     shown = written(tree)
@@ -240,15 +238,18 @@ def markup_of(body: bytes, content_type: str | None) -> str | bytes:
     return decode(body, content_type)[0] if html is None else html
 
 
-def tree_of(html: str | bytes, body: bytes, deepest: int | None = None) -> LexborHTMLParser:
+def dom_of(html: str | bytes, body: bytes, deepest: int | None = None) -> LexborHTMLParser:
     """Return the tree of a body that was read as HTML; raises as :func:`parse`."""
-    _refuse_depth(html if isinstance(html, bytes) else body, deepest)
+    refuse_depth(html, body, deepest)
     return LexborHTMLParser(html, options=PARSER_OPTIONS)
 
 
-def _refuse_depth(body: bytes, deepest: int | None) -> None:
-    """Raise RecursionError if the tree would have more than ``deepest`` levels."""
-    if deepest is not None and start_tags(body) > deepest and (depth := max_depth(body)) > deepest:
+def refuse_depth(html: str | bytes, body: bytes, deepest: int | None) -> None:
+    """Raise RecursionError if a body that was read as HTML has more than ``deepest`` levels."""
+    octets = html if isinstance(html, bytes) else body
+    if deepest is None or start_tags(octets) <= deepest:
+        return
+    if (depth := max_depth(octets)) > deepest:
         raise RecursionError(f"elements nested {depth:,} deep")
 
 
@@ -414,7 +415,7 @@ def selector_of(
 
     whole = texts()
     body, content_type, text = next(side for side in reversed(sides) if side[2])
-    tree = tree_of(markup_of(body, content_type), body)
+    tree = dom_of(markup_of(body, content_type), body)
     tree.strip_tags(["script", "style", "svg", "template"])
     named = ((it, node) for node in _holders(tree, text) for it in selectors_of(node))
     alone = (it for it, node in named if [n.mem_id for n in tree.css(it)] == [node.mem_id])

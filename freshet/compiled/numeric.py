@@ -296,6 +296,35 @@ def claims_value(
     _claims_value(claims, page, now, turn, *(hazard, rate, jump, per))
 
 
+# -- trees --
+
+_leaf_sums = _function(
+    "leaf_sums",
+    "double[cells] cells int64_t[nodes] double[nodes] int64_t[nodes] int64_t[nodes] double[nodes]"
+    " nodes int64_t[trees] trees i double![rows] rows",
+)
+
+
+def leaf_sums(
+    rows: Floats,
+    column: Ints,
+    limit: Floats,
+    *,
+    yes: Ints,
+    no: Ints,
+    value: Floats,
+    roots: Ints,
+    levels: int,
+) -> Floats:
+    """Return for each row (rows, columns) the sum of the leaves to which the trees send it.
+
+    The nodes of trees with at most so many levels are in columns (nodes,).
+    """
+    sums = np.empty(len(rows))
+    _leaf_sums(rows.ravel(), *(column, limit, yes, no, value, roots), levels, sums)
+    return sums
+
+
 # -- archives --
 
 _bounds_bill = _function("bounds_bill", "*timeline int64_t[m] m double[k] k double[n] n *bill r")

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from freshet.crawler.reduce import content
 from freshet.crawler.reduce.document import taken_apart
 from freshet.crawler.reduce.markdown import Piece
+from freshet.crawler.reduce.tree import Tree
 from scripts.benchmarks.command import arguments
 from scripts.benchmarks.main_text import Page, articles, in_tuned_half, wcxb
 
@@ -63,6 +64,7 @@ class Known:
     """The pieces of a page with what is known of them."""
 
     page: Page
+    tree: Tree
     pieces: list[Piece]
     texts: list[str]
     title: str
@@ -72,14 +74,14 @@ class Known:
 
     def rows(self, words: Mapping[str, float]) -> list[list[float]]:
         """What the trees are fitted on."""
-        return list(content.described(self.pieces, self.texts, self.title, words))
+        return list(content.described(self.tree, self.pieces, self.texts, self.title, words))
 
 
 def known(page: Page, weight: float) -> Known:
     wanted = _WORD.findall((page.reference or "").lower())
     runs = {n: set(_runs(wanted, n)) for n in range(1, _RUN + 1)}
-    about, pieces, _ = taken_apart(page.body, page.content_type)
-    texts = list(map(content.text_of, pieces))
+    about, tree, pieces, _ = taken_apart(page.body, page.content_type)
+    texts = [content.text_of(tree, piece) for piece in pieces]
     labels, shares = [], []
     for text in texts:
         words = _WORD.findall(text.lower())
@@ -88,7 +90,7 @@ def known(page: Page, weight: float) -> Known:
         labels.append(bool(own) and found >= _IS_CONTENT * len(own))
         shares.append(min(1.0, len(words) / max(30, len(wanted))))
     return Known(
-        page, pieces, texts, about.heading, np.array(labels, bool), np.array(shares), weight
+        page, tree, pieces, texts, about.heading, np.array(labels, bool), np.array(shares), weight
     )
 
 
@@ -104,8 +106,9 @@ def lexicon(pages: Sequence[Known], least: int = 8) -> dict[str, float]:
     for page in pages:
         seen = set[str]()
         for piece, is_content, share in zip(page.pieces, page.is_content, page.shares, strict=True):
-            above = content._Places({}).of(piece.holder).above
-            names = frozenset[str]().union(*map(content._names, above))
+            above = content._Places(page.tree, {}).of(piece.holder).above
+            said = map(page.tree.attributes, above)
+            names = frozenset[str]().union(*map(content.names_in, said))
             seen |= names
             for name in names:
                 (inside if is_content else outside)[name] += share

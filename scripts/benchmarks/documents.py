@@ -7,17 +7,23 @@
 runs of four words. ``--snippets``: one of adbar/trafilatura; the score is F1 over all snippets, as
 its own. ``--others``: the folder of an environment with trafilatura, resiliparse or
 readability-lxml, of which those that are installed are measured, too.
+
+``--html``: a folder of HTML files; of a sample of them the processor time of a document is taken,
+``--beside`` the same with another checkout of Freshet that is set up, in turn. The least time of
+each page counts. Pages with other documents there are named.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import TypeAlias
 
@@ -128,10 +134,61 @@ def _extracted(page: Page, extract: Extract) -> str:
         return ""
 
 
+#: Run by each checkout: reads paths, and writes each page's least seconds and its digest.
+_TIMES = """
+import hashlib, sys, time
+from pathlib import Path
+from freshet.crawler.reduce.document import document
+bodies = [Path(line.rstrip()).read_bytes() for line in sys.stdin]
+for body in [*bodies[:10], *bodies]:
+    took = []
+    for _ in range(3):
+        began = time.process_time()
+        found = document(body, "https://h.example/", "text/html")
+        took.append(time.process_time() - began)
+    print(min(took), hashlib.sha256(repr(found).encode("utf-8", "replace")).hexdigest())
+"""
+_SAMPLE = 100
+_ROUNDS = 2
+
+
+def costs(folder: Path, beside: Path | None) -> dict[str, object]:
+    """The processor time of a document here and in another checkout."""
+    paths = sorted(path for path in folder.rglob("*.html") if path.is_file())
+    paths = Random(0).sample(paths, min(_SAMPLE, len(paths)))  # a sample, no secret
+    here = Path(__file__).parents[2]
+    checkouts = [here] if beside is None else [here, beside.resolve()]
+    rounds = [[_times(checkout, paths) for checkout in checkouts] for _ in range(_ROUNDS)]
+    own, *others = [
+        fmean(min(times) for times in zip(*(took for took, _ in runs), strict=True))
+        for runs in zip(*rounds, strict=True)
+    ]
+    result: dict[str, object] = {"pages": len(paths), "us": round(1e6 * own)}
+    for other in others:
+        digests = zip(paths, *(digest for _, digest in rounds[0]), strict=True)
+        result |= {
+            "us_beside": round(1e6 * other),
+            "ratio": round(own / other, 3),
+            "differ": [str(path.relative_to(folder)) for path, a, b in digests if a != b],
+        }
+    return result
+
+
+def _times(checkout: Path, paths: Sequence[Path]) -> tuple[list[float], list[str]]:
+    """The seconds and the digest of each document."""
+    command = [str(checkout / ".venv/bin/python"), "-c", _TIMES]
+    names = "".join(f"{path.resolve()}\n" for path in paths)
+    done = subprocess.run(
+        command, cwd=checkout, input=names, capture_output=True, text=True, check=True
+    )
+    rows = [line.split() for line in done.stdout.splitlines()][-len(paths) :]
+    return [float(took) for took, _ in rows], [digest for _, digest in rows]
+
+
 def main() -> None:
     """Extract from all pages of the corpora that were named, and print."""
     parser = arguments(__doc__)
-    for name in ("wcxb", "articles", "snippets", "others"):
+    for name in ("wcxb", "articles", "snippets", "others", "html", "beside"):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR")
     options = parser.parse_args()
     if options.others is not None:
@@ -151,4 +208,6 @@ def main() -> None:
         part: {name: measured(pages, extract, score) for name, extract in extractors.items()}
         for part, (pages, score) in parts.items()
     }
+    if options.html is not None:
+        result["cost"] = costs(options.html, options.beside)
     finish(result, options.output)

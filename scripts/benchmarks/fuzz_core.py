@@ -25,10 +25,11 @@ if __name__ == "__main__":
     compiled._LIBRARY = ctypes.CDLL(sys.argv[1])
     compiled._AT_ONCE = ctypes.PyDLL(sys.argv.pop(1))
 
-from freshet.crawler.reduce.markup import cut, read
+from freshet.crawler.reduce.markup import read
 from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.reduce.tree import PARSER_OPTIONS, reference, tree_of
 from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
 from freshet.storage.words import index_lines
 from scripts.benchmarks.fuzz_commands import Case
@@ -56,6 +57,7 @@ def _read(rng: Random, body: bytes) -> None:
     ).blocks
     sketch(blocks.texts, blocks.places)
     _score(rng, index_lines(None, blocks.texts, blocks.kinds))
+    _tree(body.decode("utf-8", "replace"))
     _walk(rng, mutated(rng, _serialised(body), 0.9).decode("utf-8", "surrogateescape"))
 
 
@@ -82,6 +84,12 @@ def _serialised(body: bytes) -> bytes:
     return html.encode("utf-8", "surrogatepass")
 
 
+def _tree(html: str) -> None:
+    parser = LexborHTMLParser(html, options=PARSER_OPTIONS)
+    if tree_of(html) != reference(parser):
+        raise ValueError("the core and the reference read two trees")
+
+
 def _walk(rng: Random, odd: str) -> None:
     markup = read(odd)
     starts = [i for i, _ in markup.told]
@@ -91,7 +99,6 @@ def _walk(rng: Random, odd: str) -> None:
             selected=rng.random() < 0.2, spares=rng.random() < 0.5, bar=bar, shows_hidden=True
         )
         sketch(found.texts, found.places)
-    cut(odd)
 
 
 # -- guided by coverage -------------------------------------------------------

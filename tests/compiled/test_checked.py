@@ -24,8 +24,9 @@ TESTS = [
 ]
 TESTS += [
     f"tests/crawler/reduce/test_{name}.py"
-    for name in "links main_text markup nesting page selectors sketch word_hashes".split()
+    for name in "content links main_text markup nesting page selectors sketch tree".split()
 ]
+TESTS += ["tests/crawler/reduce/test_word_hashes.py"]
 ADDRESSES = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 #: Where the check of addresses cannot be loaded into Python.
 BOUNDS = ("-g", "-fsanitize=undefined,bounds", "-fsanitize-trap=all")

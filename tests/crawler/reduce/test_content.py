@@ -2,21 +2,22 @@
 
 import numpy as np
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce import content
 from freshet.crawler.reduce.content import COLUMNS, ContentModel, chosen, described, text_of
-from freshet.crawler.reduce.markdown import Piece, body_of, pieces_of
+from freshet.crawler.reduce.markdown import Piece, pieces_of
+from freshet.crawler.reduce.tree import Tree, tree_of
 
 
-def pieces(html: str) -> list[Piece]:
-    return list(pieces_of(body_of(LexborHTMLParser(html).html or "")))
+def taken(html: str) -> tuple[Tree, list[Piece]]:
+    tree = tree_of(html)
+    return tree, pieces_of(tree, tree.body)
 
 
 def row(html: str, number: int, words: dict[str, float], title: str = "") -> dict[str, float]:
     """Return the row of one piece by the names of its columns."""
-    found = pieces(html)
-    rows = list(described(found, list(map(text_of, found)), title, words))
+    tree, found = taken(html)
+    rows = list(described(tree, found, [text_of(tree, it) for it in found], title, words))
     return dict(zip(COLUMNS, rows[number], strict=True))
 
 
@@ -75,7 +76,8 @@ def test_the_fitted_model_fits_the_columns() -> None:
 
 def test_pieces_are_judged_alike_in_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     page = "<nav><a href=/>Home</a></nav>" + "<p>Some words, and a few more of them.</p>" * 7
-    whole = chosen(found := pieces(page), "T")
+    tree, found = taken(page)
+    whole = chosen(tree, found, "T")
     monkeypatch.setattr(content, "_BATCH", 3)
-    assert chosen(found, "T") == whole
-    assert chosen([], "T") == []
+    assert chosen(tree, found, "T") == whole
+    assert chosen(tree, [], "T") == []

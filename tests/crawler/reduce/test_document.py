@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.document import Document, document
+from freshet.crawler.reduce.content import text_of
+from freshet.crawler.reduce.document import Document, document, taken_apart
 from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
@@ -118,6 +119,21 @@ def test_hostile_nesting_gives_a_document_of_the_same_size() -> None:
         assert len(found.markdown) + len(found.html) < 20_000
     spans = "<table>" + "<tr><td colspan=99999999>x<td>y" * 100 + "</table>"
     assert len(read(spans).markdown) < 40_000
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [("<p><b><plaintext>a & b", "a & b"), ("<p><b><plaintext><i>a</i>", "<i>a</i>"),
+     ("<p><a href=l><plaintext>a < b", "a < b"), ("<p><i><plaintext></b>", "</b>"),
+     ("<p><u><plaintext>&amp;", "&amp;"), ("<p><nobr><plaintext><li>", "<li>"),
+     ("<p><em><plaintext></plaintext>", "</plaintext>"), ("<p><b><i><plaintext>>", ">"),
+     ("<p><code><plaintext><p>a", "<p>a"), ("<p><tt><plaintext>a>b", "a>b"),
+     ("<math><xmp>&lt;b", "<b"), ("<math><xmp>&lt;/xmp>", "</xmp>"),
+     ("<plaintext>a & b", "a & b"), ("<xmp>a & b", "a & b"), ("<p x<!--y=1>a", "a")],
+)  # fmt: skip
+def test_text_that_looks_like_markup_is_text(end: str, shown: str) -> None:
+    _, tree, pieces, _ = taken_apart(f"<p>Before it.</p>{end}".encode(), "text/html")
+    assert [text_of(tree, piece) for piece in pieces] == ["Before it.", shown]
 
 
 async def test_hostile_pages_end_like_those_that_are_parsed() -> None:

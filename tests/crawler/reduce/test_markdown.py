@@ -2,19 +2,19 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.document import Document
-from freshet.crawler.reduce.markdown import MarkdownWriter, body_of, pieces_of
+from freshet.crawler.reduce.markdown import MarkdownWriter, pieces_of
+from freshet.crawler.reduce.tree import tree_of
 
 URL = "https://h.example/a/b/"
 
 
 def read(html: str, base: str = URL) -> Document:
     """Return all of a page, whatever its main content is."""
-    writer = MarkdownWriter(base)
-    pieces = pieces_of(body_of(LexborHTMLParser(html).html or ""))
-    written = [both for both in map(writer.piece, pieces) if both[0]]
+    tree = tree_of(html)
+    writer = MarkdownWriter(tree, base)
+    written = [both for both in map(writer.piece, pieces_of(tree, tree.body)) if both[0]]
     return Document(
         blocks=tuple([text for text, _ in written]), html="\n".join([html for _, html in written])
     )

@@ -42,7 +42,6 @@ from freshet.crawler.reduce.markup import (
     _Tags,
     _with_address,
     compared,
-    plain,
     within,
 )
 from freshet.crawler.reduce.markup import Tag as Remembered
@@ -52,6 +51,12 @@ UNMARKED = re.compile(
 )
 SCRIPT = re.compile(r"<(/?)script[\t\n\f\r />]", re.IGNORECASE)
 TAG = re.compile("<([^>]*)>")
+
+
+def plain(text: str) -> str:
+    """Return a text without references: Lexbor writes four of them."""
+    text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
+    return text.replace("&amp;", "&")
 
 
 class Tag(NamedTuple):

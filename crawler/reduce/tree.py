@@ -1,0 +1,586 @@
+"""The tree of a page in columns: what every view of a page reads.
+
+One call of the compiled core (``freshet/compiled/tree.c``) makes it from the Lexbor inside
+selectolax. :func:`reference` makes the same from selectolax's public interface, slower: it says
+what the columns mean, runs where the core cannot, and is what tests compare the core with. What
+elements and roles mean is data (``elements.toml``).
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from ctypes import (
+    CDLL,
+    POINTER,
+    byref,
+    c_bool,
+    c_char_p,
+    c_double,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+    string_at,
+)
+from ctypes import cast as cast_pointer
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from itertools import accumulate, pairwise
+from threading import Lock
+from typing import Final, NamedTuple, cast
+
+import selectolax.lexbor
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from freshet.compiled import function
+from freshet.crawler.reduce.markup import IGNORED, INCLUDED, MARK
+from freshet.crawler.reduce.nesting import ELEMENTS, NAMES
+
+log = logging.getLogger(__name__)
+
+#: Without mutation events: with them every ``option`` costs a walk over all those before.
+PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
+#: Elements deeper than this are no nodes; it bounds the recursion of views.
+LEVELS: Final = 101
+
+
+class Limits(NamedTuple):
+    """Bounds on a tree: nodes or attributes, bytes of texts or values, seconds of a processor."""
+
+    nodes: int
+    octets: int
+    seconds: float
+
+
+#: The parser's process has less memory, and ends sooner.
+_LIMITS: Final = Limits(1 << 24, 1 << 28, 60.0)
+
+# -- what elements mean --------------------------------------------------------
+
+_SEEN_IN: Final[Mapping[str, str]] = ELEMENTS["seen_in"]
+#: Bits by the names of traits and places.
+TRAITS: Final = {trait: 1 << i for i, trait in enumerate(ELEMENTS["traits"])}
+_ALL_PLACES: Final = tuple(dict.fromkeys((*ELEMENTS["places"], *ELEMENTS["roles"])))
+PLACES: Final = {place: 1 << i for i, place in enumerate(_ALL_PLACES)}
+UNSEEN: Final = PLACES["unseen"]
+LINK: Final = PLACES["link"]
+#: The name of texts.
+TEXT: Final = "#text"
+_ROLE: Final = "role"
+
+
+def _by_name(bits: Mapping[str, int], table: Mapping[str, str]) -> dict[str, int]:
+    found = dict[str, int]()
+    for what, names in table.items():
+        for name in names.split():
+            found[name] = found.get(name, 0) | bits[what]
+    return found
+
+
+_PLACES_OF: Final = _by_name(PLACES, ELEMENTS["places"])
+_PLACES_OF_ROLE: Final = _by_name(PLACES, ELEMENTS["roles"])
+_TRAITS_OF: Final = _by_name(
+    TRAITS,
+    {
+        trait: " ".join(name for which in sets.split() for name in sorted(NAMES[which]))
+        for trait, sets in ELEMENTS["traits"].items()
+    },
+)
+#: Names with a meaning, by their numbers in every tree.
+_KNOWN: Final = tuple(
+    dict.fromkeys((TEXT, _ROLE, *_PLACES_OF, *_TRAITS_OF, *_PLACES_OF_ROLE, *_SEEN_IN))
+)
+
+# -- the tree ------------------------------------------------------------------
+
+
+class TreeLimit(Exception):
+    """A page is beyond what a tree may have; the message says in what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The elements and texts of a page in document order, as columns; the first is the root.
+
+    ``parent`` is the number of the element in which a node stands, the root's is its own. ``end``
+    is that of the next node behind all that stands in it. ``name`` is a number in ``names``, 0 of
+    a text. ``text_at`` to ``text_end`` are its characters in ``text``: of an element those of all
+    texts in it. ``said_at`` to ``said_end`` are its attributes: ``attribute`` is a number in
+    ``names``, ``owner`` that of the element, ``value_at`` to ``value_end`` are characters in
+    ``values``.
+
+    ``place`` has the bits of :data:`PLACES` that the element and those around it make, ``trait``
+    those of :data:`TRAITS` that it is, ``holds`` the traits of the seen elements in it. ``chars``
+    counts the characters of its seen texts without white space around each, ``linked`` those in
+    links below it.
+
+    Comments are left out, and the texts around one are one. Elements below the level
+    :data:`LEVELS` are left out, too, and their texts belong to the element above. Templates are
+    empty.
+    """
+
+    names: tuple[str, ...]
+    text: str
+    values: str
+    parent: memoryview
+    end: memoryview
+    name: memoryview
+    place: memoryview
+    trait: memoryview
+    holds: memoryview
+    chars: memoryview
+    linked: memoryview
+    text_at: memoryview
+    text_end: memoryview
+    said_at: memoryview
+    said_end: memoryview
+    owner: memoryview
+    attribute: memoryview
+    value_at: memoryview
+    value_end: memoryview
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @property
+    def body(self) -> int:
+        """The body, or the root of a document that has none."""
+        return next(self.named("body"), 0)
+
+    def tag(self, node: int) -> str:
+        """Return the name of an element, or :data:`TEXT`."""
+        return self.names[self.name[node]]
+
+    def named(self, name: str) -> Iterator[int]:
+        """Yield the elements of that name in document order."""
+        if name in self.names:
+            number = self.names.index(name)
+            yield from (node for node, which in enumerate(self.name) if which == number)
+
+    def saying(self, name: str) -> Iterator[int]:
+        """Yield the elements that have an attribute of that name in document order."""
+        if name in self.names:
+            number = self.names.index(name)
+            yield from (
+                owner
+                for which, owner in zip(self.attribute, self.owner, strict=True)
+                if which == number
+            )
+
+    def children(self, node: int) -> list[int]:
+        """Return the nodes directly in an element, but for those that readers do not see."""
+        place, end, found = self.place, self.end, list[int]()
+        child, stop = node + 1, end[node]
+        while child < stop:
+            if not place[child] & UNSEEN:
+                found.append(child)
+            child = end[child]
+        return found
+
+    def elements(self, node: int) -> list[int]:
+        """Return the elements among its children."""
+        return [child for child in self.children(node) if self.name[child]]
+
+    def attributes(self, node: int) -> dict[str, str]:
+        """Return the attributes of an element; a value may be empty."""
+        return {
+            self.names[self.attribute[i]]: self.values[self.value_at[i] : self.value_end[i]]
+            for i in range(self.said_at[node], self.said_end[node])
+        }
+
+    def attribute_of(self, node: int, name: str) -> str | None:
+        """Return the value of an attribute, None if the element has none of that name."""
+        for i in range(self.said_at[node], self.said_end[node]):
+            if self.names[self.attribute[i]] == name:
+                return self.values[self.value_at[i] : self.value_end[i]]
+        return None
+
+    def text_of(self, node: int) -> str:
+        """Return the text of a node, seen or not."""
+        return self.text[self.text_at[node] : self.text_end[node]]
+
+
+_NODE_COLUMNS: Final = 12
+_SAID_COLUMNS: Final = 4
+
+
+def _tree(names: tuple[str, ...], nodes: bytes, said: bytes, text: str, values: str) -> Tree:
+    rows, attributes = memoryview(nodes).cast("I"), memoryview(said).cast("I")
+    columns = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
+    columns += [attributes[i::_SAID_COLUMNS] for i in range(_SAID_COLUMNS)]
+    return Tree(names, text, values, *columns)
+
+
+def tree_of(html: str, limits: Limits = _LIMITS) -> Tree:
+    """Return the tree of a page.
+
+    Raises:
+        TreeLimit: it is beyond a limit.
+        MemoryError: there is too little memory.
+    """
+    octets = html.encode("utf-8", "ignore")
+    return _native(octets, limits) if _is_usable() else reference(_parsed(octets))
+
+
+def _parsed(octets: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(octets.decode(), options=PARSER_OPTIONS)
+
+
+# -- selectors of a site -------------------------------------------------------
+
+
+def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
+    """Return the tree of a page as its selectors show it, and the outermost included elements.
+
+    ``parser`` has the same page with the marks of :class:`.markup.SelectorHints`. Elements that are
+    marked as ignored are not seen; the outermost of those that are included are seen.
+    """
+    elements = [node for node, name in enumerate(tree.name) if name]
+    found = parser.css("*")
+    if len(found) > len(elements):
+        found = _high_enough(found)
+    marks = {each.mem_id: each.attributes[MARK] for each in parser.css(f"[{MARK}]")}
+    said = {node: marks.get(it.mem_id) for node, it in zip(elements, found, strict=True)}
+    included, place = _remarked(tree, said if marks else {})
+    chars, linked, holds = (array("I", column) for column in (tree.chars, tree.linked, tree.holds))
+    for node in elements:
+        chars[node] = linked[node] = holds[node] = 0
+    # From the last on: what stands in a node is behind it.
+    for node in range(len(tree) - 1, 0, -1):
+        if not place[node] & UNSEEN:
+            parent = tree.parent[node]
+            chars[parent] += chars[node]
+            is_link = _PLACES_OF.get(tree.tag(node), 0) & LINK
+            linked[parent] += chars[node] if is_link else linked[node]
+            holds[parent] |= holds[node] | tree.trait[node]
+    shown = replace(
+        tree,
+        place=memoryview(place),
+        chars=memoryview(chars),
+        linked=memoryview(linked),
+        holds=memoryview(holds),
+    )
+    return shown, included
+
+
+def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], array[int]]:
+    """Return the outermost included elements, and the places of all nodes."""
+    included: list[int] = []
+    place, end = array("I", tree.place), 0
+    for node in range(len(tree)):
+        tag, mark, parent = tree.tag(node), marks.get(node), tree.parent[node]
+        hides = _PLACES_OF.get(tag, 0) & UNSEEN and not tree.trait[parent] & _seen_in(tag)
+        is_unseen = hides or mark == IGNORED or (node > 0 and place[parent] & UNSEEN)
+        if mark == INCLUDED and node >= end:
+            included.append(node)
+            end, is_unseen = tree.end[node], False
+        place[node] = place[node] & ~UNSEEN | (UNSEEN if is_unseen else 0)
+    return included, place
+
+
+def _high_enough(elements: Sequence[LexborNode]) -> list[LexborNode]:
+    """Return the elements of a document, given in its order, that are nodes of a tree."""
+    levels = dict[int, int]()
+    for each in elements:
+        parent = each.parent
+        levels[each.mem_id] = 1 + (levels.get(parent.mem_id, -1) if parent is not None else -1)
+    return [each for each in elements if levels[each.mem_id] <= LEVELS]
+
+
+# -- the compiled core ---------------------------------------------------------
+
+#: Functions of Lexbor's, in the order in which the core knows them.
+SYMBOLS: Final = (
+    "lxb_html_document_create",
+    "lxb_html_document_destroy",
+    "lxb_html_document_dom_opt_set_noi",
+    "lxb_html_document_parse_chunk_begin",
+    "lxb_html_document_parse_chunk",
+    "lxb_html_document_parse_chunk_end",
+    "lxb_dom_node_first_child_noi",
+    "lxb_dom_node_next_noi",
+    "lxb_dom_node_parent_noi",
+    "lxb_dom_node_type_noi",
+    "lxb_dom_element_qualified_name",
+    "lxb_dom_element_first_attribute_noi",
+    "lxb_dom_element_next_attribute_noi",
+    "lxb_dom_attr_qualified_name",
+    "lxb_dom_attr_value_noi",
+    "lxb_dom_node_text_content",
+    "lxb_dom_document_destroy_text_noi",
+)
+_tree_parser: Final = function("tree_parser", [c_void_p, c_size_t], c_bool)
+_tree_table: Final = function(
+    "tree_table", [c_char_p, c_void_p, c_void_p, c_size_t, *[c_uint32] * 3], c_bool
+)
+_tree_made: Final = function(
+    "tree_made",
+    [c_char_p, c_size_t, c_uint32, *[c_size_t] * 3, c_double, POINTER(c_void_p)],
+    c_int64,
+)
+_tree_columns: Final = function("tree_columns", [c_void_p] * 3)
+_tree_drop: Final = function("tree_drop", [c_void_p])
+_NO_MEMORY, _TOO_LARGE, _TOO_SLOW, _NOT_PARSED = -1, -3, -4, -5
+
+
+def _native(octets: bytes, limits: Limits) -> Tree:
+    made = c_void_p()
+    result = _tree_made(octets, len(octets), PARSER_OPTIONS, LEVELS, *limits, byref(made))
+    if result == _TOO_LARGE:
+        raise TreeLimit(f"a page of more than {limits.nodes:,} nodes or {limits.octets:,} bytes")
+    if result == _TOO_SLOW:
+        raise TreeLimit(f"parsing took more than {limits.seconds:g} s of processor time")
+    if result:
+        reason = "Lexbor gave up" if result == _NOT_PARSED else "no memory for its tree"
+        raise MemoryError(f"a page of {len(octets):,} bytes: {reason}")
+    try:
+        at, lengths = (c_void_p * 6)(), (c_size_t * 6)()
+        _tree_columns(made, at, lengths)
+        columns = (string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True))
+        nodes, said, text, values, names, ends = columns
+    finally:
+        _tree_drop(made)
+    edges = memoryview(ends).cast("I").tolist()
+    cut = (names[begin:end].decode() for begin, end in pairwise([0, *edges]))
+    return _tree(tuple(cut), nodes, said, text.decode(), values.decode())
+
+
+#: Of threads that make their first trees one tells the core what it needs.
+_PREPARING: Final = Lock()
+
+
+@cache
+def _is_usable() -> bool:
+    """Return whether the core makes trees with the Lexbor that is installed."""
+    try:
+        with _PREPARING:
+            _prepare()
+        octets = _PROBE.encode()
+        is_equal = _native(octets, _LIMITS) == reference(_parsed(octets))
+    except (AttributeError, OSError, MemoryError, TreeLimit, ValueError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    else:
+        if is_equal:
+            return True
+        problem = "it reads another tree"
+    log.warning(
+        "pages are read more slowly: the compiled core cannot use the parser of selectolax %s (%s)",
+        version("selectolax"), problem,
+    )  # fmt: skip
+    return False
+
+
+def _prepare() -> None:
+    """Tell the core Lexbor's functions and what elements mean.
+
+    Raises:
+        OSError: the library of selectolax cannot be loaded.
+        AttributeError: it does not export a function.
+        MemoryError: there is too little memory.
+    """
+    library = CDLL(selectolax.lexbor.__file__)
+    functions = [cast_pointer(library[name], c_void_p) for name in SYMBOLS]
+    if not _tree_parser((c_void_p * len(functions))(*functions), len(functions)):
+        raise OSError("the core knows other functions")
+    encoded = [name.encode() for name in _KNOWN]
+    ends = (c_uint32 * len(encoded))(*accumulate(map(len, encoded)))
+    meanings = [number for name in _KNOWN for number in _meaning_of(name)]
+    said = b"".join(encoded), ends, (c_uint32 * len(meanings))(*meanings), len(encoded)
+    if not _tree_table(*said, UNSEEN, LINK, _KNOWN.index(_ROLE)):
+        raise MemoryError("no memory for what elements mean")
+
+
+def _meaning_of(name: str) -> tuple[int, int, int, int]:
+    return (
+        _PLACES_OF.get(name, 0),
+        _TRAITS_OF.get(name, 0),
+        _seen_in(name),
+        _PLACES_OF_ROLE.get(name, 0),
+    )
+
+
+#: A page with something of all that columns tell.
+_PROBE: Final = (
+    "<!doctype html><html lang=en><head><title>A page</title><meta name=x content='a &amp; é'>"
+    "<script>if (a < b) c()</script></head><body class=k><nav role=NAVIGATION><a href='/'>Up</a>"
+    "</nav><main><h1>A <!-- c -->heading<button>?</button></h1><p>One<br>two<p hidden>3 \u00a0"
+    "<svg viewBox='0 0 1 1'><foreignObject>x</foreignObject><use xlink:href=#a></use></svg>"
+    "<table><tr><td>cell</table><template>t</template><x-y Z=1>&lt;</x-y></main><select><option>o"
+    + "<b>" * LEVELS + "deep"
+)  # fmt: skip
+
+# -- the reference -------------------------------------------------------------
+
+
+def reference(parser: LexborHTMLParser) -> Tree:
+    """Return the tree of a page that selectolax has parsed.
+
+    Raises:
+        MemoryError: Lexbor has not even made the elements that every page has.
+    """
+    if parser.root is None:
+        raise MemoryError("Lexbor gave up a page: it has no root")
+    builder = _Builder()
+    builder.add(parser.root)
+    return builder.tree()
+
+
+def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
+    """Yield all nodes in document order, true where one begins and false where it ends."""
+    node, depth = root, 0
+    while True:
+        yield node, True
+        if (child := node.first_child) is not None:
+            node, depth = child, depth + 1
+            continue
+        yield node, False
+        while depth and node.next is None:
+            node, depth = cast(LexborNode, node.parent), depth - 1
+            yield node, False
+        if not depth:
+            return
+        node = cast(LexborNode, node.next)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A row of a tree's columns."""
+
+    parent: int
+    end: int
+    name: int
+    place: int
+    trait: int
+    holds: int
+    chars: int
+    linked: int
+    text_at: int
+    text_end: int
+    said_at: int
+    said_end: int
+
+
+class _Builder:
+    """The columns of a tree, built from the first node to the last."""
+
+    def __init__(self) -> None:
+        self._numbers = {name: number for number, name in enumerate(_KNOWN)}
+        self._nodes: list[_Node] = []
+        self._said = array("I")
+        self._texts = _Text()
+        self._values = _Text()
+        self._open: list[int] = []
+        #: The parts of the text that is the last node and goes on.
+        self._text: list[str] = []
+
+    def tree(self) -> Tree:
+        """Return what was built."""
+        rows = array("I", [number for node in self._nodes for number in astuple(node)])
+        text, values = "".join(self._texts.parts), "".join(self._values.parts)
+        return _tree(tuple(self._numbers), rows.tobytes(), self._said.tobytes(), text, values)
+
+    def add(self, root: LexborNode) -> None:
+        """Add an element and all that stands in it."""
+        # Of the elements that are too deep, how many are open, and how many in one not seen.
+        deeper = muted = 0
+        for node, begins in _walk(root):
+            if node.is_text_node and begins and not muted:
+                self._add_text(node.text_content or "")
+            if not node.is_element_node:
+                continue
+            self._end_text()
+            tag = node.tag or ""
+            if begins and (deeper or len(self._open) > LEVELS):
+                deeper += 1
+                muted += bool(muted or _PLACES_OF.get(tag, 0) & UNSEEN)
+            elif begins:
+                self._start(tag, node.attributes)
+            elif deeper:
+                deeper -= 1
+                muted -= muted > 0
+            else:
+                self._end()
+
+    def _start(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        number, name, said_at = len(self._nodes), self._number(tag), self._said_count()
+        place, trait = _PLACES_OF.get(tag, 0), _TRAITS_OF.get(tag, 0)
+        parent = self._open[-1] if self._open else 0
+        above = self._nodes[parent] if self._open else None
+        if above is not None and above.trait & _seen_in(tag):
+            place &= ~UNSEEN
+        for key, value in attributes.items():
+            begin, end = self._values.add(value or "")
+            self._said.extend((number, self._number(key), begin, end))
+            if key == _ROLE and value and value.isascii():
+                place |= _PLACES_OF_ROLE.get(value.lower(), 0)
+        if above is not None:
+            place |= above.place
+        at = self._texts.length
+        row = (place, trait, 0, 0, 0, at, at, said_at, self._said_count())
+        self._nodes.append(_Node(parent, 0, name, *row))
+        self._open.append(number)
+
+    def _end(self) -> None:
+        number = self._open.pop()
+        node = self._nodes[number]
+        node.end, node.text_end = len(self._nodes), self._texts.length
+        self._add_up(number)
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        begin, end = self._texts.add(text)
+        if not self._text:
+            number, parent, said = len(self._nodes), self._open[-1], self._said_count()
+            row = (self._nodes[parent].place, 0, 0, 0, 0, begin, end, said, said)
+            self._nodes.append(_Node(parent, number + 1, 0, *row))
+        self._nodes[-1].text_end = end
+        self._text.append(text)
+
+    def _end_text(self) -> None:
+        if self._text:
+            self._nodes[-1].chars = len("".join(self._text).strip())
+            self._text.clear()
+            self._add_up(len(self._nodes) - 1)
+
+    def _add_up(self, number: int) -> None:
+        """Add what a node holds to its parent, unless it is not seen."""
+        node = self._nodes[number]
+        if number and not node.place & UNSEEN:
+            is_link = _PLACES_OF.get(_tag_of(node.name), 0) & LINK
+            parent = self._nodes[node.parent]
+            parent.chars += node.chars
+            parent.linked += node.chars if is_link else node.linked
+            parent.holds |= node.holds | node.trait
+
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def _said_count(self) -> int:
+        return len(self._said) // _SAID_COLUMNS
+
+
+class _Text:
+    """A text that grows by parts."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.length = 0
+
+    def add(self, part: str) -> tuple[int, int]:
+        """Add a part, and return where it begins and ends."""
+        self.parts.append(part)
+        begin, self.length = self.length, self.length + len(part)
+        return begin, self.length
+
+
+def _tag_of(number: int) -> str:
+    return _KNOWN[number] if number < len(_KNOWN) else ""
+
+
+def _seen_in(tag: str) -> int:
+    """Return the traits of elements directly in which one of that name is seen."""
+    return TRAITS[_SEEN_IN[tag]] if tag in _SEEN_IN else 0

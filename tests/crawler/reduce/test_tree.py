@@ -1,0 +1,313 @@
+"""The tree of a page in columns: what the core makes is what the reference in Python makes."""
+
+import ctypes
+import logging
+import os
+import resource
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from random import Random
+
+import pytest
+import selectolax.lexbor
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from freshet.crawler.reduce import tree as module
+from freshet.crawler.reduce.document import document
+from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.tree import (
+    LEVELS,
+    LINK,
+    PARSER_OPTIONS,
+    PLACES,
+    SYMBOLS,
+    TRAITS,
+    UNSEEN,
+    Limits,
+    Tree,
+    TreeLimit,
+    marked,
+    reference,
+    tree_of,
+)
+from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
+
+LIMITS = Limits(1 << 24, 1 << 28, 60.0)
+
+
+def agree(html: str) -> Tree:
+    """Return the tree of the core, which is that of the reference."""
+    assert module._is_usable()
+    made = tree_of(html)
+    text = html.encode("utf-8", "ignore").decode()
+    other = reference(LexborHTMLParser(text, options=PARSER_OPTIONS))
+    for column in fields(Tree):
+        ours, theirs = getattr(made, column.name), getattr(other, column.name)
+        assert list(ours) == list(theirs), column.name
+    assert made == other
+    return made
+
+
+# -- what columns say --------------------------------------------------------------
+
+
+def test_nodes_are_in_document_order_and_know_what_stands_in_them() -> None:
+    tree = agree("<title>T</title><p id=a class=''>One <b>two</b><!-- c --> three<p>x")
+    tags = [tree.tag(node) for node in range(len(tree))]
+    assert tags == [
+        "html",
+        "head",
+        "title",
+        "#text",
+        "body",
+        *"p #text b #text #text p #text".split(),
+    ]
+    first, second = tree.named("p")
+    assert tree.children(first) == [first + 1, first + 2, first + 4]
+    assert (tree.end[first], tree.parent[second], tree.end[0]) == (second, tree.body, len(tree))
+    assert tree.text_of(first) == "One two three"
+    assert tree.attributes(first) == {"id": "a", "class": ""}
+    assert list(tree.saying("class")) == [first]
+    assert (tree.attribute_of(first, "class"), tree.attribute_of(first, "x")) == ("", None)
+
+
+def test_texts_around_a_comment_are_one() -> None:
+    tree = agree("<p>a<!-- x -->b<!----><?y>c<i></i>d")
+    assert [tree.text_of(node) for node in tree.children(next(tree.named("p")))] == ["abc", "", "d"]
+
+
+def test_places_are_inherited_and_roles_make_them_too() -> None:
+    tree = agree("<main><ul><li><a href=/><i>x</i></a></ul></main><div role=NAVIGATION><p>y</div>")
+    inner, outer = next(tree.named("i")), next(tree.named("div"))
+    assert tree.place[inner] == PLACES["main"] | PLACES["li"] | LINK
+    assert tree.place[outer] == PLACES["frame"]
+    assert tree.place[outer + 1] == PLACES["frame"] | PLACES["p"]
+
+
+def test_traits_and_characters_of_what_is_seen_are_added_up() -> None:
+    tree = agree("<div> one <a>two<h2>3</h2></a><img><script>four</script></div>")
+    (node,) = tree.named("div")
+    assert tree.holds[node] & TRAITS["image"]
+    assert tree.holds[node] & TRAITS["heading"]
+    assert (tree.chars[node], tree.linked[node]) == (7, 4)
+    (link,) = tree.named("a")
+    assert (tree.chars[link], tree.linked[link]) == (4, 0)
+    assert [tree.tag(child) for child in tree.children(node)] == ["#text", "a", "img"]
+
+
+@pytest.mark.parametrize(
+    ("html", "seen"),
+    [("<h2><button>Q?</button></h2>", "Q?"), ("<div><button>Q?</button></div>", ""),
+     ("<h2><i><button>Q?</button></i></h2>", ""), ("<h2><select><option>o</select></h2>", ""),
+     ("<svg><text>t</text></svg>", ""), ("<noscript>n</noscript>", "n"), ("<xmp><b></xmp>", "<b>")],
+)  # fmt: skip
+def test_what_readers_do_not_see_is_marked(html: str, seen: str) -> None:
+    tree = agree(f"<body>{html}")
+    texts = [node for node in range(len(tree)) if tree.tag(node) == "#text"]
+    assert "".join(tree.text_of(it) for it in texts if not tree.place[it] & UNSEEN) == seen
+
+
+def test_elements_too_deep_are_part_of_the_one_above() -> None:
+    tree = agree("<div>" * 3 * LEVELS + "a<p>b<script>c</script>d")
+    deepest = max(range(len(tree)), key=tree.parent.__getitem__)
+    level, node = 0, deepest
+    while node:
+        level, node = level + 1, tree.parent[node]
+    assert level == LEVELS + 1
+    last = tree.parent[deepest]
+    assert [tree.text_of(child) for child in tree.children(last)] == ["a", "b", "d"]
+
+
+def test_characters_count_not_bytes() -> None:
+    tree = agree("<p title='é🌍'>ñ🌍 x<p>\u2003\x85y\xa0<p>z")
+    first, second, third = tree.named("p")
+    assert (tree.text_of(first), tree.chars[first]) == ("ñ🌍 x", 4)
+    assert (tree.attribute_of(first, "title"), tree.text_of(third)) == ("é🌍", "z")
+    assert tree.chars[second] == 1
+
+
+def test_there_are_bits_for_all_traits_and_places() -> None:
+    # Columns have 32 bits. Who adds one too many makes them wider, here and in tree.c.
+    assert max(*TRAITS.values(), *PLACES.values()) < 1 << 32
+
+
+def test_half_characters_are_left_out() -> None:
+    assert tree_of("<p>a\ud800b").text == "ab"
+
+
+# -- the core and the reference ------------------------------------------------------
+
+PIECES = (
+    "<div> </div> <p> </p> <b> </b> <a/href=x> <table> <td> <tr> <ul> <li> <br> "
+    "<img/alt='<'> text &amp; &lt; &nbsp; <!-- <!--> --> <script> </script> <style> </style> "
+    "<xmp> </xmp> <iframe> </iframe> <noscript> <title> </title> <textarea> </textarea> "
+    "<select> <option> <a<b> <p/a<b=1> <p/x<!--y=1> <template> </template> </body> <svg> "
+    "</svg> <math> <mi> <foreignObject> <h2> </h2> <button> </button> <plaintext> <![CDATA[ "
+    "]]> <frameset> <form> <p/role=Banner> <p/ROLE='é'> <use/xlink:href=#a> <x-y/Z=1> > < é "
+    "\u2003 \x00 \r\n 🌍 <head> <html/lang=x> <body/class=y> <ruby> <rt> <nobr> <dialog> "
+    "<details> <a/href=y/x=1/x=2>"
+).split(" ")  # fmt: skip
+
+#: Without those that swallow what follows.
+TAME = [
+    piece
+    for piece in PIECES
+    if piece.strip("</>")
+    not in "plaintext script style xmp iframe textarea title select frameset template".split()
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_of_broken_markup_both_make_the_same_tree(html: str) -> None:
+    agree(html)
+
+
+@given(st.text(max_size=80) | st.text("<>/!-a \"'=&;p\r\n\x00é", max_size=80))
+def test_of_any_text_both_make_the_same_tree(html: str) -> None:
+    agree(html)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ARTICLE, SHOP, "", "x", "<frameset><frame></frameset>"],
+    ids=["article", "shop", "nothing", "a letter", "frames"],
+)
+def test_of_pages_both_make_the_same_tree(page: str) -> None:
+    agree(page)
+
+
+def test_of_long_pages_cut_anywhere_both_make_the_same_tree() -> None:
+    # The core feeds the parser by pieces of 4 KiB: tags, references and characters are cut.
+    rng = Random(57)
+    for _ in range(20):
+        html = "".join(rng.choices(TAME, k=2_000))
+        agree(f"{' ' * rng.randrange(4_096)}{html}")
+
+
+# -- hostile pages, limits -----------------------------------------------------------
+
+HOSTILE = {
+    "nested elements": "<div>" * 100_000,
+    "attributes": "<p " + " ".join(f"a{i}=1" for i in range(60_000)) + ">",
+    # lexbor#340
+    "formatting elements": "".join(f"<b id={i}><p>" for i in range(4_000)),
+}
+
+
+@pytest.mark.parametrize("page", HOSTILE.values(), ids=HOSTILE)
+def test_a_page_that_takes_too_long_is_refused(page: str) -> None:
+    with pytest.raises(TreeLimit, match=r"more than 0\.05 s of processor time"):
+        tree_of(page, LIMITS._replace(seconds=0.05))
+
+
+@pytest.mark.parametrize(
+    ("page", "limits"),
+    [("<b>x</b>" * 50, LIMITS._replace(nodes=50)),
+     ("<p " + " ".join(f"a{i}" for i in range(60)) + ">", LIMITS._replace(nodes=50)),
+     ("x" * 2_000, LIMITS._replace(octets=1_000)),
+     # What is written short may be long: formatting elements are made again in every paragraph.
+     ("<p><b a=" + "x" * 500 + ">x" + "<p>x" * 20, LIMITS._replace(octets=1_000)),
+     ("<p>" + "".join(f"<i a={i}>" for i in range(20)) + "<p>x" * 20, LIMITS._replace(nodes=200))],
+    ids=["nodes", "attributes", "octets", "octets made again", "nodes made again"],
+)  # fmt: skip
+def test_a_page_beyond_a_limit_is_refused(page: str, limits: Limits) -> None:
+    with pytest.raises(TreeLimit, match="a page of more than"):
+        tree_of(page, limits)
+    assert len(tree_of(page)) > 0
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["<div>" * 1_500, "<p " + " ".join(f"a{i}" for i in range(3_000)) + ">",
+     "<b><p>" * 40, "<table><tr><td>" * 300, "<option>" * 3_000, "<a>" * 3_000, "&lt;" * 30_000,
+     "".join(f"<x{i} y{i}>" for i in range(3_000)), "a<!---->" * 10_000],
+    ids=lambda page: page[:12],
+)  # fmt: skip
+def test_of_hostile_pages_both_make_the_same_tree(page: str) -> None:
+    agree(page)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the checker keeps what was given back")
+def test_a_thousand_pages_leave_nothing_in_memory() -> None:
+    page = "".join(f"<p class=c{i}>{'word ' * 50}</p>" for i in range(200))
+    limits = (LIMITS, LIMITS._replace(nodes=300), LIMITS._replace(octets=20_000))
+    peak = 0
+    for number in range(1_000):
+        try:
+            tree_of(page, limits[number % 3])
+        except TreeLimit:
+            assert number % 3
+        if number == 100:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Each has some 100 KiB of text alone.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 4_000
+
+
+def test_threads_make_trees_at_once() -> None:
+    rng = Random(4)
+    pages = ["".join(rng.choices(TAME, k=3_000)) for _ in range(40)]
+    expected = [tree_of(page) for page in pages]
+    module._is_usable.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(tree_of, pages)) == expected
+
+
+# -- the parser that is installed ----------------------------------------------------
+
+
+def test_selectolax_exports_what_the_core_calls() -> None:
+    library = ctypes.CDLL(selectolax.lexbor.__file__)
+    missing = [name for name in SYMBOLS if not hasattr(library, name)]
+    assert not missing, "pyproject.toml bounds selectolax: it must not allow this version"
+
+
+@pytest.mark.parametrize("fault", ["symbol", "other tree", "no library"])
+def test_without_the_parser_pages_are_read_by_the_reference(
+    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = document(ARTICLE.encode(), "http://h.example/", "text/html")
+    if fault == "symbol":
+        monkeypatch.setattr(module, "SYMBOLS", (*SYMBOLS[:-1], "lxb_no_such_function"))
+    elif fault == "no library":
+        monkeypatch.setattr(selectolax.lexbor, "__file__", "/none/lexbor.so")
+    else:
+        monkeypatch.setattr(module, "_native", lambda *_: reference(LexborHTMLParser("<p>")))
+    module._is_usable.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        try:
+            found = [document(ARTICLE.encode(), "http://h.example/", "text/html") for _ in "two"]
+        finally:
+            module._is_usable.cache_clear()
+    assert found == [expected] * 3
+    assert [record.name for record in caplog.records] == [module.__name__]
+    assert "pages are read more slowly" in caplog.text
+
+
+# -- selectors of a site -------------------------------------------------------------
+
+
+def test_what_a_page_says_of_our_marks_does_not_count() -> None:
+    page = "<p data-freshet=ignored>One of the words.</p><p>Two of the words.</p>"
+    assert "One of" in document(page.encode(), "http://h.example/", "text/html").text
+
+
+@pytest.mark.parametrize("deep", [0, 2 * LEVELS, 5_000])
+def test_of_a_marked_page_the_tree_shows_what_selectors_choose(deep: int) -> None:
+    page = f"<title>t</title><nav>x</nav><main>a<p>b<i>c</i></p>{'<b>' * deep}</main>"
+    parser = LexborHTMLParser(page, options=PARSER_OPTIONS)
+    assert SelectorHints(include=("main", "p", "title"), ignore=("i", "nav")).mark(parser)
+    tree, included = marked(tree_of(page), parser)
+    assert [tree.tag(node) for node in included] == ["title", "main"]
+    unseen = [node for node in range(len(tree)) if tree.place[node] & UNSEEN]
+    assert [tree.tag(node) for node in unseen] == ["head", "nav", "#text", "i", "#text"]
+    assert [tree.chars[node] for node in (tree.body, *included)] == [2, 1, 2]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_without_marks_the_tree_is_as_it_was(html: str) -> None:
+    tree = tree_of(html)
+    assert marked(tree, LexborHTMLParser(html, options=PARSER_OPTIONS)) == (tree, [])
