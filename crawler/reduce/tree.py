@@ -47,7 +47,7 @@ PARSER_OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 LEVELS: Final = 101
 
 
-class Limits(NamedTuple):
+class TreeLimits(NamedTuple):
     """Bounds on a tree: nodes or attributes, bytes of texts or values, seconds of a processor."""
 
     nodes: int
@@ -56,7 +56,7 @@ class Limits(NamedTuple):
 
 
 #: The parser's process has less memory, and ends sooner.
-_LIMITS: Final = Limits(1 << 24, 1 << 28, 60.0)
+_LIMITS: Final = TreeLimits(1 << 24, 1 << 28, 60.0)
 
 # -- what elements mean --------------------------------------------------------
 
@@ -214,7 +214,7 @@ def _tree(names: tuple[str, ...], nodes: bytes, said: bytes, text: str, values: 
     return Tree(names, text, values, *columns)
 
 
-def tree_of(html: str, limits: Limits = _LIMITS) -> Tree:
+def tree_of(html: str, limits: TreeLimits = _LIMITS) -> Tree:
     """Return the tree of a page.
 
     Raises:
@@ -326,7 +326,7 @@ _tree_drop: Final = function("tree_drop", [c_void_p])
 _NO_MEMORY, _TOO_LARGE, _TOO_SLOW, _NOT_PARSED = -1, -3, -4, -5
 
 
-def _native(octets: bytes, limits: Limits) -> Tree:
+def _native(octets: bytes, limits: TreeLimits) -> Tree:
     made = c_void_p()
     result = _tree_made(octets, len(octets), PARSER_OPTIONS, LEVELS, *limits, byref(made))
     if result == _TOO_LARGE:

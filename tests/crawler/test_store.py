@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import AsyncMock
@@ -17,6 +18,7 @@ import pytest
 
 import freshet
 from freshet.crawler import documents
+from freshet.crawler.reduce.formats import pdf
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.queries import page
 from tests.console import freshet as console
@@ -65,7 +67,8 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         assert "It costs 11.49 today." in page.markdown
         assert list(page.by_id().values()) == list(page.blocks)
         assert page.as_json()["blocks"][0]["id"] in page.by_id()
-        monkeypatch.setattr(documents, "reads_pdf", lambda: False)
+        lacking = replace(pdf.FORMAT, lacks=("the text of PDF", "pdf"))
+        monkeypatch.setattr(documents, "format_of", lambda _type: lacking)
         crawled.execute("UPDATE version SET content_type = 'application/pdf'")
         assert "needs the extra 'pdf'" in (store.page(f"{HOST}/offer").missing or "")
 

@@ -18,7 +18,8 @@ URL = "https://h.example/"
 
 
 def document_of(body: bytes) -> str:
-    return " ".join(map(text_of, taken_apart(body, "text/html; charset=utf-8")[1]))
+    _, tree, pieces, _ = taken_apart(body, "text/html; charset=utf-8")
+    return " ".join(text_of(tree, piece) for piece in pieces)
 
 
 # -- default-ignorable characters --------------------------------------------

@@ -26,16 +26,16 @@ from freshet.crawler.reduce.tree import (
     SYMBOLS,
     TRAITS,
     UNSEEN,
-    Limits,
     Tree,
     TreeLimit,
+    TreeLimits,
     marked,
     reference,
     tree_of,
 )
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 
-LIMITS = Limits(1 << 24, 1 << 28, 60.0)
+LIMITS = TreeLimits(1 << 24, 1 << 28, 60.0)
 
 
 def agree(html: str) -> Tree:
@@ -213,7 +213,7 @@ def test_a_page_that_takes_too_long_is_refused(page: str) -> None:
      ("<p>" + "".join(f"<i a={i}>" for i in range(20)) + "<p>x" * 20, LIMITS._replace(nodes=200))],
     ids=["nodes", "attributes", "octets", "octets made again", "nodes made again"],
 )  # fmt: skip
-def test_a_page_beyond_a_limit_is_refused(page: str, limits: Limits) -> None:
+def test_a_page_beyond_a_limit_is_refused(page: str, limits: TreeLimits) -> None:
     with pytest.raises(TreeLimit, match="a page of more than"):
         tree_of(page, limits)
     assert len(tree_of(page)) > 0
