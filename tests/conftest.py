@@ -19,7 +19,7 @@ from tests.storage.crawl_store import CrawlStore, crawl_store
 from tests.storage.small_store import SmallStore, small_store
 
 #: The examples of scripts/test without --all.
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=30)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
 
 
 @pytest.fixture(autouse=True, scope="session")

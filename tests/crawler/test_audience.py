@@ -188,9 +188,8 @@ def test_automatic_promotion_is_the_most_in_the_first_week_of_a_store(
     assert audience(store, "auto").degree == 0.2
 
 
-@pytest.mark.parametrize(
-    "days", [8, *(pytest.param(days, marks=pytest.mark.long) for days in (10, 20, 36))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("days", [8, 10, 20, 36])
 def test_rates_of_a_young_store_are_those_of_the_days_that_it_has(
     store: SmallStore, days: float
 ) -> None:

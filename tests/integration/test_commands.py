@@ -130,6 +130,7 @@ def hidden(address: str, key: int) -> str:
     return f"<i data-cfemail={coded}>[email&#160;protected]</i>"
 
 
+@pytest.mark.long
 async def test_terms_whose_addresses_are_hidden_or_shown_have_not_changed(shell: Shell) -> None:
     site = {"/": page(0)}
     addresses = "<i>legal@h.example</i>", hidden("legal@h.example", 17), hidden("dpo@h.example", 23)

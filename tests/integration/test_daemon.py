@@ -210,7 +210,9 @@ async def test_a_reload_takes_over_budget_policy_and_sites_at_once(stage: Stage)
     assert "wiki.localhost" in {url.split("/")[2] for _, url in stage.server.asked[200:]}
 
 
-@pytest.mark.parametrize("wrong", [{"policy": "none"}, {"unreadable": "sites.txt"}])
+@pytest.mark.parametrize(
+    "wrong", [{"policy": "none"}, pytest.param({"unreadable": "sites.txt"}, marks=pytest.mark.long)]
+)
 async def test_a_reload_that_cannot_be_followed_changes_nothing(
     stage: Stage, wrong: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -420,6 +422,7 @@ class Alternating:
         return replace(found, body=body, wire_body=body)
 
 
+@pytest.mark.long
 async def test_what_was_judged_anew_is_learnt_anew_every_day(stage: Stage) -> None:
     stage.server.web = Alternating(stage.server.web, "http://news.localhost/")
     await stage.keep(120.0, 1.3, ["news"])

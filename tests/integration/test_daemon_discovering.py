@@ -123,6 +123,7 @@ async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path) -> N
     assert np.median(delays) < 2
 
 
+@pytest.mark.long
 async def test_where_only_listed_pages_are_kept_none_is_looked_at_for_new_ones(
     tmp_path: Path,
 ) -> None:

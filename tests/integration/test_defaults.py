@@ -51,6 +51,7 @@ async def test_a_daemon_without_a_budget_reads_a_site_at_once_and_each_page_dail
     assert not [each for each in caplog.records if each.levelno > logging.INFO]
 
 
+@pytest.mark.long
 async def test_a_daemon_goes_on_by_its_default_budget_after_a_start(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "crawl.db")
     await stage.keep(None, 1.0, ["news"])

@@ -109,6 +109,7 @@ async def test_a_pattern_is_closed_by_its_thirtieth_page_and_then_sampled(tmp_pa
         assert each.example is not None
 
 
+@pytest.mark.long
 async def test_ordinary_pages_are_never_held_back(tmp_path: Path) -> None:
     web, db = endless(WebSpec(1, 100, span_days=DAYS)), tmp_path / "crawl.db"
     visitor = await crawled(db, web, VirtualClock(web.start_at))

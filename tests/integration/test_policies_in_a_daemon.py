@@ -82,9 +82,8 @@ def test_an_index_that_hears_honest_sitemaps_beats_one_that_does_not(tmp_path: P
     assert costs(stage, hears) < 0.7 * costs(stage, deaf)
 
 
-@pytest.mark.parametrize(
-    "name", ["nutch_adaptive", pytest.param("stormcrawler_adaptive", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["nutch_adaptive", "stormcrawler_adaptive"])
 def test_an_interval_policy_visits_what_is_due_and_nothing_else(tmp_path: Path, name: str) -> None:
     stage, hosts = web(12.0)
     run = kept(

@@ -95,6 +95,7 @@ async def test_rules_and_the_share_of_audits_are_taken_over(stage: Stage) -> Non
     assert int(str(visits[0])) > 80
 
 
+@pytest.mark.long
 async def test_a_longer_delay_holds_at_once_and_what_needs_a_restart_is_named(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

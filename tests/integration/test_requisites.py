@@ -290,6 +290,7 @@ async def test_a_replay_takes_pages_only(tmp_path: Path) -> None:
     assert {url for (url,) in found} == PAGES
 
 
+@pytest.mark.long
 async def test_a_daemon_keeps_to_the_share(tmp_path: Path) -> None:
     """Pages that show other pictures each day need more than the share: pages come first."""
 

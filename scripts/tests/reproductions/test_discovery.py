@@ -41,6 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
     discovery.main()
 
 
+@pytest.mark.long
 def test_one_command_writes_five_figures_and_its_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

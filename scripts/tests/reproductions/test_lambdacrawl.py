@@ -24,6 +24,7 @@ def printed() -> dict[str, Any]:
     return tomllib.loads(lambdacrawl.PAPER.read_text("utf-8"))
 
 
+@pytest.mark.long
 def test_one_command_writes_four_figures_with_their_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

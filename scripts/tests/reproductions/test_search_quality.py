@@ -22,6 +22,7 @@ _FOLDER = os.environ.get("FRESHET_EVOLUTION_DIR")
 _WEEK_S = 7 * 86_400
 
 
+@pytest.mark.long
 def test_one_command_prints_the_tables_and_writes_the_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_recording_is_read_as_weekly_snapshots(
     assert whole.weeks == single.weeks == WEEKS
 
 
+@pytest.mark.long
 @pytest.mark.skipif(_FOLDER is None, reason="FRESHET_EVOLUTION_DIR names no recorded sites")
 def test_uniform_looks_lose_on_lean_what_they_lose() -> None:
     packed = Path(str(_FOLDER)) / "lean.sqlite.zst"
