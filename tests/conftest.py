@@ -1,6 +1,7 @@
 """Fixtures of several rooms."""
 
 import asyncio
+import gc
 import logging
 import shutil
 import sqlite3
@@ -16,7 +17,7 @@ from freshet.crawler.service import logs
 from freshet.storage import database
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 from tests.storage.crawl_store import CrawlStore, crawl_store
-from tests.storage.small_store import SmallStore, small_store
+from tests.storage.small_store import SmallStore, close_kept, small_store
 
 #: The examples of scripts/test without --all.
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
@@ -37,6 +38,24 @@ def new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "_writable", copied)
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector ten thousand tests, which it would look through hundreds of times."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let libraries end as without that: some count what is left of them."""
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def no_store_stays_open() -> Iterator[None]:
+    """Close what :class:`SmallStore` keeps open for the length of a test."""
+    yield
+    close_kept()
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ def compiler_found_anew() -> Iterator[None]:
     build.compiler.cache_clear()
 
 
+@pytest.mark.long
 def test_it_is_built_once(sources: Path, capfd: pytest.CaptureFixture[str]) -> None:
     made = build.build(sources)
     assert made == build.library(sources)
@@ -55,6 +56,8 @@ def test_other_sources_or_flags_have_another_library_and_no_old_one_is_left(sour
 
 
 def test_the_sources_say_what_is_wrong_with_them(sources: Path) -> None:
+    for path in sources.glob("*.c"):
+        path.unlink()
     (sources / "wrong.c").write_text("int f(void) { return missing; }\n")
     with pytest.raises(RuntimeError, match=r"could not build the compiled core:\n(?s:.*)missing"):
         build.build(sources)

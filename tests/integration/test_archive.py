@@ -79,6 +79,7 @@ def one(db: Path, query: str) -> int:
     return int(value)
 
 
+@pytest.mark.long
 async def test_two_crawls_leave_every_exchange_in_one_archive(tmp_path: Path) -> None:
     web, db, folder = showcase(seed=7, traps=False), tmp_path / "crawl.db", tmp_path / "archive"
     settings = quick(archive__dir=str(folder), archive__max_file_bytes=1_000_000)

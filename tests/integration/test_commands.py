@@ -187,6 +187,7 @@ async def test_what_failed_and_how_to_go_on_is_one_line(shell: Shell) -> None:
 AHEAD = "import time; real = time.time; time.time = lambda: real() + 315e6"
 
 
+@pytest.mark.long
 async def test_a_clock_that_was_ahead_once_does_not_date_later_runs(shell: Shell) -> None:
     async with scripted({"h": {"/": page(0)}}) as web:
         for before in (AHEAD, ""):

@@ -78,6 +78,7 @@ async def test_orders_sessions_and_printer_versions_are_left_and_every_page_is_f
     assert not closed & {"/list?category", "/product?id", "/news?page"}
 
 
+@pytest.mark.long
 async def test_every_url_is_counted_once_as_read_or_refused(tmp_path: Path) -> None:
     web, db = shop(), tmp_path / "crawl.db"
     async with serve(web) as server:

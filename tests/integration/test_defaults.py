@@ -20,6 +20,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [vars(each)["figures"] for each in caplog.records if each.name == REPORTS]
 
 
+@pytest.mark.long
 async def test_a_daemon_without_a_budget_reads_a_site_at_once_and_each_page_daily(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

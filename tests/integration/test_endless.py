@@ -78,6 +78,7 @@ async def crawled(db: Path, web: SyntheticWeb, clock: VirtualClock, **changes: o
     return visitor
 
 
+@pytest.mark.long
 async def test_a_crawl_ends_and_finds_every_ordinary_page(tmp_path: Path) -> None:
     web, db = endless(SPEC), tmp_path / "crawl.db"
     clock = VirtualClock(web.start_at)
@@ -197,6 +198,7 @@ async def test_a_daemon_finds_new_pages_beside_the_traps(tmp_path: Path) -> None
     assert_counted(db)
 
 
+@pytest.mark.long
 async def test_of_a_hundred_thousand_links_half_are_taken_and_that_is_told(tmp_path: Path) -> None:
     db = tmp_path / "crawl.db"
     others = "".join(f"<a href='http://elsewhere.example/{n}'>x</a>" for n in range(100_000))

@@ -130,6 +130,7 @@ async def test_a_lease_is_renewed_before_it_ends_and_survives_a_restart(tmp_path
     assert named.answers == [(200, "c4a1")] * 2
 
 
+@pytest.mark.long
 async def test_a_lease_of_a_second_is_renewed_every_six_hours(tmp_path: Path) -> None:
     named = hub()
     named.topics[SITE] = Habits("subscribe", lease_s="1")

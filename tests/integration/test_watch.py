@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from freshet.crawler.cli.watch import Wish, look
 from tests.integration.quick import QUICK, quick
 from tests.integration.scripted import Page, scripted
@@ -62,6 +64,7 @@ async def test_a_price_is_found_written_visited_and_told_when_it_falls(tmp_path:
     assert "11 → 9.5, below 10" in alert["text"]
 
 
+@pytest.mark.long
 async def test_a_site_is_crawled_and_its_new_pages_are_told(tmp_path: Path) -> None:
     pages = {"/": Page("<main><p>The laws of the land.</p><a href=/1>One</a></main>")}
     pages["/1"] = Page("<main><p>The first law is about taxes and fees.</p></main>")

@@ -1,8 +1,8 @@
 """A store of a few rows, made with plain SQL: what the reading side is tested on."""
 
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,27 @@ def rows(db: Path, sql: str, *values: object) -> list[Any]:
         return connection.execute(sql, values).fetchall()
 
 
+#: The connection of the store that was written to last: to open one costs as much as fifty rows.
+_kept: dict[Path, sqlite3.Connection] = {}
+
+
+def close_kept() -> None:
+    """Close the connection that is kept, if there is one."""
+    while _kept:
+        _kept.popitem()[1].close()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the kept connection for one transaction, which others see as a whole file."""
+    if path not in _kept:
+        close_kept()
+        _kept[path] = sqlite3.connect(path, check_same_thread=False)
+    with _kept[path] as connection:
+        yield connection
+    connection.execute("PRAGMA wal_checkpoint").close()
+
+
 @dataclass(frozen=True, slots=True)
 class SmallStore:
     """Inserts rows; columns that a test does not care for have a plain value."""
@@ -26,14 +47,14 @@ class SmallStore:
 
     def insert(self, table: str, **columns: object) -> int:
         names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        with closing(sqlite3.connect(self.path)) as connection, connection:
+        with _writing(self.path) as connection:
             cursor = connection.execute(
                 f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(columns.values())
             )
             return cursor.lastrowid or 0
 
     def execute(self, sql: str, *values: object) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
+        with _writing(self.path) as connection:
             connection.execute(sql, values)
 
     def run(self, started_at: float, **columns: object) -> int:

@@ -46,6 +46,7 @@ def copy_of(folder: Path, name: str) -> Path:
     return Path(shutil.copytree(folder, folder.with_name(name)))
 
 
+@pytest.mark.long
 @settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -56,6 +56,7 @@ def test_the_same_seed_gives_the_same_json_whatever_else_the_machine_does(
     assert plenty["freshness"]["harmonic"] < scarce["freshness"]["harmonic"]
 
 
+@pytest.mark.long
 def test_people_get_a_table_of_each_budget_and_policy_and_the_store(tmp_path: Path) -> None:
     db = tmp_path / "kept.db"
     asked = (*SMALL, "--budget", "40/day", "--policy", "lambda_crawl", "--db", db)

@@ -43,6 +43,7 @@ def same(one: object, other: object) -> bool:
     return one == other
 
 
+@pytest.mark.long
 def test_two_processes_give_the_verdicts_of_one(captures: Captures) -> None:
     heard: dict[str, list[float]] = {}
 

@@ -236,6 +236,7 @@ def test_robots_txt_is_not_requested_of_a_host_again_before_a_page_of_it_was(
     assert any(what == "page" for _, what, _ in lean.spent) or not lean.spent
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(
     hosts=st.integers(1, 20), budget=st.floats(1 / 60, 8.0), is_new=st.booleans(),
