@@ -29,9 +29,10 @@ from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_lin
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.lru import LruCache
+from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.formats.registry import format_of
-from freshet.crawler.reduce.markup import Blocks, SelectorHints, compared
+from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import counted

@@ -25,7 +25,7 @@ from freshet.crawler.audience import Audience, Listed, link_to, record, seed_of
 from freshet.crawler.clock import calendar, iso, moment_of
 from freshet.crawler.documents import Documents
 from freshet.crawler.library import Library, asking, noting
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.tally import UsageError

@@ -44,13 +44,13 @@ from freshet.crawler.politeness import (
     may_repeat,
     repeated,
 )
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.formats.registry import (
     as_shown,
     format_of,
     is_mislabelled,
     no_page_type,
 )
-from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub, refresh_of
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap

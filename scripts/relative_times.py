@@ -16,8 +16,8 @@ from unicodedata import normalize
 
 from babel.localedata import load, locale_identifiers
 
+from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.boilerplate import RELATIVE_TIMES, relative_key
-from freshet.crawler.reduce.markup import compared
 
 _FIELDS = tuple(
     unit + width

@@ -36,8 +36,9 @@ from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.formats.registry import as_shown
-from freshet.crawler.reduce.markup import Blocks, SelectorHints
+from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch

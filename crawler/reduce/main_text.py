@@ -15,6 +15,7 @@ from math import inf
 from typing import Final
 from unicodedata import normalize
 
+from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
 from freshet.crawler.reduce.boilerplate import begins_back_matter, is_control, is_stamp
 from freshet.crawler.reduce.markup import (
     CONTROL,
@@ -24,14 +25,9 @@ from freshet.crawler.reduce.markup import (
     IN_MAIN,
     IN_TITLE,
     NAMED,
-    ROOT,
     STAMP,
-    Blocks,
     Markup,
     Walk,
-    alike,
-    below,
-    compared,
 )
 
 #: The share of the page's text that the main element must hold to be taken for the whole of the

@@ -15,18 +15,16 @@ from unicodedata import normalize
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markup import (
     HUB_RELATIONS,
     NO_HINTS,
-    Blocks,
     Markup,
     SelectorHints,
     Tag,
-    blocks_compared,
-    compared,
     is_feed,
     read,
     relations,

@@ -29,9 +29,10 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.lru import LruCache
+from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.formats.registry import format_of
-from freshet.crawler.reduce.markup import NO_HINTS, TEXT_VERSION, Blocks, SelectorHints
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.offers import Offer, Offers, offers
 from freshet.crawler.reduce.page import ParsedPage, Side, parse, selector_of

@@ -167,7 +167,7 @@ def text_digest(blocks: Iterable[str]) -> bytes:
 def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch:
     """Reduce a main text. A text of fewer than four words is a single shingle.
 
-    ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.markup`), if that is known.
+    ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.blocks`), if that is known.
     """
     try:
         encoded = list(map(str.encode, blocks))

@@ -21,7 +21,7 @@ import zstandard
 from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import judge_blocks
 from freshet.crawler.compare.templates import HostRun, Template
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Kind, Rung

@@ -16,7 +16,7 @@ import brotli
 import pytest
 import zstandard
 
-from freshet.crawler.reduce.markup import TEXT_VERSION
+from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.storage.entries import Role
 from freshet.storage.records import Digests, DueUrl, Visit

@@ -6,7 +6,7 @@ import pytest
 
 from freshet.crawler.fetch.client import request_headers
 from freshet.crawler.frontier import PageRequest
-from freshet.crawler.reduce.markup import TEXT_VERSION
+from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.storage.entries import Outcome, Repeats
 from freshet.storage.records import Digests, DueUrl, FetchResult, Note, Validators, Visit
 from tests.crawler.frontier_world import ALLOW, parsed

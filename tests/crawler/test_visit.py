@@ -14,7 +14,7 @@ from freshet.crawler.admission.admit import RedirectTarget
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier import PageRequest
-from freshet.crawler.reduce.markup import TEXT_VERSION
+from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest
 from freshet.crawler.visit import Opaque, ReducedFeed, ReducedPage, ReducedSitemap, unasked
 from freshet.storage.entries import AliasKind, Outcome, Role

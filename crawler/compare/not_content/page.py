@@ -10,8 +10,8 @@ from typing import Final
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
 from freshet.crawler.compare.not_content.cues import MOST_BYTES
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
-from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import markup_of
 from freshet.crawler.reduce.sketch import Sketch, resemblance

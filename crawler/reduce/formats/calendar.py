@@ -7,11 +7,11 @@ import re
 from typing import Final
 from unicodedata import normalize
 
+from freshet.crawler.reduce.blocks import ROOT, Blocks, below
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
 from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
-from freshet.crawler.reduce.markup import ROOT, Blocks, below
 
 #: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
 _MOST_INLINE: Final = 192 * 1024

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.blocks import Blocks
 
 #: Files with more values are compared by their lines.
 MOST_VALUES: Final = 20_000

@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
+from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
 from freshet.crawler.reduce.formats.form import MOST_VALUES
-from freshet.crawler.reduce.markup import ROOT, Blocks, alike, below, compared
 
 
 def leaves(document: object) -> Blocks | None:

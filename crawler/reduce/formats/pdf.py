@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import Final
 from unicodedata import normalize
 
+from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below
 from freshet.crawler.reduce.formats.form import Body, Format
-from freshet.crawler.reduce.markup import ROOT, Blocks, alike, below
 
 #: Pages that are read, and the share of a page's usual width of lines that ends no paragraph.
 _MOST_PAGES: Final = 2_000

@@ -20,11 +20,12 @@ from unicodedata import normalize
 from xml.parsers import expat
 
 from freshet.crawler.fetch.responses import media_type
+from freshet.crawler.reduce.blocks import ROOT, Blocks, below
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
 from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
-from freshet.crawler.reduce.markup import ROOT, VOID_TAGS, Blocks, below
+from freshet.crawler.reduce.markup import VOID_TAGS
 
 #: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
 _MOST_INLINE: Final = 64 * 1024

@@ -13,8 +13,9 @@ from freshet.crawler.compare.diff import align
 from freshet.crawler.compare.history import PageMemory, SlotHistory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.documents import VersionDifference, volatile_blocks
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import Blocks, read
+from freshet.crawler.reduce.markup import read
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory

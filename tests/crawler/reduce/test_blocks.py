@@ -3,8 +3,9 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.reduce.blocks import ROOT, Blocks, below, kind_of
 from freshet.crawler.reduce.main_text import main_text, plain_text
-from freshet.crawler.reduce.markup import ROOT, Blocks, below, kind_of, read
+from freshet.crawler.reduce.markup import read
 
 
 def blocks(markup: str) -> Blocks:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.document import document as read_document
 from freshet.crawler.reduce.formats import pdf
 from freshet.crawler.reduce.formats.leaves import leaves
-from freshet.crawler.reduce.markup import Blocks
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser
 

@@ -10,19 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.boilerplate import _CONTROL, _COUNT, _STAMP, is_control, is_stamp
 from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.document import taken_apart
-from freshet.crawler.reduce.markup import (
-    CONTROL,
-    HIDDEN,
-    NAMED,
-    STAMP,
-    SelectorHints,
-    _shown,
-    compared,
-    read,
-)
+from freshet.crawler.reduce.markup import CONTROL, HIDDEN, NAMED, STAMP, SelectorHints, _shown, read
 from freshet.crawler.reduce.page import parse, written
 from freshet.crawler.reduce.tree import PARSER_OPTIONS
 from tests.crawler.reduce.reference import markup as reference

@@ -7,10 +7,10 @@ import pytest
 
 from freshet.crawler.alerts.rules import normal
 from freshet.crawler.documents import _identified
+from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.document import taken_apart
 from freshet.crawler.reduce.formats import pdf
-from freshet.crawler.reduce.markup import Blocks, compared
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sitemaps import read_feed
 

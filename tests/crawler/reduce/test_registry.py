@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.formats import (
@@ -24,7 +25,6 @@ from freshet.crawler.reduce.formats import (
 from freshet.crawler.reduce.formats.form import Body, Format
 from freshet.crawler.reduce.formats.registry import as_shown, format_of, no_page_type
 from freshet.crawler.reduce.main_text import plain_text
-from freshet.crawler.reduce.markup import TEXT_VERSION
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.records import FetchResult

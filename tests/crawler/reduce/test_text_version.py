@@ -4,7 +4,7 @@ from hashlib import blake2b
 
 import pytest
 
-from freshet.crawler.reduce.markup import TEXT_VERSION, Blocks
+from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sitemaps import read_feed
 
@@ -55,6 +55,6 @@ def test_the_same_bytes_give_the_same_text_or_another_version() -> None:
     if EXPECTED.get(TEXT_VERSION) != digest:
         pytest.fail(
             "The text or the places of some page are not what they were. Raise TEXT_VERSION in "
-            "crawler/reduce/markup.py, so that the texts of both extractions are never compared "
+            "crawler/reduce/blocks.py, so that the texts of both extractions are never compared "
             f"(freshet rereduce renews them), and expect {digest!r} for it here."
         )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from freshet.crawler.compare.not_content.cues import MOST_BYTES
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import PageFacts, PageSigns, read_signs
-from freshet.crawler.reduce.markup import Blocks
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import sketch
 from tests.crawler.compare.not_content.facts import facts_of
 

@@ -13,6 +13,7 @@ from math import inf
 from typing import NamedTuple
 from unicodedata import normalize
 
+from freshet.crawler.reduce.blocks import KINDS, ROOT, BlockKind, Blocks, compared, within
 from freshet.crawler.reduce.markup import (
     _HIDDEN_ADDRESS,
     _MEANING,
@@ -27,22 +28,16 @@ from freshet.crawler.reduce.markup import (
     IN_LIST,
     IN_MAIN,
     IN_TABLE,
-    KINDS,
     LEADS,
     MOMENT,
     NAMED,
     OPEN,
-    ROOT,
     SELECTED,
     SKIP,
     TELLS,
     VOID_TAGS,
-    BlockKind,
-    Blocks,
     _Tags,
     _with_address,
-    compared,
-    within,
 )
 from freshet.crawler.reduce.markup import Tag as Remembered
 
