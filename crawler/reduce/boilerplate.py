@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-from freshet.crawler.reduce.nesting import ELEMENTS
+from freshet.crawler.reduce.nesting import ELEMENTS, NAMES
 
 
 def _words(text: str) -> frozenset[str]:
@@ -20,12 +20,18 @@ def _words(text: str) -> frozenset[str]:
 
 
 #: Never text that a reader sees, or controls that a reader fills in.
-INVISIBLE_TAGS: Final = _words(ELEMENTS["places"]["unseen"])
+INVISIBLE_TAGS: Final = (
+    frozenset(name for name in _words(ELEMENTS["places"]["unseen"]) if "[" not in name)
+    | NAMES["controls"]
+    | {"option"}
+) - {"annotation", "annotation-xml", "rp"}
 #: Elements that say themselves that they are frame.
 FRAME_TAGS: Final = frozenset({"nav", "aside", "menu"})
 #: Frame where they belong to the page, content where they belong to an article.
 PAGE_EDGE_TAGS: Final = frozenset({"header", "footer"})
-_FRAME_ROLES: Final = _words(ELEMENTS["roles"]["frame"])
+_FRAME_ROLES: Final = frozenset(
+    name[len("[role=") : -1] for name in _words(ELEMENTS["places"]["frame"])
+)
 
 _DATA: Final = tomllib.loads((files(__package__) / "boilerplate.toml").read_text("utf-8"))
 _FRAME_WORDS, _LAYOUT_WORDS, _SURE_WORDS, _STATES = map(_words, _DATA["names"].values())

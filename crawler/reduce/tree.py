@@ -9,6 +9,7 @@ elements and roles mean is data (``elements.toml``).
 from __future__ import annotations
 
 import logging
+import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import (
@@ -28,7 +29,8 @@ from ctypes import cast as cast_pointer
 from dataclasses import astuple, dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
+from string import ascii_lowercase, ascii_uppercase
 from threading import Lock
 from typing import Final, NamedTuple, cast
 
@@ -60,39 +62,108 @@ _LIMITS: Final = TreeLimits(1 << 24, 1 << 28, 60.0)
 
 # -- what elements mean --------------------------------------------------------
 
-_SEEN_IN: Final[Mapping[str, str]] = ELEMENTS["seen_in"]
 #: Bits by the names of traits and places.
 TRAITS: Final = {trait: 1 << i for i, trait in enumerate(ELEMENTS["traits"])}
-_ALL_PLACES: Final = tuple(dict.fromkeys((*ELEMENTS["places"], *ELEMENTS["roles"])))
-PLACES: Final = {place: 1 << i for i, place in enumerate(_ALL_PLACES)}
+PLACES: Final = {place: 1 << i for i, place in enumerate(ELEMENTS["places"])}
 UNSEEN: Final = PLACES["unseen"]
 LINK: Final = PLACES["link"]
+_ALTERNATIVES: Final = TRAITS["alternatives"]
+_PREFERRED: Final = TRAITS["preferred"]
+_FIRST: Final = TRAITS["first"]
 #: The name of texts.
 TEXT: Final = "#text"
-_ROLE: Final = "role"
 
 
-def _by_name(bits: Mapping[str, int], table: Mapping[str, str]) -> dict[str, int]:
+class _Meaning(NamedTuple):
+    """What is said of a name: its traits, and the places that it makes and that it never makes.
+
+    ``shown`` is the number of what is shown of an empty one. ``tells`` has bits of elements and
+    attributes that stand in names: :data:`_ALONE` for "[role=note]", :data:`_WITH` for
+    "aside[class=note]".
+    """
+
+    place: int = 0
+    never: int = 0
+    trait: int = 0
+    shown: int = 0
+    tells: int = 0
+
+
+_ALONE: Final = 1
+_WITH: Final = 2
+_NAME: Final = re.compile(r"([^\[]*)\[([^=\]]+)=?([^\]]*)\]")
+
+
+def _by_name(section: str, bits: Mapping[str, int]) -> dict[str, int]:
+    """Return the bits of each name in a section of elements.toml."""
     found = dict[str, int]()
-    for what, names in table.items():
-        for name in names.split():
+    for what, words in ELEMENTS[section].items():
+        for name in (name for word in words.split() for name in sorted(NAMES.get(word, {word}))):
             found[name] = found.get(name, 0) | bits[what]
     return found
 
 
-_PLACES_OF: Final = _by_name(PLACES, ELEMENTS["places"])
-_PLACES_OF_ROLE: Final = _by_name(PLACES, ELEMENTS["roles"])
-_TRAITS_OF: Final = _by_name(
-    TRAITS,
-    {
-        trait: " ".join(name for which in sets.split() for name in sorted(NAMES[which]))
-        for trait, sets in ELEMENTS["traits"].items()
-    },
-)
+def _meanings() -> dict[str, _Meaning]:
+    """Return what each name means; its place in the dictionary is its number in every tree."""
+    places, never = _by_name("places", PLACES), _by_name("never", PLACES)
+    traits, shown = _by_name("traits", TRAITS), ELEMENTS["shown"]
+    named = dict.fromkeys((*places, *never, *traits, *shown))
+    tells = dict[str, int]()
+    for tag, attribute, _ in (match.groups() for match in map(_NAME.fullmatch, named) if match):
+        bit = _WITH if tag else _ALONE
+        for name in filter(None, (tag, attribute)):
+            tells[name] = tells.get(name, 0) | bit
+    numbers = {name: i for i, name in enumerate(dict.fromkeys((TEXT, *shown.values())))}
+    return {
+        name: _Meaning(
+            places.get(name, 0),
+            never.get(name, 0),
+            traits.get(name, 0),
+            numbers[shown.get(name, TEXT)],
+            tells.get(name, 0),
+        )
+        for name in dict.fromkeys((*numbers, *named, *tells))
+    }
+
+
+_MEANINGS: Final = _meanings()
 #: Names with a meaning, by their numbers in every tree.
-_KNOWN: Final = tuple(
-    dict.fromkeys((TEXT, _ROLE, *_PLACES_OF, *_TRAITS_OF, *_PLACES_OF_ROLE, *_SEEN_IN))
-)
+_KNOWN: Final = tuple(_MEANINGS)
+_NOTHING: Final = _Meaning()
+_LINKS: Final = frozenset(name for name, means in _MEANINGS.items() if means.place & LINK)
+_SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
+_SPACES: Final = re.compile("[\t\n\f\r ;]+")
+_JOINTS: Final = re.compile("[-_]")
+
+
+def _meaning_of(tag: str, attributes: Mapping[str, str | None]) -> _Meaning:
+    """Return what is said of an element by all of its names."""
+    own = _MEANINGS.get(tag, _NOTHING)
+    names = chain.from_iterable(
+        _names(own, tag, *attribute)
+        for attribute in attributes.items()
+        if _MEANINGS.get(attribute[0], _NOTHING).tells
+    )
+    for means in (_MEANINGS[name] for name in names if name in _MEANINGS):
+        own = _Meaning(
+            own.place | means.place,
+            own.never | means.never,
+            own.trait | means.trait,
+            max(own.shown, means.shown),
+            own.tells,
+        )
+    return own._replace(place=own.place & ~own.never)
+
+
+def _names(own: _Meaning, tag: str, attribute: str, value: str | None) -> Iterator[str]:
+    """Yield the names that an element of that meaning has by an attribute."""
+    words = _SPACES.split((value or "").translate(_SMALL))
+    parts = [part for word in words for part in (word, *_JOINTS.split(word))]
+    for before, bit in (("", _ALONE), (tag, _WITH & own.tells)):
+        if _MEANINGS[attribute].tells & bit:
+            yield f"{before}[{attribute}]"
+            yield from (f"{before}[{attribute}={part}]" for part in parts)
+
 
 # -- the tree ------------------------------------------------------------------
 
@@ -116,6 +187,9 @@ class Tree:
     those of :data:`TRAITS` that it is, ``holds`` the traits of the seen elements in it. ``chars``
     counts the characters of its seen texts without white space around each, ``linked`` those in
     links below it.
+
+    An element that is empty may show something all the same (``[shown]`` of elements.toml), such as
+    the value of an input; that is a text in it.
 
     Comments are left out, and the texts around one are one. Elements below the level
     :data:`LEVELS` are left out, too, and their texts belong to the element above. Templates are
@@ -253,8 +327,7 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
         if not place[node] & UNSEEN:
             parent = tree.parent[node]
             chars[parent] += chars[node]
-            is_link = _PLACES_OF.get(tree.tag(node), 0) & LINK
-            linked[parent] += chars[node] if is_link else linked[node]
+            linked[parent] += chars[node] if tree.tag(node) in _LINKS else linked[node]
             holds[parent] |= holds[node] | tree.trait[node]
     shown = replace(
         tree,
@@ -271,9 +344,12 @@ def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], a
     included: list[int] = []
     place, end = array("I", tree.place), 0
     for node in range(len(tree)):
-        tag, mark, parent = tree.tag(node), marks.get(node), tree.parent[node]
-        hides = _PLACES_OF.get(tag, 0) & UNSEEN and not tree.trait[parent] & _seen_in(tag)
-        is_unseen = hides or mark == IGNORED or (node > 0 and place[parent] & UNSEEN)
+        mark, parent = marks.get(node), tree.parent[node]
+        is_unseen = tree.place[node] & UNSEEN
+        if is_unseen and node and tree.place[parent] & UNSEEN:
+            # As all in the element that is around it; what does it say itself?
+            is_unseen = _meaning_of(tree.tag(node), tree.attributes(node)).place & UNSEEN
+        is_unseen = is_unseen or mark == IGNORED or (node > 0 and place[parent] & UNSEEN)
         if mark == INCLUDED and node >= end:
             included.append(node)
             end, is_unseen = tree.end[node], False
@@ -314,7 +390,7 @@ SYMBOLS: Final = (
 )
 _tree_parser: Final = function("tree_parser", [c_void_p, c_size_t], c_bool)
 _tree_table: Final = function(
-    "tree_table", [c_char_p, c_void_p, c_void_p, c_size_t, *[c_uint32] * 3], c_bool
+    "tree_table", [c_char_p, c_void_p, c_void_p, c_size_t, c_void_p], c_bool
 )
 _tree_made: Final = function(
     "tree_made",
@@ -387,19 +463,11 @@ def _prepare() -> None:
         raise OSError("the core knows other functions")
     encoded = [name.encode() for name in _KNOWN]
     ends = (c_uint32 * len(encoded))(*accumulate(map(len, encoded)))
-    meanings = [number for name in _KNOWN for number in _meaning_of(name)]
+    meanings = [number for means in _MEANINGS.values() for number in means]
     said = b"".join(encoded), ends, (c_uint32 * len(meanings))(*meanings), len(encoded)
-    if not _tree_table(*said, UNSEEN, LINK, _KNOWN.index(_ROLE)):
+    bits = (c_uint32 * 5)(UNSEEN, LINK, _ALTERNATIVES, _PREFERRED, _FIRST)
+    if not _tree_table(*said, bits):
         raise MemoryError("no memory for what elements mean")
-
-
-def _meaning_of(name: str) -> tuple[int, int, int, int]:
-    return (
-        _PLACES_OF.get(name, 0),
-        _TRAITS_OF.get(name, 0),
-        _seen_in(name),
-        _PLACES_OF_ROLE.get(name, 0),
-    )
 
 
 #: A page with something of all that columns tell.
@@ -409,6 +477,9 @@ _PROBE: Final = (
     "</nav><main><h1>A <!-- c -->heading<button>?</button></h1><p>One<br>two<p hidden>3 \u00a0"
     "<svg viewBox='0 0 1 1'><foreignObject>x</foreignObject><use xlink:href=#a></use></svg>"
     "<table><tr><td>cell</table><template>t</template><x-y Z=1>&lt;</x-y></main><select><option>o"
+    "<option selected>p</select><input type=CheckBox checked><input value='é 1'><aside class="
+    "'x my-note'>n</aside><math><semantics><mi>x</mi><annotation encoding=TeX>x</annotation>"
+    "</semantics></math><dialog open>d</dialog>"
     + "<b>" * LEVELS + "deep"
 )  # fmt: skip
 
@@ -495,33 +566,48 @@ class _Builder:
             tag = node.tag or ""
             if begins and (deeper or len(self._open) > LEVELS):
                 deeper += 1
-                muted += bool(muted or _PLACES_OF.get(tag, 0) & UNSEEN)
+                muted += bool(muted or _MEANINGS.get(tag, _NOTHING).place & UNSEEN)
             elif begins:
-                self._start(tag, node.attributes)
+                self._start(tag, node)
             elif deeper:
                 deeper -= 1
                 muted -= muted > 0
             else:
                 self._end()
 
-    def _start(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+    def _start(self, tag: str, element: LexborNode) -> None:
         number, name, said_at = len(self._nodes), self._number(tag), self._said_count()
-        place, trait = _PLACES_OF.get(tag, 0), _TRAITS_OF.get(tag, 0)
-        parent = self._open[-1] if self._open else 0
-        above = self._nodes[parent] if self._open else None
-        if above is not None and above.trait & _seen_in(tag):
-            place &= ~UNSEEN
+        attributes = element.attributes
         for key, value in attributes.items():
             begin, end = self._values.add(value or "")
             self._said.extend((number, self._number(key), begin, end))
-            if key == _ROLE and value and value.isascii():
-                place |= _PLACES_OF_ROLE.get(value.lower(), 0)
-        if above is not None:
+        means = _meaning_of(tag, attributes)
+        place, trait = means.place, means.trait
+        if trait & _ALTERNATIVES:
+            trait &= ~(_FIRST if _has_preferred(element) else _ALTERNATIVES)
+        parent = self._open[-1] if self._open else 0
+        if self._open:
+            above = self._nodes[parent]
             place |= above.place
+            if self._is_alternative(above, parent, means):
+                place |= UNSEEN
         at = self._texts.length
         row = (place, trait, 0, 0, 0, at, at, said_at, self._said_count())
         self._nodes.append(_Node(parent, 0, name, *row))
         self._open.append(number)
+        if means.shown and element.first_child is None:
+            shown = _KNOWN[means.shown]
+            self._add_text(attributes.get(shown, shown) or "")
+
+    def _is_alternative(self, above: _Node, parent: int, means: _Meaning) -> bool:
+        """Return whether the next element is not seen in its parent, as another one is."""
+        if above.trait & _ALTERNATIVES:
+            return not means.trait & _PREFERRED
+        before = len(self._nodes) - parent - 1
+        # A text, such as a line break, may stand before the first element.
+        return bool(
+            above.trait & _FIRST and (before > 1 or (before and self._nodes[parent + 1].name))
+        )
 
     def _end(self) -> None:
         number = self._open.pop()
@@ -550,7 +636,7 @@ class _Builder:
         """Add what a node holds to its parent, unless it is not seen."""
         node = self._nodes[number]
         if number and not node.place & UNSEEN:
-            is_link = _PLACES_OF.get(_tag_of(node.name), 0) & LINK
+            is_link = _tag_of(node.name) in _LINKS
             parent = self._nodes[node.parent]
             parent.chars += node.chars
             parent.linked += node.chars if is_link else node.linked
@@ -581,6 +667,12 @@ def _tag_of(number: int) -> str:
     return _KNOWN[number] if number < len(_KNOWN) else ""
 
 
-def _seen_in(tag: str) -> int:
-    """Return the traits of elements directly in which one of that name is seen."""
-    return TRAITS[_SEEN_IN[tag]] if tag in _SEEN_IN else 0
+def _has_preferred(element: LexborNode) -> bool:
+    """Return whether an element has one directly in it that is seen in place of its siblings."""
+    child = element.first_child
+    while child is not None:
+        if child.is_element_node:
+            if _meaning_of(child.tag or "", child.attributes).trait & _PREFERRED:
+                return True
+        child = child.next
+    return False

@@ -155,26 +155,30 @@ static bool copy_names(struct names *copy, const struct names *all)
 
 /* -- what elements mean ------------------------------------------------------------------------ */
 
-/* What is told of a name: the places that an element of that name is, what it is, the traits of
- * parents in which it is seen although it is a place that is not, and the places that the name is
- * as a role. */
+/* What is told of a name: see _Meaning in tree.py. */
 struct meaning {
-    uint32_t place, trait, seen_in, as_role;
+    uint32_t place, never, trait, shown, tells;
 };
 
-/* The names that are known beforehand, and bits of places: not seen, and a link. The number of
- * "role" is that of the attribute. */
+enum { TELLS_ALONE = 1, TELLS_WITH = 2 };
+
+/* Bits of places and traits. */
+struct bits {
+    uint32_t unseen, link, alternatives, preferred, first;
+};
+
+/* The names that are known beforehand. */
 static struct {
     struct names names;
     struct growing meanings;
-    uint32_t unseen, link, role;
+    struct bits bits;
 } table;
 
 /* Tell the table, once a process, as other threads may read it: names, each behind the other, with
  * their ends and meanings. */
 EXPORTED bool tree_table(
     const uint8_t *octets, const uint32_t *ends, const struct meaning *meanings, size_t count,
-    uint32_t unseen, uint32_t link, uint32_t role)
+    const struct bits *bits)
 {
     if (table.meanings.count)
         return true;
@@ -191,9 +195,7 @@ EXPORTED bool tree_table(
     memcpy(copy.items, meanings, count * sizeof *meanings);
     copy.count = count;
     table.names = names;
-    table.unseen = unseen;
-    table.link = link;
-    table.role = role;
+    table.bits = *bits;
     table.meanings = copy;
     return true;
 }
@@ -210,16 +212,111 @@ static struct meaning known_meaning(struct span name)
     return found ? meaning_of(found - 1) : (struct meaning){0};
 }
 
-/* Return the places of the role that an attribute names. */
-static uint32_t places_of_role(struct span role)
+static void add_meaning(struct meaning *all, struct meaning more)
 {
-    uint8_t small[32];
-    size_t length = (size_t)(role.end - role.at);
-    if (length > sizeof small)
-        return 0;
-    for (size_t i = 0; i < length; i++)
-        small[i] = role.at[i] >= 'A' && role.at[i] <= 'Z' ? role.at[i] | 0x20 : role.at[i];
-    return known_meaning((struct span){small, small + length}).as_role;
+    all->place |= more.place;
+    all->never |= more.never;
+    all->trait |= more.trait;
+    if (all->shown < more.shown)
+        all->shown = more.shown;
+}
+
+/* Octets of the longest name. */
+#define NAME 96
+
+/* Add what tag[attribute] or tag[attribute=word] means. The tag may be empty; a word that begins
+ * nowhere is none. */
+static void add_named(
+    struct meaning *all, struct span tag, struct span attribute, struct span word)
+{
+    uint8_t name[NAME], *to = name;
+    size_t tag_length = (size_t)(tag.end - tag.at), length = (size_t)(word.end - word.at),
+           attribute_length = (size_t)(attribute.end - attribute.at);
+    if (tag_length > NAME / 4 || attribute_length > NAME / 4 || length > NAME / 4)
+        return;
+    if (tag_length)
+        memcpy(to, tag.at, tag_length);
+    to += tag_length;
+    *to++ = '[';
+    memcpy(to, attribute.at, attribute_length);
+    to += attribute_length;
+    if (word.at) {
+        *to++ = '=';
+        for (const uint8_t *at = word.at; at < word.end; at++)
+            *to++ = *at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at;
+    }
+    *to++ = ']';
+    add_meaning(all, known_meaning((struct span){name, to}));
+}
+
+static bool ends_word(uint8_t octet)
+{
+    return octet == ' ' || octet == ';' || octet == '\t' || octet == '\n' || octet == '\f'
+        || octet == '\r';
+}
+
+/* Add what an attribute tells of an element; `tells` is what is said of both of their names. */
+static void add_said(
+    struct meaning *all, struct span tag, struct span attribute, struct span value,
+    uint32_t tells)
+{
+    struct span none = {0};
+    for (uint32_t bit = TELLS_ALONE; bit <= TELLS_WITH; bit <<= 1) {
+        if (!(tells & bit))
+            continue;
+        struct span before = bit == TELLS_WITH ? tag : none;
+        add_named(all, before, attribute, none);
+        for (const uint8_t *at = value.at; at < value.end; at++) {
+            const uint8_t *begin = at, *part = at;
+            for (; at < value.end && !ends_word(*at); at++)
+                if (*at == '-' || *at == '_') {
+                    add_named(all, before, attribute, (struct span){part, at});
+                    part = at + 1;
+                }
+            if (part > begin)
+                add_named(all, before, attribute, (struct span){part, at});
+            add_named(all, before, attribute, (struct span){begin, at});
+        }
+    }
+}
+
+/* Return what is said of both names; an attribute alone tells of all elements. */
+static uint32_t tells(struct meaning tag, struct meaning attribute)
+{
+    return attribute.tells & (tag.tells | TELLS_ALONE);
+}
+
+/* Return the next attribute of an element; the first one if `it` is none. */
+static handle next_attribute(handle element, handle it, struct span *name, struct span *value)
+{
+    size_t length = 0, value_length = 0;
+    it = it ? lexbor.next_attribute(it) : lexbor.first_attribute(element);
+    if (it) {
+        name->at = lexbor.attribute_name(it, &length);
+        name->end = name->at + length;
+        const uint8_t *said = lexbor.attribute_value(it, &value_length);
+        value->at = said ? said : (const uint8_t *)"";
+        value->end = value->at + (said ? value_length : 0);
+    }
+    return it;
+}
+
+/* Return whether an element has one directly in it that is seen in place of its siblings. */
+static bool has_preferred(handle element)
+{
+    for (handle child = lexbor.first_child(element); child; child = lexbor.next(child)) {
+        if (lexbor.type(child) != ELEMENT)
+            continue;
+        size_t length = 0;
+        const uint8_t *at = lexbor.name(child, &length);
+        struct span tag = {at, at + length}, name, value;
+        struct meaning own = known_meaning(tag), all = own;
+        for (handle it = NULL; (it = next_attribute(child, it, &name, &value));)
+            add_said(&all, tag, name, value, tells(own, known_meaning(name)));
+        if (all.trait & table.bits.preferred)
+            return true;
+    }
+    return false;
 }
 
 /* -- columns ----------------------------------------------------------------------------------- */
@@ -325,9 +422,9 @@ static int64_t known_number(struct builder *b, const uint8_t *at, size_t length)
 static void add_up(const struct builder *b, uint32_t number)
 {
     struct node *node = nth(b, number), *parent = nth(b, node->parent);
-    if (number == 0 || node->place & table.unseen)
+    if (number == 0 || node->place & table.bits.unseen)
         return;
-    bool is_link = meaning_of(node->name).place & table.link;
+    bool is_link = meaning_of(node->name).place & table.bits.link;
     parent->chars += node->chars;
     parent->linked += is_link ? node->chars : node->linked;
     parent->holds |= node->holds | node->trait;
@@ -347,27 +444,77 @@ static void end_text(struct builder *b)
     add_up(b, number);
 }
 
-static int read_attributes(struct builder *b, handle element, struct node *node, uint32_t number)
+/* Add octets to the text that goes on, or begin one. */
+static int append_text(struct builder *b, const uint8_t *at, size_t length)
 {
     struct tree *tree = b->tree;
-    for (handle it = lexbor.first_attribute(element); it; it = lexbor.next_attribute(it)) {
-        size_t length = 0, value_length = 0;
-        const uint8_t *at = lexbor.attribute_name(it, &length);
-        const uint8_t *value = lexbor.attribute_value(it, &value_length);
-        if (tree->said.count >= b->most_nodes
-            || tree->values.octets.count + value_length > b->most_octets)
+    if (!length)
+        return 0;
+    if (tree->text.octets.count + length > b->most_octets)
+        return TOO_LARGE;
+    if (!b->in_text) {
+        if (tree->nodes.count >= b->most_nodes)
             return TOO_LARGE;
-        int64_t name = at ? known_number(b, at, length) : -1;
-        struct said said = {number, (uint32_t)name, (uint32_t)tree->values.characters, 0};
-        if (name < 0 || !make_room(&tree->said, 1, sizeof said)
-            || (value && !add_text(&tree->values, value, value_length)))
+        if (!make_room(&tree->nodes, 1, sizeof(struct node)))
+            return NO_MEMORY;
+        uint32_t number = (uint32_t)tree->nodes.count++;
+        *nth(b, number) = (struct node){
+            .parent = b->open, .end = number + 1, .place = nth(b, b->open)->place,
+            .text = (uint32_t)tree->text.characters, .said = (uint32_t)tree->said.count,
+            .said_end = (uint32_t)tree->said.count,
+        };
+        b->in_text = true;
+        b->text_at = tree->text.octets.count;
+    }
+    bool done = add_text(&tree->text, at, length);
+    nth(b, (uint32_t)tree->nodes.count - 1)->text_end = (uint32_t)tree->text.characters;
+    return done ? 0 : NO_MEMORY;
+}
+
+static int read_attributes(
+    struct builder *b, handle element, struct span tag, uint32_t number, struct meaning *means)
+{
+    struct tree *tree = b->tree;
+    struct meaning own = *means;
+    struct span name, value;
+    for (handle it = NULL; (it = next_attribute(element, it, &name, &value));) {
+        size_t length = (size_t)(value.end - value.at);
+        if (tree->said.count >= b->most_nodes
+            || tree->values.octets.count + length > b->most_octets)
+            return TOO_LARGE;
+        int64_t known = name.at ? known_number(b, name.at, (size_t)(name.end - name.at)) : -1;
+        struct said said = {number, (uint32_t)known, (uint32_t)tree->values.characters, 0};
+        if (known < 0 || !make_room(&tree->said, 1, sizeof said)
+            || !add_text(&tree->values, value.at, length))
             return NO_MEMORY;
         said.value_end = (uint32_t)tree->values.characters;
         ((struct said *)tree->said.items)[tree->said.count++] = said;
-        if (said.name == table.role && value)
-            node->place |= places_of_role((struct span){value, value + value_length});
+        add_said(means, tag, name, value, tells(own, meaning_of(said.name)));
     }
+    means->place &= ~means->never;
     return 0;
+}
+
+/* Return whether the next element is not seen in the open one, as another one is. */
+static bool is_alternative(const struct builder *b, struct meaning means)
+{
+    uint32_t trait = nth(b, b->open)->trait, before = (uint32_t)b->tree->nodes.count - b->open - 1;
+    if (trait & table.bits.alternatives)
+        return !(means.trait & table.bits.preferred);
+    /* A text, such as a line break, may stand before the first element. */
+    return trait & table.bits.first && (before > 1 || (before && nth(b, b->open + 1)->name));
+}
+
+/* Add the text that an empty element shows: the value of the attribute of that number, or its name
+ * if there is none. */
+static int show(struct builder *b, handle element, uint32_t number)
+{
+    struct span shown = nth_name(&table.names, number), name, value;
+    size_t length = (size_t)(shown.end - shown.at);
+    for (handle it = NULL; (it = next_attribute(element, it, &name, &value));)
+        if ((size_t)(name.end - name.at) == length && !memcmp(name.at, shown.at, length))
+            return append_text(b, value.at, (size_t)(value.end - value.at));
+    return append_text(b, shown.at, length);
 }
 
 static int open_element(struct builder *b, handle element)
@@ -375,44 +522,46 @@ static int open_element(struct builder *b, handle element)
     struct tree *tree = b->tree;
     size_t length = 0;
     const uint8_t *at = lexbor.name(element, &length);
+    struct span tag = {at, at + length};
     if (!at)
         return NO_MEMORY;
     end_text(b);
     if (b->deeper || b->level > b->levels) {
-        uint32_t place = known_meaning((struct span){at, at + length}).place;
         b->deeper++;
-        b->muted += b->muted || place & table.unseen;
+        b->muted += b->muted || known_meaning(tag).place & table.bits.unseen;
         return 0;
     }
     int64_t name = known_number(b, at, length);
     if (name < 0)
         return NO_MEMORY;
-    struct meaning means = meaning_of((uint32_t)name);
     if (tree->nodes.count >= b->most_nodes)
         return TOO_LARGE;
     if (!make_room(&tree->nodes, 1, sizeof(struct node)))
         return NO_MEMORY;
     uint32_t number = (uint32_t)tree->nodes.count;
     struct node row = {
-        .parent = b->open, .name = (uint32_t)name, .trait = means.trait,
-        .text = (uint32_t)tree->text.characters, .said = (uint32_t)tree->said.count,
+        .parent = b->open, .name = (uint32_t)name, .text = (uint32_t)tree->text.characters,
+        .said = (uint32_t)tree->said.count,
     };
-    if (number) {
-        const struct node *parent = nth(b, b->open);
-        row.place = parent->place;
-        if (parent->trait & means.seen_in)
-            means.place &= ~table.unseen;
-    }
-    row.place |= means.place;
-    int failure = read_attributes(b, element, &row, number);
+    struct meaning means = meaning_of((uint32_t)name);
+    int failure = read_attributes(b, element, tag, number, &means);
     if (failure)
         return failure;
     row.said_end = (uint32_t)tree->said.count;
+    row.place = means.place;
+    row.trait = means.trait;
+    if (row.trait & table.bits.alternatives)
+        row.trait &= ~(has_preferred(element) ? table.bits.first : table.bits.alternatives);
+    if (number) {
+        row.place |= nth(b, b->open)->place;
+        if (is_alternative(b, means))
+            row.place |= table.bits.unseen;
+    }
     *nth(b, number) = row;
     tree->nodes.count++;
     b->open = number;
     b->level++;
-    return 0;
+    return means.shown && !lexbor.first_child(element) ? show(b, element, means.shown) : 0;
 }
 
 static void close_element(struct builder *b)
@@ -435,35 +584,11 @@ static int read_text(struct builder *b, handle node)
 {
     if (b->muted || !b->level)
         return 0;
-    struct tree *tree = b->tree;
     size_t length = 0;
     uint8_t *at = lexbor.text(node, &length);
     if (!at)
         return NO_MEMORY;
-    int failure = 0;
-    if (!length)
-        goto done;
-    failure = TOO_LARGE;
-    if (tree->text.octets.count + length > b->most_octets)
-        goto done;
-    if (!b->in_text) {
-        if (tree->nodes.count >= b->most_nodes)
-            goto done;
-        failure = NO_MEMORY;
-        if (!make_room(&tree->nodes, 1, sizeof(struct node)))
-            goto done;
-        uint32_t number = (uint32_t)tree->nodes.count++;
-        *nth(b, number) = (struct node){
-            .parent = b->open, .end = number + 1, .place = nth(b, b->open)->place,
-            .text = (uint32_t)tree->text.characters, .said = (uint32_t)tree->said.count,
-            .said_end = (uint32_t)tree->said.count,
-        };
-        b->in_text = true;
-        b->text_at = tree->text.octets.count;
-    }
-    failure = add_text(&tree->text, at, length) ? 0 : NO_MEMORY;
-    nth(b, (uint32_t)tree->nodes.count - 1)->text_end = (uint32_t)tree->text.characters;
-done:
+    int failure = append_text(b, at, length);
     lexbor.free_text(b->document, at);
     return failure;
 }

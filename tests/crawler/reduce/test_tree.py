@@ -98,16 +98,58 @@ def test_traits_and_characters_of_what_is_seen_are_added_up() -> None:
     assert [tree.tag(child) for child in tree.children(node)] == ["#text", "a", "img"]
 
 
-@pytest.mark.parametrize(
-    ("html", "seen"),
-    [("<h2><button>Q?</button></h2>", "Q?"), ("<div><button>Q?</button></div>", ""),
-     ("<h2><i><button>Q?</button></i></h2>", ""), ("<h2><select><option>o</select></h2>", ""),
-     ("<svg><text>t</text></svg>", ""), ("<noscript>n</noscript>", "n"), ("<xmp><b></xmp>", "<b>")],
-)  # fmt: skip
-def test_what_readers_do_not_see_is_marked(html: str, seen: str) -> None:
+SEEN = {
+    "controls": [
+        ("<div><button>Q?</button></div>", "Q?"), ("<label>Size</label><output>9</output>", "Size9"),
+        ("<textarea>terms</textarea>", "terms"), ("<input value=42>", "42"),
+        ("<input value=42 type=hidden>", ""), ("<input type=Password value=x>", ""), ("<input>", ""),
+        ("<input type=checkbox value=1>", "☐"), ("<input value=1 checked type=CHECKBOX>", "☑"),
+        ("<input type=radio>a<input type=radio checked>b", "☐a☑b"), ("<input alt=Go>", "Go"),
+        ("<meter value=3></meter>", "3"), ("<meter value=3>3 of 5</meter>", "3 of 5"),
+        ("<progress value=.5></progress><progress>", ".5"), ("<datalist><option>o", ""),
+        ("<select><option>a<option selected>b</select>", "b"),
+        ("<select>\n<option>a<option>b</select>", "\na"), ("<select><option>a", "a"),
+        ("<select multiple><option selected>a<option>b<option selected>c</select>", "ac"),
+    ],
+    "places": [
+        ("<svg><text>t</text></svg>", ""), ("<noscript>n</noscript>", "n"), ("<xmp><b></xmp>", "<b>"),
+        ("<dialog>d</dialog>", ""), ("<dialog open>d</dialog>", "d"), ("<dialog OPEN=''>d", "d"),
+        ("<svg><dialog open>d</dialog></svg>", ""), ("<script type=text/x>s</script>", ""),
+        ("<details><summary>a</summary>b</details>", "ab"), ("<dialog data-open>d", ""),
+    ],
+    "formulas": [
+        ("<script type='math/tex; mode=display'>x^2</script>", "x^2"),
+        ("<math><semantics><mi>x</mi><annotation encoding=application/x-tex>y</annotation>", "y"),
+        ("<math><semantics><mi>x</mi><annotation encoding=Maple>y</annotation>", "x"),
+        ("<span class=katex><span class=katex-mathml>x</span><span class=katex-html>y</span>", "x"),
+        ("<span class=katex><span class=katex-html>y</span></span>", "y"),
+        ("<mjx-container><mjx-math>y</mjx-math><mjx-assistive-mml>x", "x"),
+        ("<span class='MathJax_Preview'>p</span><span class=MathJax>y</span>", ""),
+        ("<span class=mwe-math-element><span class=mwe-math-mathml-inline>x</span><b>y</b>", "x"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("html", "seen"), [pair for pairs in SEEN.values() for pair in pairs])
+def test_what_readers_see_is_told_from_the_rest(html: str, seen: str) -> None:
     tree = agree(f"<body>{html}")
     texts = [node for node in range(len(tree)) if tree.tag(node) == "#text"]
     assert "".join(tree.text_of(it) for it in texts if not tree.place[it] & UNSEEN) == seen
+    assert tree.chars[0] == len("".join(seen.split())) or " " in seen
+
+
+@pytest.mark.parametrize(
+    ("html", "places"),
+    [("<div role='doc-x NOTE'>", ["note"]), ("<aside role=note>", ["note"]), ("<aside>", ["aside"]),
+     ("<aside class='a my-note_x b'>", ["note"]), ("<aside class=notebook>", ["aside"]),
+     ("<aside class=''>", ["aside"]), ("<div class=note>", []), ("<aside class='é;tip'>", ["note"]),
+     ("<aside class='" + "x" * 300 + " \ttip\n'>", ["note"]), ("<aside class=-tip>", ["note"]),
+     ("<a-very-long-name-of-an-element-that-nobody-knows role=note>", ["note"]),
+     ("<aside class=x" + "y" * 300 + "-tip>", ["note"]), ("<p role='banner'>", ["p", "frame"])],
+)  # fmt: skip
+def test_names_with_attributes_make_places(html: str, places: list[str]) -> None:
+    tree = agree(f"<body>{html}")
+    assert [name for name, bit in PLACES.items() if tree.place[tree.body + 1] & bit] == places
 
 
 def test_elements_too_deep_are_part_of_the_one_above() -> None:
@@ -148,7 +190,9 @@ PIECES = (
     "</svg> <math> <mi> <foreignObject> <h2> </h2> <button> </button> <plaintext> <![CDATA[ "
     "]]> <frameset> <form> <p/role=Banner> <p/ROLE='é'> <use/xlink:href=#a> <x-y/Z=1> > < é "
     "\u2003 \x00 \r\n 🌍 <head> <html/lang=x> <body/class=y> <ruby> <rt> <nobr> <dialog> "
-    "<details> <a/href=y/x=1/x=2>"
+    "<details> <a/href=y/x=1/x=2> <input/value=v> <input/type=checkbox/checked> <dialog/open> "
+    "</dialog> <option/selected> <semantics> <annotation/encoding=tex> <aside/class=x-note> "
+    "<span/class=katex> <span/class=katex-mathml> </span> <meter/value=3> </meter> <rp>"
 ).split(" ")  # fmt: skip
 
 #: Without those that swallow what follows.
