@@ -34,6 +34,7 @@ _TAGS: Final = (
 _TAG_PLACES: Final = tuple([LINK if tag == "a" else PLACES[tag] for tag in _TAGS])
 _FRAME: Final = PLACES["frame"]
 _BLOCK: Final = TRAITS["block"]
+_APART: Final = TRAITS["apart"]
 _KINDS: Final = {
     kind: float(i) for i, kind in enumerate("p blockquote list table pre h6 h5 h4 h3 h2 h1".split())
 }
@@ -135,14 +136,21 @@ def text_of(tree: Tree, piece: Piece) -> str:
     """Return the text of a piece on one line."""
     names, place, trait, holds = tree.name, tree.place, tree.trait, tree.holds
     parts: list[str] = []
+    # Where elements end whose words do not join those beside them.
+    ends = set[int]()
     for top in piece.nodes:
         node, stop = top, tree.end[top]
         while node < stop:
+            if node in ends:
+                parts.append(" ")
             if place[node] & UNSEEN:
                 node = tree.end[node]
                 continue
             if not names[node]:
                 parts.append(tree.text_of(node))
+            elif trait[node] & _APART:
+                parts.append(" ")
+                ends.add(tree.end[node])
             elif (trait[node] | holds[node]) & _BLOCK or tree.tag(node) == "br":
                 parts.append(" ")
             node += 1

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import Final, TypeAlias
 
+from freshet.crawler.reduce.emphasis import ALL_MARKS, MARKS, emphasised
+from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.tree import TRAITS, UNSEEN, Tree
 from freshet.crawler.urls import resolve
@@ -33,13 +36,20 @@ _LISTS: Final = NAMES["lists"]
 _ITEMS: Final = NAMES["items"]
 _CODE: Final = NAMES["code"]
 _LINES: Final = NAMES["lines"]
+_VERBATIM: Final = NAMES["verbatim"]
+_LINE_NUMBERS: Final = NAMES["line_numbers"]
 _BLOCK: Final = TRAITS["block"]
 _LARGE: Final = TRAITS["large"]
+_TABLE: Final = TRAITS["table"]
 _IMAGE: Final = TRAITS["image"]
+_CONTROL: Final = TRAITS["control"]
+_APART: Final = TRAITS["apart"]
+_TEX: Final = TRAITS["tex"]
+#: Their elements in HTML.
 _EMPHASIS: Final = {
-    **dict.fromkeys(("b", "strong"), ("strong", "**")),
-    **dict.fromkeys(("cite", "dfn", "em", "i", "var"), ("em", "*")),
-    **dict.fromkeys(("del", "s", "strike"), ("del", "~~")),
+    **dict.fromkeys(("b", "strong"), "strong"),
+    **dict.fromkeys(("cite", "dfn", "em", "i", "var"), "em"),
+    **dict.fromkeys(("del", "s", "strike"), "del"),
 }
 
 
@@ -91,28 +101,63 @@ def _cut(
         if not is_block and not _breaks_twice(tree, node, run):
             run.append(node)
             continue
-        if any(shows(tree, each) for each in run):
-            found.append(Piece("p", run, holder, link))
+        _add_run(tree, run, holder, link, found)
         run = []
         if is_block and shows(tree, node):
             _cut_block(tree, node, link, found)
-    if any(shows(tree, each) for each in run):
+    _add_run(tree, run, holder, link, found)
+
+
+def _add_run(tree: Tree, run: list[int], holder: int, link: str | None, found: list[Piece]) -> None:
+    """Add the piece of a run of text, or one for each control if it has nothing else."""
+    shown = [node for node in run if shows(tree, node)]
+    if len(shown) > 1 and all(_is_control(tree, node) for node in shown):
+        found.extend(Piece("p", [node], holder, link) for node in shown)
+    elif shown:
         found.append(Piece("p", run, holder, link))
+
+
+def _is_control(tree: Tree, node: int) -> bool:
+    """Return whether a node is a control that the reader acts with, or only has such in it."""
+    if tree.trait[node] & _CONTROL:
+        return True
+    shown = [child for child in tree.children(node) if shows(tree, child)]
+    return bool(tree.holds[node] & _CONTROL) and all(_is_control(tree, each) for each in shown)
 
 
 def _cut_block(tree: Tree, node: int, link: str | None, found: list[Piece]) -> None:
     tag = tree.tag(node)
-    is_whole = tag == "pre" or tag in HEADINGS
-    if not is_whole and not tree.holds[node] & _LARGE:
-        is_whole = (
-            tag == "blockquote"
-            or (tag == "table" and _is_table(tree, node))
-            or (tag in _LISTS and _is_list(tree, node))
-        )
-    if is_whole:
-        found.append(Piece("list" if tag in _LISTS else tag, [node], node, link))
+    if tag in _VERBATIM:
+        if not _counts_lines(tree, node):
+            found.append(Piece("pre", [node], node, link))
+    elif tag in HEADINGS or tag == "textarea" or _is_whole(tree, node, tag):
+        kind = "list" if tag in _LISTS else "p" if tag == "textarea" else tag
+        found.append(Piece(kind, [node], node, link))
     else:
         _cut(tree, tree.children(node), node, link, found)
+
+
+def _is_whole(tree: Tree, node: int, tag: str) -> bool:
+    """Return whether a block is a quote, a list or a table, and no part of the page's layout."""
+    if tree.holds[node] & _LARGE:
+        return False
+    if tag == "table":
+        return not tree.holds[node] & _TABLE and _is_table(tree, node)
+    if tag == "blockquote" or (tag in _LISTS and _is_list(tree, node)):
+        return not tree.holds[node] & _TABLE or all(
+            _is_whole(tree, each, "table")
+            for each in range(node + 1, tree.end[node])
+            if tree.tag(each) == "table"
+        )
+    return False
+
+
+def _counts_lines(tree: Tree, node: int) -> bool:
+    """Return whether verbatim text is only the numbers of another block's lines."""
+    lines = tree.text_of(node).split()
+    first = _number(lines[0], -1) if lines else -1
+    is_many = first >= 0 and len(lines) > 1
+    return is_many and lines == [str(first + i) for i in range(len(lines))]
 
 
 def shows(tree: Tree, node: int) -> bool:
@@ -173,6 +218,27 @@ _AROUND_TAG: Final = re.compile(r" *<br> *")
 _PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
 _LANGUAGE: Final = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)[-: ]*([\w+#-]+)")
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
+_SOURCE_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
+#: URLs that are no place to go to.
+_SCRIPTS: Final = ("javascript:", "vbscript:", "data:", "blob:", "about:")
+#: What would be taken for a character reference in the target of a link.
+_REFERENCE: Final = re.compile(r"&(?=#?\w+;)")
+#: What stands around these, in both forms.
+_AROUND: Final[Mapping[str, tuple[Written, Written]]] = {
+    "q": (("\u201c", "<q>"), ("\u201d", "</q>")),
+    "rt": (("(", "<rp>(</rp><rt>"), (")", "</rt><rp>)</rp>")),
+    "sub": (("<sub>", "<sub>"), ("</sub>", "</sub>")),
+    "sup": (("<sup>", "<sup>"), ("</sup>", "</sup>")),
+}
+#: Check boxes in both forms.
+_BOXES: Final = {
+    "☐": ("[ ]", '<input type="checkbox" disabled>'),
+    "☑": ("[x]", '<input type="checkbox" checked disabled>'),
+}
+_ANY_MARK: Final = re.compile(f"[{ALL_MARKS}]")
+#: What MediaWiki writes around each formula.
+_STYLED: Final = re.compile(r"\{\\(?:display|text)style (.*)\}")
+_DISPLAY: Final = re.compile(r"^block$|mode=display")
 
 
 class MarkdownWriter:
@@ -181,6 +247,16 @@ class MarkdownWriter:
     def __init__(self, tree: Tree, base: str) -> None:
         self._tree = tree
         self._base = base
+        self._by_tag = {
+            "a": self._anchor,
+            "img": self._image,
+            "input": self._input,
+            "math": self._formula,
+            "ruby": self._ruby,
+            "textarea": self._lines,
+        }
+        #: Whether the page has characters that stand for marks below.
+        self._is_odd = any(mark in tree.text or mark in tree.values for mark in ALL_MARKS)
         self._urls: dict[str, str | None] = {}
 
     def piece(self, piece: Piece, level: int = 0) -> Written:
@@ -215,38 +291,37 @@ class MarkdownWriter:
         return (text, _in("blockquote", "".join(h for _, h in blocks))) if blocks else ("", "")
 
     def _list(self, node: int, level: int) -> Written:
-        tree, texts, items = self._tree, [], []
-        list_tag = tree.tag(node)
-        number = _number(tree.attribute_of(node, "start"), 1)
-        for item in tree.elements(node):
-            if not shows(tree, item):
-                continue
-            tag, is_list = tree.tag(item), tree.tag(item) in _LISTS
+        tree, tag = self._tree, self._tree.tag(node)
+        elements = tree.elements(node)
+        numbers = _numbers(tree, node, elements) if tag == "ol" else []
+        texts, htmls, last, sign = [], [], -1, "."
+        for i, item in enumerate(elements):
             # A list in the place of an item.
+            is_list = tree.tag(item) in _LISTS
             inner = pieces_at(tree, item) if is_list else pieces_of(tree, item)
-            blocks = self._blocks(inner, level + 1)
+            blocks = self._blocks(inner, level + 1) if shows(tree, item) else []
             if not blocks:
                 continue
-            htmls = [html for _, (_, html) in blocks]
-            if blocks[0][0] == "p" and all(kind == "list" for kind, _ in blocks[1:]):
-                htmls[0] = htmls[0].removeprefix("<p>").removesuffix("</p>")
-            items.append(_in(tag if tag in _ITEMS else "li", "".join(htmls)))
-            mark = f"{number}. " if list_tag == "ol" else "- "
-            number += 1
-            text = blocks[0][1][0]
-            if tag == "dt":
-                text = f"**{text}**"
-            for kind, (more, _) in blocks[1:]:
-                text += f"\n{more}" if kind == "list" else f"\n\n{more}"
-            indent = " " * len(mark)
-            if tag == "dd":
-                mark, indent = "  - ", "    "
-            elif is_list:
-                mark = indent
-            if level < _INDENTS:
-                text = text.replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")
-            texts.append(mark + text)
-        return ("\n".join(texts), _in(list_tag, "".join(items))) if items else ("", "")
+            mark = "- "
+            if numbers:
+                # Lists in Markdown count up from their first number; another sign begins another.
+                if texts and numbers[i] != last + 1:
+                    sign = ")" if sign == "." else "."
+                last, mark = numbers[i], f"{numbers[i]}{sign} "
+            texts.append(_item(tree.tag(item), blocks, mark, level))
+            htmls.append(self._item(item, blocks))
+        html = f"<{_opening(tree, node)}>{''.join(htmls)}</{tag}>"
+        return ("\n".join(texts), html) if texts else ("", "")
+
+    def _item(self, item: int, blocks: list[tuple[str, Written]]) -> str:
+        """Return an item as HTML."""
+        htmls = [html for _, (_, html) in blocks]
+        if blocks[0][0] == "p" and all(kind == "list" for kind, _ in blocks[1:]):
+            htmls[0] = htmls[0].removeprefix("<p>").removesuffix("</p>")
+        tag = self._tree.tag(item) if self._tree.tag(item) in _ITEMS else "li"
+        value = _number(self._tree.attribute_of(item, "value"), -1)
+        opening = f'{tag} value="{value}"' if value >= 0 else tag
+        return f"<{opening}>{''.join(htmls)}</{tag}>"
 
     def _table(self, node: int) -> Written:
         tree, rows, html = self._tree, [], []
@@ -291,6 +366,7 @@ class MarkdownWriter:
         text, html = _spaced(text), _spaced(html).strip()
         if "\v" in text:
             text = _AROUND_BREAK.sub("\n", text.replace("\v", "\n"))
+        text = emphasised(text)
         if "<br>" in html:
             html = _AROUND_TAG.sub("<br>", html).removesuffix("<br>").removeprefix("<br>")
         return text.strip(), html
@@ -299,7 +375,7 @@ class MarkdownWriter:
         tree, texts, htmls = self._tree, [], []
         for node in nodes:
             if not tree.name[node]:
-                text = tree.text_of(node)
+                text = self._clean(tree.text_of(node))
                 html = escape(text, quote=False)
                 text = _MARKS.sub(r"\\\g<0>", text)
             else:
@@ -313,25 +389,61 @@ class MarkdownWriter:
         name = tree.tag(node)
         if name == "br":
             return "\v", "<br>"
-        if name == "img":
-            return self._image(node)
         if name in _CODE:
             return self._code(node)
+        if name in self._by_tag:
+            return self._by_tag[name](node)
+        if tree.trait[node] & _TEX:
+            return self._formula(node)
         written = self._run(tree.children(node))
-        if name == "a":
-            url = self.url(tree.attribute_of(node, "href"))
-            is_permalink = written[0].strip() in _PERMALINKS
-            return ("", "") if is_permalink else self._linked(written, url)
         if name in _EMPHASIS:
-            tag, mark = _EMPHASIS[name]
-            if written[1].lstrip().startswith(f"<{tag}>"):
-                return written
-            return _wrapped(written, (mark, f"<{tag}>"), (mark, f"</{tag}>"))
-        if name in {"sub", "sup"}:
-            return written[0], _in(name, written[1])
-        # A block in a run, such as one in a heading.
-        is_block = tree.trait[node] & _BLOCK
-        return (f" {written[0]} ", f" {written[1]} ") if is_block else written
+            return _emphasis(_EMPHASIS[name], written)
+        if name in _AROUND:
+            return _wrapped(written, *_AROUND[name])
+        # A block in a run, such as one in a heading, or a control.
+        is_apart = tree.trait[node] & (_BLOCK | _APART)
+        return (f" {written[0]} ", f" {written[1]} ") if is_apart else written
+
+    def _anchor(self, node: int) -> Written:
+        written = self._run(self._tree.children(node))
+        is_permalink = written[0].strip() in _PERMALINKS
+        url = self.url(self._tree.attribute_of(node, "href"))
+        return ("", "") if is_permalink else self._linked(written, url)
+
+    def _ruby(self, node: int) -> Written:
+        text, html = self._run(self._tree.children(node))
+        return text, _in("ruby", html)
+
+    def _input(self, node: int) -> Written:
+        written = self._run(self._tree.children(node))
+        text, html = _BOXES.get(written[0], written)
+        return f" {text} ", f" {html} "
+
+    def _lines(self, node: int) -> Written:
+        """Return text that breaks its lines itself."""
+        lines = [line.strip() for line in self._verbatim(node).splitlines()]
+        texts = [_MARKS.sub(r"\\\g<0>", self._clean(line)) for line in lines if line]
+        return "\v".join(texts), "<br>".join(escape(line, quote=False) for line in lines if line)
+
+    def _formula(self, node: int) -> Written:
+        """Return a formula as TeX between dollars."""
+        tree = self._tree
+        if tree.tag(node) == "math" and not tree.holds[node] & _TEX:
+            tex = tex_of(tree, node)
+        else:
+            tex = " ".join(self._verbatim(node).split())
+        if found := _STYLED.fullmatch(tex):
+            tex = found[1]
+        said = tree.attribute_of(node, "display") or tree.attribute_of(node, "type") or ""
+        mark = "$$" if _DISPLAY.search(said) else "$"
+        shown = f"{mark}{self._clean(tex)}{mark}"
+        return (shown, escape(shown, quote=False)) if tex else ("", "")
+
+    def _clean(self, text: str) -> str:
+        """Return a text of the page without soft hyphens and what stands for our marks."""
+        if self._is_odd:
+            text = _ANY_MARK.sub("", text)
+        return text if text.isascii() else text.replace("\xad", "")
 
     def _linked(self, written: Written, url: str | None) -> Written:
         # Links do not nest.
@@ -344,10 +456,11 @@ class MarkdownWriter:
     def _image(self, node: int) -> Written:
         values = self._tree.attributes(node)
         sources = (values.get(name, "") for name in ("src", *_LAZY))
+        sources = chain(sources, (_first_source(values.get(name, "")) for name in _SOURCE_SETS))
         url = self.url(next((s for s in sources if s and not s.startswith("data:")), None))
         if url is None or min(_number(values.get(side), 99) for side in ("width", "height")) < 3:
             return "", ""
-        alt = " ".join(values.get("alt", "").split())
+        alt = " ".join(self._clean(values.get("alt", "")).split())
         shown = _MARKS.sub(r"\\\g<0>", alt)
         return f"![{shown}]({_target(url)})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
 
@@ -361,7 +474,7 @@ class MarkdownWriter:
             while ends and ends[-1] <= at:
                 ends.pop()
                 parts.append("\n")
-            if tree.place[at] & UNSEEN:
+            if tree.place[at] & UNSEEN or tree.trait[at] & _CONTROL or _is_line_number(tree, at):
                 at = tree.end[at]
                 continue
             if not tree.name[at]:
@@ -383,9 +496,7 @@ class MarkdownWriter:
     def _code_block(self, node: int) -> Written:
         tree = self._tree
         text = self._verbatim(node).replace("\r\n", "\n").strip("\n").rstrip()
-        lines = text.split()
-        # The numbers of another block's lines are no code.
-        if lines == [str(i + 1) for i in range(len(lines))] and lines != ["1"]:
+        if not text:
             return "", ""
         holders = (node, *tree.elements(node), tree.parent[node])
         found = (_LANGUAGE.search(tree.attribute_of(each, "class") or "") for each in holders)
@@ -400,9 +511,46 @@ class MarkdownWriter:
         """Return the absolute URL of a reference that a reader can follow."""
         if reference is not None and reference not in self._urls:
             url = resolve(reference, self._base) or ""
-            follows = url.startswith(("http:", "https:", "mailto:", "tel:"))
+            follows = ":" in url and not url.startswith(_SCRIPTS)
             self._urls[reference] = url.replace(" ", "%20") if follows else None
         return self._urls[reference] if reference is not None else None
+
+
+def _item(tag: str, blocks: list[tuple[str, Written]], mark: str, level: int) -> str:
+    """Return an item as Markdown."""
+    text, indent = blocks[0][1][0], " " * len(mark)
+    if tag == "dt" and "**" not in text:
+        text = f"**{text}**"
+    for kind, (more, _) in blocks[1:]:
+        text += f"\n{more}" if kind == "list" else f"\n\n{more}"
+    if tag == "dd":
+        mark, indent = "  - ", "    "
+    elif tag in _LISTS:
+        mark = indent
+    if level < _INDENTS:
+        text = text.replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")
+    return mark + text
+
+
+def _numbers(tree: Tree, node: int, elements: Sequence[int]) -> list[int]:
+    """Return the numbers of the items of a list."""
+    step = 1 if tree.attribute_of(node, "reversed") is None else -1
+    following = _number(tree.attribute_of(node, "start"), 1 if step > 0 else len(elements))
+    found: list[int] = []
+    for item in elements:
+        number = max(0, _number(tree.attribute_of(item, "value"), following))
+        found.append(number)
+        following = number + step
+    return found
+
+
+def _opening(tree: Tree, node: int) -> str:
+    """Return the tag of a list with what it says of its numbers."""
+    start = _number(tree.attribute_of(node, "start"), -1)
+    says = f' start="{start}"' if start >= 0 else ""
+    if tree.attribute_of(node, "reversed") is not None:
+        says += " reversed"
+    return tree.tag(node) + says
 
 
 def _spaced(text: str) -> str:
@@ -428,7 +576,28 @@ def _in(tag: str, html: str) -> str:
 
 
 def _target(url: str) -> str:
-    return url.replace("(", "%28").replace(")", "%29")
+    """Return a URL as the target of a link in Markdown: parentheses that do not pair end it."""
+    if "(" in url or ")" in url:
+        depth = lowest = 0
+        for character in url:
+            depth += (character == "(") - (character == ")")
+            lowest = min(lowest, depth)
+        if depth or lowest:
+            url = url.replace("(", r"\(").replace(")", r"\)")
+    return url if "&" not in url else _REFERENCE.sub("&amp;", url)
+
+
+def _first_source(said: str) -> str:
+    """Return the first image of a set of sources."""
+    return said.strip().split(",", 1)[0].split(" ", 1)[0]
+
+
+def _is_line_number(tree: Tree, node: int) -> bool:
+    """Return whether an element in code is called the number of a line, and is a number."""
+    if not tree.name[node] or not tree.text_of(node).strip().isdecimal():
+        return False
+    classes = (tree.attribute_of(node, "class") or "").lower().split()
+    return not _LINE_NUMBERS.isdisjoint(classes)
 
 
 def _pass_over(taken: Counter[int], texts: list[str]) -> None:
@@ -441,6 +610,13 @@ def _pass_over(taken: Counter[int], texts: list[str]) -> None:
 def _number(text: str | None, default: int) -> int:
     digits = (text or "").strip()[:6]
     return int(digits) if digits.isascii() and digits.isdecimal() else default
+
+
+def _emphasis(tag: str, written: Written) -> Written:
+    if written[1].lstrip().startswith(f"<{tag}>"):
+        return written
+    begin, end = MARKS[tag]
+    return _wrapped(written, (begin, f"<{tag}>"), (end, f"</{tag}>"))
 
 
 def _wrapped(written: Written, before: Written, after: Written) -> Written:

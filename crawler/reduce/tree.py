@@ -671,8 +671,8 @@ def _has_preferred(element: LexborNode) -> bool:
     """Return whether an element has one directly in it that is seen in place of its siblings."""
     child = element.first_child
     while child is not None:
-        if child.is_element_node:
-            if _meaning_of(child.tag or "", child.attributes).trait & _PREFERRED:
-                return True
+        attributes = child.attributes if child.is_element_node else {}
+        if _meaning_of(child.tag or "", attributes).trait & _PREFERRED:
+            return True
         child = child.next
     return False

@@ -100,9 +100,9 @@ def test_traits_and_characters_of_what_is_seen_are_added_up() -> None:
 
 SEEN = {
     "controls": [
-        ("<div><button>Q?</button></div>", "Q?"), ("<label>Size</label><output>9</output>", "Size9"),
+        ("<div><button>Q?</button></div>", "Q?"), ("<label>Size<output>9</output>", "Size9"),
         ("<textarea>terms</textarea>", "terms"), ("<input value=42>", "42"),
-        ("<input value=42 type=hidden>", ""), ("<input type=Password value=x>", ""), ("<input>", ""),
+        ("<input value=42 type=hidden>", ""), ("<input type=Password value=x>", ""),
         ("<input type=checkbox value=1>", "☐"), ("<input value=1 checked type=CHECKBOX>", "☑"),
         ("<input type=radio>a<input type=radio checked>b", "☐a☑b"), ("<input alt=Go>", "Go"),
         ("<meter value=3></meter>", "3"), ("<meter value=3>3 of 5</meter>", "3 of 5"),
@@ -112,8 +112,9 @@ SEEN = {
         ("<select multiple><option selected>a<option>b<option selected>c</select>", "ac"),
     ],
     "places": [
-        ("<svg><text>t</text></svg>", ""), ("<noscript>n</noscript>", "n"), ("<xmp><b></xmp>", "<b>"),
-        ("<dialog>d</dialog>", ""), ("<dialog open>d</dialog>", "d"), ("<dialog OPEN=''>d", "d"),
+        ("<svg><text>t</text></svg>", ""), ("<noscript>n</noscript>", "n"), ("<input>", ""),
+        ("<xmp><b></xmp>", "<b>"), ("<dialog>d</dialog>", ""), ("<dialog open>d</dialog>", "d"),
+        ("<dialog OPEN=''>d", "d"),
         ("<svg><dialog open>d</dialog></svg>", ""), ("<script type=text/x>s</script>", ""),
         ("<details><summary>a</summary>b</details>", "ab"), ("<dialog data-open>d", ""),
     ],
