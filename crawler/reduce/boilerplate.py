@@ -23,6 +23,7 @@ def _words(text: str) -> frozenset[str]:
 INVISIBLE_TAGS: Final = (
     frozenset(name for name in _words(ELEMENTS["places"]["unseen"]) if "[" not in name)
     | NAMES["controls"]
+    | NAMES["results"]
     | {"option"}
 ) - {"annotation", "annotation-xml", "rp"}
 #: Elements that say themselves that they are frame.
@@ -51,7 +52,9 @@ def _patterns(parts: dict[str, str], phrases: dict[str, str]) -> Iterator[re.Pat
 
 _CONTROL, _BACK_MATTER, _STAMP, _COUNT = _patterns(_DATA["parts"], _DATA["phrases"])
 #: Parts of a page that open at a click.
-_OPENED: Final = re.compile(r"accordion|collaps|expand|faq|answer|panel\b|region\b", re.IGNORECASE)
+_OPENED: Final = re.compile(
+    r"accordion|collaps|expand|faq|answer|spoiler|panel\b|region\b|\btabs?(?:\b|_)", re.IGNORECASE
+)
 _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
 
 
@@ -83,6 +86,9 @@ def _is_frame_token(token: str) -> bool:
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:
     """Return whether the element is marked as not shown, and no click of the reader shows it."""
     if "hidden" not in attributes and attributes.get("aria-hidden") != "true":
+        return False
+    # A search in the page finds it, and shows it then (HTML, section 6.1).
+    if (attributes.get("hidden") or "").strip().lower() == "until-found":
         return False
     return not _OPENED.search(" ".join(filter(None, map(attributes.get, ("role", "id", "class")))))
 

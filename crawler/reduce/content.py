@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from math import log, log1p
 from typing import Final
 
@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.compiled.numeric import leaf_sums
-from freshet.crawler.reduce.boilerplate import is_frame_name, is_hidden
-from freshet.crawler.reduce.markdown import HEADINGS, Piece
-from freshet.crawler.reduce.tree import LINK, PLACES, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
+from freshet.crawler.reduce.markdown import HEADINGS, Piece, in_control
+from freshet.crawler.reduce.tree import CONTROL, LINK, PLACES, TRAITS, UNSEEN, Tree
 
 _TAGS: Final = (
     "main article nav aside header footer form table li section p a figcaption dd".split()
@@ -54,6 +54,9 @@ _AROUND: Final = (-2, -1, 1, 2)
 _NOTHINGS: Final = ((-1.0, -1.0, 0.0),) * 2
 #: Log odds of a word that speaks against content.
 _BAD: Final = -1.5
+#: Controls in a row that are content, and times that a page has the same control where it is none.
+_MOST_CONTROLS: Final = 5
+_REPEATED: Final = 3
 _SENTENCE_ENDS: Final = tuple('.!?…。”":')
 _WIDE_COMMA: Final = "\uff0c"
 #: Pieces that are judged at a time: bounds the memory for a page of a million.
@@ -113,7 +116,20 @@ def _model() -> ContentModel:
 
 
 def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
-    """Return the pieces of the main content; ``title`` is that of the page."""
+    """Return the pieces of the main content; ``title`` is that of the page.
+
+    The model judges by words. Controls are not shown to it, and images have none: what stands
+    beside them decides.
+    """
+    controls = [in_control(tree, piece) for piece in pieces]
+    plain = [piece for piece, acts in zip(pieces, controls, strict=True) if not acts]
+    kept = {id(piece) for piece in _judged(tree, plain, title)}
+    kept |= {id(piece) for piece in _kept_beside(tree, pieces, controls, kept)}
+    return [piece for piece in pieces if id(piece) in kept]
+
+
+def _judged(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
+    """Return the pieces that are probably content; none of them is a control."""
     if not pieces:
         return []
     model, texts = _model(), [text_of(tree, piece) for piece in pieces]
@@ -132,8 +148,46 @@ def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
     return [piece for i, piece in enumerate(pieces) if i in kept]
 
 
-def text_of(tree: Tree, piece: Piece) -> str:
-    """Return the text of a piece on one line."""
+def _kept_beside(
+    tree: Tree, pieces: Sequence[Piece], controls: Sequence[bool], kept: Set[int]
+) -> Iterator[Piece]:
+    """Yield the controls and images that stand inside of content.
+
+    Both neighbours are kept, or one in the same block. A call for an action is no content, nor is
+    what stands at each entry of a list, nor one of many controls in a row.
+    """
+    texts = [
+        text_of(tree, it, UNSEEN) if acts else "" for it, acts in zip(pieces, controls, strict=True)
+    ]
+    times = Counter(texts)
+    depends = [
+        acts or (piece.kind == "p" and not text_of(tree, piece))
+        for piece, acts in zip(pieces, controls, strict=True)
+    ]
+    for is_row, run in groupby(range(len(pieces)), depends.__getitem__):
+        row = list(run)
+        around = [pieces[i] for i in (row[0] - 1, row[-1] + 1) if 0 <= i < len(pieces)]
+        near = [piece for piece in around if id(piece) in kept]
+        are_many = sum(controls[i] for i in row) > _MOST_CONTROLS
+        for i in row if is_row else ():
+            block = tree.parent[pieces[i].holder]
+            is_inside = len(near) == 2 or any(
+                block <= piece.nodes[0] < tree.end[block] for piece in near
+            )
+            is_content = not controls[i] or not (
+                are_many or not texts[i] or times[texts[i]] >= _REPEATED or is_control(texts[i])
+            )
+            if is_inside and is_content:
+                yield pieces[i]
+
+
+def text_of(tree: Tree, piece: Piece, without: int = UNSEEN | CONTROL) -> str:
+    """Return the text of a piece on one line, without what stands in these places.
+
+    A heading is read with its controls: it may be a button that opens what follows.
+    """
+    if piece.kind in HEADINGS:
+        without &= ~CONTROL
     names, place, trait, holds = tree.name, tree.place, tree.trait, tree.holds
     parts: list[str] = []
     # Where elements end whose words do not join those beside them.
@@ -143,7 +197,7 @@ def text_of(tree: Tree, piece: Piece) -> str:
         while node < stop:
             if node in ends:
                 parts.append(" ")
-            if place[node] & UNSEEN:
+            if place[node] & without:
                 node = tree.end[node]
                 continue
             if not names[node]:

@@ -21,7 +21,14 @@ from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pieces_at, pieces_of
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, shown_addresses
 from freshet.crawler.reduce.page import http_url, markup_of, refuse_depth
-from freshet.crawler.reduce.tree import PARSER_OPTIONS, PLACES, Tree, marked, tree_of
+from freshet.crawler.reduce.tree import (
+    PARSER_OPTIONS,
+    PLACES,
+    Tree,
+    marked,
+    tree_of,
+    with_shadow_roots,
+)
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = f"6{versions()}"
@@ -95,7 +102,7 @@ def _superscript(found: re.Match[str]) -> str:
     is_ordinal = before.isdecimal() and text.isalpha() and len(text) < 4
     if not text or is_ordinal or text.startswith("["):
         return f"{before}{inner}"
-    return f"{before}^{_grouped(text, inner)}{_apart(text, behind)}"
+    return f"{before}^{_joined(text, inner, behind)}"
 
 
 def _subscript(found: re.Match[str]) -> str:
@@ -104,16 +111,14 @@ def _subscript(found: re.Match[str]) -> str:
     text = _TAGS.sub("", inner).strip()
     if not text or (before.isalpha() and text.isdecimal() and not behind.isdecimal()):
         return f"{before}{inner}"
-    return f"{before}_{_grouped(text, inner)}{_apart(text, behind)}"
+    return f"{before}_{_joined(text, inner, behind)}"
 
 
-def _grouped(text: str, inner: str) -> str:
-    is_one = text.replace(".", "").replace("-", "").replace("\u2212", "").isalnum()
-    return inner if is_one or text.startswith("(") else f"({inner})"
-
-
-def _apart(text: str, behind: str) -> str:
-    return " " if behind and text[-1].isalnum() else ""
+def _joined(text: str, inner: str, behind: str) -> str:
+    """Return a script in brackets, or with a space before a letter behind it."""
+    if text.startswith("(") or not text.replace(".", "").replace("-", "").isalnum():
+        return inner if text.startswith("(") else f"({inner})"
+    return f"{inner} " if behind else inner
 
 
 def document(
@@ -172,7 +177,8 @@ def taken_apart(
 def _taken_apart(
     markup: str | bytes, hints: SelectorHints
 ) -> tuple["_About", Tree, list[Piece], bool]:
-    html = shown_addresses(markup if isinstance(markup, str) else markup.decode("utf-8", "ignore"))
+    text = markup if isinstance(markup, str) else markup.decode("utf-8", "ignore")
+    html = with_shadow_roots(shown_addresses(text))
     tree = tree_of(html)
     about = _About(tree)
     if hints != NO_HINTS:

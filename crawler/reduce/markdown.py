@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from freshet.crawler.reduce.emphasis import ALL_MARKS, MARKS, emphasised
 from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.tree import TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
 from freshet.crawler.urls import resolve
 
 #: Lists and quotes deeper than this in each other are written at this level.
@@ -42,7 +42,8 @@ _BLOCK: Final = TRAITS["block"]
 _LARGE: Final = TRAITS["large"]
 _TABLE: Final = TRAITS["table"]
 _IMAGE: Final = TRAITS["image"]
-_CONTROL: Final = TRAITS["control"]
+_BUTTON: Final = TRAITS["button"]
+_HELD: Final = TRAITS["control"]
 _APART: Final = TRAITS["apart"]
 _TEX: Final = TRAITS["tex"]
 #: Their elements in HTML.
@@ -109,20 +110,28 @@ def _cut(
 
 
 def _add_run(tree: Tree, run: list[int], holder: int, link: str | None, found: list[Piece]) -> None:
-    """Add the piece of a run of text, or one for each control if it has nothing else."""
+    """Add the piece of a run of text, or one for each button if it has nothing else."""
     shown = [node for node in run if shows(tree, node)]
-    if len(shown) > 1 and all(_is_control(tree, node) for node in shown):
+    if all((tree.trait[node] | tree.holds[node]) & _BUTTON for node in shown) and all(
+        _is_control(tree, node) for node in shown
+    ):
         found.extend(Piece("p", [node], holder, link) for node in shown)
-    elif shown:
+    else:
         found.append(Piece("p", run, holder, link))
 
 
+def in_control(tree: Tree, piece: Piece) -> bool:
+    """Return whether a piece is only controls, such as a button, or stands in one."""
+    return bool(tree.place[piece.holder] & CONTROL) or (
+        piece.kind == "p" and all(_is_control(tree, it) for it in piece.nodes if shows(tree, it))
+    )
+
+
 def _is_control(tree: Tree, node: int) -> bool:
-    """Return whether a node is a control that the reader acts with, or only has such in it."""
-    if tree.trait[node] & _CONTROL:
-        return True
-    shown = [child for child in tree.children(node) if shows(tree, child)]
-    return bool(tree.holds[node] & _CONTROL) and all(_is_control(tree, each) for each in shown)
+    """Return whether a node is a control, or has nothing else in it."""
+    if tree.place[node] & CONTROL or not tree.name[node] or not tree.end[node] > node + 1:
+        return bool(tree.place[node] & CONTROL)
+    return all(_is_control(tree, it) for it in tree.children(node) if shows(tree, it))
 
 
 def _cut_block(tree: Tree, node: int, link: str | None, found: list[Piece]) -> None:
@@ -162,7 +171,8 @@ def _counts_lines(tree: Tree, node: int) -> bool:
 
 def shows(tree: Tree, node: int) -> bool:
     """Return whether there is a word or an image in a node."""
-    return tree.chars[node] > 0 or bool((tree.trait[node] | tree.holds[node]) & _IMAGE)
+    holds = tree.holds[node]
+    return tree.chars[node] > 0 or bool((tree.trait[node] | holds) & _IMAGE or holds & _HELD)
 
 
 def _breaks_twice(tree: Tree, node: int, run: list[int]) -> bool:
@@ -474,7 +484,8 @@ class MarkdownWriter:
             while ends and ends[-1] <= at:
                 ends.pop()
                 parts.append("\n")
-            if tree.place[at] & UNSEEN or tree.trait[at] & _CONTROL or _is_line_number(tree, at):
+            hides = tree.place[at] & (UNSEEN | CONTROL) & ~tree.place[node]
+            if hides or _is_line_number(tree, at):
                 at = tree.end[at]
                 continue
             if not tree.name[at]:

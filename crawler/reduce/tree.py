@@ -67,6 +67,8 @@ TRAITS: Final = {trait: 1 << i for i, trait in enumerate(ELEMENTS["traits"])}
 PLACES: Final = {place: 1 << i for i, place in enumerate(ELEMENTS["places"])}
 UNSEEN: Final = PLACES["unseen"]
 LINK: Final = PLACES["link"]
+CONTROL: Final = PLACES["control"]
+_ACTS: Final = TRAITS["control"]
 _ALTERNATIVES: Final = TRAITS["alternatives"]
 _PREFERRED: Final = TRAITS["preferred"]
 _FIRST: Final = TRAITS["first"]
@@ -186,7 +188,8 @@ class Tree:
     ``place`` has the bits of :data:`PLACES` that the element and those around it make, ``trait``
     those of :data:`TRAITS` that it is, ``holds`` the traits of the seen elements in it. ``chars``
     counts the characters of its seen texts without white space around each, ``linked`` those in
-    links below it.
+    links below it. Texts in a control, such as a button, count in it and not around it; only a
+    control that has some is held.
 
     An element that is empty may show something all the same (``[shown]`` of elements.toml), such as
     the value of an input; that is a text in it.
@@ -303,6 +306,46 @@ def _parsed(octets: bytes) -> LexborHTMLParser:
     return LexborHTMLParser(octets.decode(), options=PARSER_OPTIONS)
 
 
+# -- shadow roots --------------------------------------------------------------
+
+_SHADOW: Final = "shadowrootmode"
+_RAW: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes"
+#: Comments and raw text, in which there are no tags, and tags of templates.
+_TEMPLATES: Final = re.compile(
+    rf"<!--.*?(?:-->|\Z)|<({_RAW})\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>",
+    re.DOTALL | re.IGNORECASE,
+)
+_MODE: Final = re.compile(rf"\s{_SHADOW}\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
+
+
+def with_shadow_roots(html: str) -> str:
+    """Return a page with its declarative shadow roots (HTML, section 4.12.3) as elements.
+
+    Readers see what stands in them, but to the parser they are templates, which are empty in every
+    tree. Of those that never end nothing is changed.
+    """
+    if _SHADOW not in html and _SHADOW not in html.lower():
+        return html
+    opened: list[re.Match[str]] = []
+    tags = list[tuple[int, int, str]]()
+    for found in _TEMPLATES.finditer(html):
+        slash, attributes = found.group(2, 3)
+        if attributes is None:
+            continue
+        if not slash:
+            opened.append(found)
+        elif opened and _MODE.search(opened[-1][3]):
+            begin = opened.pop()
+            tags.append((*begin.span(), f"<shadow-root{begin[3]}>"))
+            tags.append((*found.span(), "</shadow-root>"))
+        elif opened:
+            opened.pop()
+    tags.sort()
+    starts = [0, *(end for _, end, _ in tags)]
+    parts = [html[a:b] + tag for a, (b, _, tag) in zip(starts, tags, strict=False)]
+    return "".join(parts) + html[starts[-1] :]
+
+
 # -- selectors of a site -------------------------------------------------------
 
 
@@ -325,10 +368,11 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     # From the last on: what stands in a node is behind it.
     for node in range(len(tree) - 1, 0, -1):
         if not place[node] & UNSEEN:
-            parent = tree.parent[node]
-            chars[parent] += chars[node]
-            linked[parent] += chars[node] if tree.tag(node) in _LINKS else linked[node]
-            holds[parent] |= holds[node] | tree.trait[node]
+            parent, trait = tree.parent[node], tree.trait[node]
+            holds[parent] |= holds[node] | (trait if chars[node] else trait & ~_ACTS)
+            if not place[node] & ~place[parent] & CONTROL:
+                chars[parent] += chars[node]
+                linked[parent] += chars[node] if tree.tag(node) in _LINKS else linked[node]
     shown = replace(
         tree,
         place=memoryview(place),
@@ -465,8 +509,8 @@ def _prepare() -> None:
     ends = (c_uint32 * len(encoded))(*accumulate(map(len, encoded)))
     meanings = [number for means in _MEANINGS.values() for number in means]
     said = b"".join(encoded), ends, (c_uint32 * len(meanings))(*meanings), len(encoded)
-    bits = (c_uint32 * 5)(UNSEEN, LINK, _ALTERNATIVES, _PREFERRED, _FIRST)
-    if not _tree_table(*said, bits):
+    bits = (UNSEEN, LINK, CONTROL, _ACTS, _ALTERNATIVES, _PREFERRED, _FIRST)
+    if not _tree_table(*said, (c_uint32 * len(bits))(*bits)):
         raise MemoryError("no memory for what elements mean")
 
 
@@ -635,12 +679,14 @@ class _Builder:
     def _add_up(self, number: int) -> None:
         """Add what a node holds to its parent, unless it is not seen."""
         node = self._nodes[number]
-        if number and not node.place & UNSEEN:
+        if not number or node.place & UNSEEN:
+            return
+        parent = self._nodes[node.parent]
+        parent.holds |= node.holds | (node.trait if node.chars else node.trait & ~_ACTS)
+        if not node.place & ~parent.place & CONTROL:
             is_link = _tag_of(node.name) in _LINKS
-            parent = self._nodes[node.parent]
             parent.chars += node.chars
             parent.linked += node.chars if is_link else node.linked
-            parent.holds |= node.holds | node.trait
 
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers))

@@ -162,9 +162,9 @@ struct meaning {
 
 enum { TELLS_ALONE = 1, TELLS_WITH = 2 };
 
-/* Bits of places and traits. */
+/* Bits of places and traits: `control` is a place, `acts` its trait. */
 struct bits {
-    uint32_t unseen, link, alternatives, preferred, first;
+    uint32_t unseen, link, control, acts, alternatives, preferred, first;
 };
 
 /* The names that are known beforehand. */
@@ -418,16 +418,19 @@ static int64_t known_number(struct builder *b, const uint8_t *at, size_t length)
     return b->known[i].number;
 }
 
-/* Add what a node holds to its parent, unless it is not seen. */
+/* Add what a node holds to its parent, unless it is not seen. Words of a control do not count in the
+ * element around it. */
 static void add_up(const struct builder *b, uint32_t number)
 {
     struct node *node = nth(b, number), *parent = nth(b, node->parent);
     if (number == 0 || node->place & table.bits.unseen)
         return;
+    parent->holds |= node->holds | (node->chars ? node->trait : node->trait & ~table.bits.acts);
+    if (node->place & ~parent->place & table.bits.control)
+        return;
     bool is_link = meaning_of(node->name).place & table.bits.link;
     parent->chars += node->chars;
     parent->linked += is_link ? node->chars : node->linked;
-    parent->holds |= node->holds | node->trait;
 }
 
 /* End the text that more octets could still belong to. */
