@@ -304,7 +304,9 @@ class MarkdownWriter:
         tree, tag = self._tree, self._tree.tag(node)
         elements = tree.elements(node)
         numbers = _numbers(tree, node, elements) if tag == "ol" else []
-        texts, htmls, last, sign = [], [], -1, "."
+        texts: list[str] = []
+        htmls: list[str] = []
+        last, sign = -1, "."
         for i, item in enumerate(elements):
             # A list in the place of an item.
             is_list = tree.tag(item) in _LISTS
@@ -465,8 +467,10 @@ class MarkdownWriter:
 
     def _image(self, node: int) -> Written:
         values = self._tree.attributes(node)
-        sources = (values.get(name, "") for name in ("src", *_LAZY))
-        sources = chain(sources, (_first_source(values.get(name, "")) for name in _SOURCE_SETS))
+        sources = chain(
+            (values.get(name, "") for name in ("src", *_LAZY)),
+            (_first_source(values.get(name, "")) for name in _SOURCE_SETS),
+        )
         url = self.url(next((s for s in sources if s and not s.startswith("data:")), None))
         if url is None or min(_number(values.get(side), 99) for side in ("width", "height")) < 3:
             return "", ""
@@ -626,7 +630,7 @@ def _number(text: str | None, default: int) -> int:
 def _emphasis(tag: str, written: Written) -> Written:
     if written[1].lstrip().startswith(f"<{tag}>"):
         return written
-    begin, end = MARKS[tag]
+    begin, end = MARKS[tag][0], MARKS[tag][1]
     return _wrapped(written, (begin, f"<{tag}>"), (end, f"</{tag}>"))
 
 
