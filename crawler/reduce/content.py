@@ -161,7 +161,7 @@ def _kept_beside(
     ]
     times = Counter(texts)
     depends = [
-        acts or (piece.kind == "p" and not text_of(tree, piece))
+        acts or (piece.kind == "p" and not any(tree.chars[node] for node in piece.nodes))
         for piece, acts in zip(pieces, controls, strict=True)
     ]
     for is_row, run in groupby(range(len(pieces)), depends.__getitem__):

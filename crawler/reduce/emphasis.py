@@ -16,6 +16,7 @@ _RUNS: Final = re.compile(f"([{ALL_MARKS}]+)")
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
 _TAG_OF: Final = {mark: tag for tag, marks in MARKS.items() for mark in marks}
 _BEGINNINGS: Final = frozenset(marks[0] for marks in MARKS.values())
+_ENDS: Final = tuple(marks[1] for marks in MARKS.values())
 
 
 def emphasised(text: str) -> str:
@@ -24,9 +25,9 @@ def emphasised(text: str) -> str:
     A sign that begins or ends emphasis may stand between a letter and a punctuation mark on one
     side only (CommonMark 0.31, section 6.2): 「強調」**です** is none.
     """
-    parts = _RUNS.split(text)
-    if len(parts) == 1:
+    if not any(end in text for end in _ENDS):
         return text
+    parts = _RUNS.split(text)
     open_marks: list[tuple[str, int, int]] = []
     written = {i: list(parts[i]) for i in range(1, len(parts), 2)}
     # Where a sign was written as a tag or another sign, which are punctuation to those around it.
