@@ -57,6 +57,28 @@ def resolve(reference: str, base: str) -> str | None:
         return None
 
 
+#: References that are added to a folder, or to a URL without fragment, as they are.
+_PLAIN = re.compile(
+    r"(?:(?:[\w-][\w.~-]*/)*[\w-][\w.~-]*/?(?:\?[\w.~=&;%+,-]*)?)?(?:#[\w.~=&;%+,:()-]*)?", re.ASCII
+)
+
+
+class Base:
+    """The URL against which the references of a page are resolved."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._home = resolve("", url) or ""
+        self._folder = _directory(self._home)
+
+    def resolve(self, reference: str) -> str | None:
+        """Return what :func:`resolve` does, faster for most references."""
+        if is_http(self._home) and _PLAIN.fullmatch(reference):
+            is_path = reference and reference[0] != "#"
+            return (self._folder if is_path else self._home) + reference
+        return resolve(reference, self._url)
+
+
 def is_http(url: str) -> bool:
     """Return whether the crawler can fetch a resolved URL."""
     return url.startswith(("https://", "http://"))

@@ -35,8 +35,8 @@ _FRAME_ROLES: Final = frozenset(
 )
 
 _DATA: Final = tomllib.loads((files(__package__) / "boilerplate.toml").read_text("utf-8"))
-_FRAME_WORDS, _LAYOUT_WORDS, _SURE_WORDS, _STATES = map(_words, _DATA["names"].values())
-_KNOWN_WORDS: Final = _FRAME_WORDS | _LAYOUT_WORDS
+FRAME_WORDS, LAYOUT_WORDS, SURE_WORDS, STATES = map(_words, _DATA["names"].values())
+_KNOWN_WORDS: Final = FRAME_WORDS | LAYOUT_WORDS
 
 
 def _patterns(parts: dict[str, str], phrases: dict[str, str]) -> Iterator[re.Pattern[str]]:
@@ -79,8 +79,8 @@ def _is_frame_class(classes: str) -> bool:
 def _is_frame_token(token: str) -> bool:
     words = [word.lower() for word in _WORD.findall(token)]
     if _KNOWN_WORDS.issuperset(words):
-        return not _FRAME_WORDS.isdisjoint(words)
-    return words[0] not in _STATES and not _SURE_WORDS.isdisjoint(words)
+        return not FRAME_WORDS.isdisjoint(words)
+    return words[0] not in STATES and not SURE_WORDS.isdisjoint(words)
 
 
 def is_hidden(attributes: Mapping[str, str | None]) -> bool:

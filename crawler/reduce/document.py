@@ -18,9 +18,10 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
-from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pieces_at, pieces_of
+from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pieces_at
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, shown_addresses
 from freshet.crawler.reduce.page import http_url, markup_of, refuse_depth
+from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import (
     PARSER_OPTIONS,
     PLACES,
@@ -166,7 +167,7 @@ def document(
 
 def taken_apart(
     body: bytes, content_type: str | None, hints: SelectorHints = NO_HINTS
-) -> tuple["_About", Tree, list[Piece], bool]:
+) -> tuple["_About", Tree, Sequence[Piece], bool]:
     """Return what a page says of itself, its tree, and the pieces that may be its main content.
 
     The last value is true if they are what ``hints`` include.
@@ -176,7 +177,7 @@ def taken_apart(
 
 def _taken_apart(
     markup: str | bytes, hints: SelectorHints
-) -> tuple["_About", Tree, list[Piece], bool]:
+) -> tuple["_About", Tree, Sequence[Piece], bool]:
     text = markup if isinstance(markup, str) else markup.decode("utf-8", "ignore")
     html = with_shadow_roots(shown_addresses(text))
     tree = tree_of(html)
@@ -187,7 +188,7 @@ def _taken_apart(
         tree, included = marked(tree, parser)
         if is_selected:
             return about, tree, [it for node in included for it in pieces_at(tree, node)], True
-    return about, tree, pieces_of(tree, tree.body), False
+    return about, tree, Pieces(tree), False
 
 
 def _plain(body: Body) -> Document:

@@ -19,7 +19,7 @@ from freshet.crawler.reduce.emphasis import ALL_MARKS, MARKS, emphasised
 from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
-from freshet.crawler.urls import resolve
+from freshet.crawler.urls import Base
 
 #: Lists and quotes deeper than this in each other are written at this level.
 _INDENTS: Final = 8
@@ -220,6 +220,8 @@ _MARKS: Final = re.compile(
     r"[\\`*\[\]_~<&](?:(?<=[\\`*\[\]])|(?<=_)(?:(?<!\w_)|(?!\w))|(?<=~)~|(?<=<)(?=[a-zA-Z/!?])"
     r"|(?<=&)(?=#?\w+;))"
 )
+#: Without one of these a text is the same in both forms.
+_SPECIAL: Final = re.compile(r"[\\`*\[\]_~<>&]")
 #: What a line of text may not begin with.
 _STARTS: Final = re.compile(r"#{1,6}(?:\s|$)|[-+](?:\s|$)|>|={2,}|-{2,}")
 _NUMBER: Final = re.compile(r"\d{1,9}(?=[.)](?:\s|$))")
@@ -256,7 +258,7 @@ class MarkdownWriter:
 
     def __init__(self, tree: Tree, base: str) -> None:
         self._tree = tree
-        self._base = base
+        self._base = Base(base)
         self._by_tag = {
             "a": self._anchor,
             "img": self._image,
@@ -387,9 +389,10 @@ class MarkdownWriter:
         tree, texts, htmls = self._tree, [], []
         for node in nodes:
             if not tree.name[node]:
-                text = self._clean(tree.text_of(node))
-                html = escape(text, quote=False)
-                text = _MARKS.sub(r"\\\g<0>", text)
+                text = html = self._clean(tree.text_of(node))
+                if _SPECIAL.search(text):
+                    html = escape(text, quote=False)
+                    text = _escaped(text)
             else:
                 text, html = self._inner(node)
             texts.append(text)
@@ -434,7 +437,7 @@ class MarkdownWriter:
     def _lines(self, node: int) -> Written:
         """Return text that breaks its lines itself."""
         lines = [line.strip() for line in self._verbatim(node).splitlines()]
-        texts = [_MARKS.sub(r"\\\g<0>", self._clean(line)) for line in lines if line]
+        texts = [_escaped(self._clean(line)) for line in lines if line]
         return "\v".join(texts), "<br>".join(escape(line, quote=False) for line in lines if line)
 
     def _formula(self, node: int) -> Written:
@@ -475,12 +478,13 @@ class MarkdownWriter:
         if url is None or min(_number(values.get(side), 99) for side in ("width", "height")) < 3:
             return "", ""
         alt = " ".join(self._clean(values.get("alt", "")).split())
-        shown = _MARKS.sub(r"\\\g<0>", alt)
+        shown = _escaped(alt)
         return f"![{shown}]({_target(url)})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
 
     def _verbatim(self, node: int) -> str:
         """Return the text of code as it stands, with line breaks."""
-        tree, parts = self._tree, list[str]()
+        tree = self._tree
+        parts: list[str] = []
         # Where the lines end that are elements.
         ends: list[int] = []
         at, stop = node + 1, tree.end[node]
@@ -525,7 +529,7 @@ class MarkdownWriter:
     def url(self, reference: str | None) -> str | None:
         """Return the absolute URL of a reference that a reader can follow."""
         if reference is not None and reference not in self._urls:
-            url = resolve(reference, self._base) or ""
+            url = self._base.resolve(reference) or ""
             follows = ":" in url and not url.startswith(_SCRIPTS)
             self._urls[reference] = url.replace(" ", "%20") if follows else None
         return self._urls[reference] if reference is not None else None
@@ -566,6 +570,11 @@ def _opening(tree: Tree, node: int) -> str:
     if tree.attribute_of(node, "reversed") is not None:
         says += " reversed"
     return tree.tag(node) + says
+
+
+def _escaped(text: str) -> str:
+    """Return a text without markup; a function takes a third of the time of a template."""
+    return _MARKS.sub(lambda mark: f"\\{mark[0]}", text)
 
 
 def _spaced(text: str) -> str:
@@ -649,5 +658,7 @@ def _between(start: str, text: str, end: str) -> str:
 
 
 def _fence(text: str, least: int) -> str:
+    if "`" not in text:
+        return "`" * least
     runs = re.findall("`+", text)
     return "`" * max(least, 1 + max(map(len, runs), default=0))

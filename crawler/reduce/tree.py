@@ -26,7 +26,7 @@ from ctypes import (
     string_at,
 )
 from ctypes import cast as cast_pointer
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields
 from functools import cache
 from importlib.metadata import version
 from itertools import accumulate, chain, pairwise
@@ -34,6 +34,7 @@ from string import ascii_lowercase, ascii_uppercase
 from threading import Lock
 from typing import Final, NamedTuple, cast
 
+import numpy as np
 import selectolax.lexbor
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -105,6 +106,10 @@ def _by_name(section: str, bits: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+#: Names that the core looks for by themselves.
+_SOUGHT: Final = ("br", *"role id class itemprop data-testid style hidden aria-hidden href".split())
+
+
 def _meanings() -> dict[str, _Meaning]:
     """Return what each name means; its place in the dictionary is its number in every tree."""
     places, never = _by_name("places", PLACES), _by_name("never", PLACES)
@@ -124,13 +129,14 @@ def _meanings() -> dict[str, _Meaning]:
             numbers[shown.get(name, TEXT)],
             tells.get(name, 0),
         )
-        for name in dict.fromkeys((*numbers, *named, *tells))
+        for name in dict.fromkeys((*numbers, *named, *tells, *_SOUGHT))
     }
 
 
 _MEANINGS: Final = _meanings()
 #: Names with a meaning, by their numbers in every tree.
 _KNOWN: Final = tuple(_MEANINGS)
+NUMBERS: Final = {name: number for number, name in enumerate(_KNOWN)}
 _NOTHING: Final = _Meaning()
 _LINKS: Final = frozenset(name for name, means in _MEANINGS.items() if means.place & LINK)
 _SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -197,11 +203,15 @@ class Tree:
     Comments are left out, and the texts around one are one. Elements below the level
     :data:`LEVELS` are left out, too, and their texts belong to the element above. Templates are
     empty.
+
+    ``nodes`` and ``said`` are the same columns as the core has them: rows of 32-bit numbers.
     """
 
     names: tuple[str, ...]
     text: str
     values: str
+    nodes: bytes
+    said: bytes
     parent: memoryview
     end: memoryview
     name: memoryview
@@ -234,23 +244,20 @@ class Tree:
     def named(self, name: str) -> Iterator[int]:
         """Yield the elements of that name in document order."""
         if name in self.names:
-            number = self.names.index(name)
-            yield from (node for node, which in enumerate(self.name) if which == number)
+            rows = np.frombuffer(self.nodes, np.uint32)[_NAME::_NODE_COLUMNS]
+            yield from np.flatnonzero(rows == self.names.index(name)).tolist()
 
     def saying(self, name: str) -> Iterator[int]:
         """Yield the elements that have an attribute of that name in document order."""
         if name in self.names:
-            number = self.names.index(name)
-            yield from (
-                owner
-                for which, owner in zip(self.attribute, self.owner, strict=True)
-                if which == number
-            )
+            owner, which = np.frombuffer(self.said, np.uint32).reshape(-1, _SAID_COLUMNS).T[:2]
+            yield from owner[which == self.names.index(name)].tolist()
 
     def children(self, node: int) -> list[int]:
         """Return the nodes directly in an element, but for those that readers do not see."""
-        place, end, found = self.place, self.end, list[int]()
+        place, end = self.place, self.end
         child, stop = node + 1, end[node]
+        found: list[int] = []
         while child < stop:
             if not place[child] & UNSEEN:
                 found.append(child)
@@ -281,6 +288,8 @@ class Tree:
 
 
 _NODE_COLUMNS: Final = 12
+#: The place of the name among them.
+_NAME: Final = 2
 _SAID_COLUMNS: Final = 4
 
 
@@ -288,7 +297,7 @@ def _tree(names: tuple[str, ...], nodes: bytes, said: bytes, text: str, values: 
     rows, attributes = memoryview(nodes).cast("I"), memoryview(said).cast("I")
     columns = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
     columns += [attributes[i::_SAID_COLUMNS] for i in range(_SAID_COLUMNS)]
-    return Tree(names, text, values, *columns)
+    return Tree(names, text, values, nodes, said, *columns)
 
 
 def tree_of(html: str, limits: TreeLimits = _LIMITS) -> Tree:
@@ -373,14 +382,10 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
             if not place[node] & ~place[parent] & CONTROL:
                 chars[parent] += chars[node]
                 linked[parent] += chars[node] if tree.tag(node) in _LINKS else linked[node]
-    shown = replace(
-        tree,
-        place=memoryview(place),
-        chars=memoryview(chars),
-        linked=memoryview(linked),
-        holds=memoryview(holds),
-    )
-    return shown, included
+    changed = {"place": place, "chars": chars, "linked": linked, "holds": holds}
+    columns = [changed.get(each.name, getattr(tree, each.name)) for each in fields(_Node)]
+    rows = array("I", chain.from_iterable(zip(*columns, strict=True)))
+    return _tree(tree.names, rows.tobytes(), tree.said, tree.text, tree.values), included
 
 
 def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], array[int]]:

@@ -327,4 +327,65 @@ struct score_rows {
     double *views; /* [top + 1] */
 };
 
+/* -- the choice of content (pieces.c, content.c, leaves.c) -- */
+
+/* Numbers that describe a piece of a page, and elements whose places are among them. */
+#define FEATURES 73
+#define TAG_PLACES 14
+
+/* What is known of a word in names of elements, as bits: it names a part of the frame, is one of
+ * those or of the layout, says enough alone, tells of the page if it comes first, or is one of
+ * comments; log odds are known of it. */
+#define FRAME_WORD 1
+#define KNOWN_WORD 2
+#define SURE_WORD 4
+#define STATE_WORD 8
+#define COMMENT_WORD 16
+#define ODDS_WORD 32
+
+/* What is known of a character, as bits. */
+#define KNOWN_CHARACTER 1
+#define UPPER_CASE 2
+#define DIGIT 4
+
+/* What elements are to the cutter of pieces, by their numbers in every tree; the numbers of other
+ * names; bits of places and traits. */
+struct elements {
+    int64_t names, a, br, href, role;
+    int64_t unseen, in_control;
+    int64_t block, large, table, image, control, button, apart;
+    int64_t *kinds; /* [names] */
+};
+
+/* The words in names of elements, sorted, in UTF-8 one behind the other, with what is known of
+ * each; the numbers of the names of elements and attributes in every tree; bits of places. */
+struct vocabulary {
+    int64_t octets, words, slots;
+    int64_t article, id, class, role, itemprop, testid, style, hidden, aria_hidden;
+    int64_t link, frame;
+    uint8_t *letters; /* [octets] */
+    int64_t *ends; /* [words] */
+    int64_t *table; /* [slots] */
+    int64_t *flags; /* [words] */
+    double *odds; /* [words] */
+    int64_t *places; /* [TAG_PLACES] */
+};
+
+/* A node of boosted trees. It sends a row to the first of its next nodes where the value of its
+ * column is at most its limit, else to the second; a leaf leads to itself. */
+struct branch {
+    double limit, value;
+    int64_t column, yes, no;
+};
+
+struct trees {
+    int64_t nodes, count, levels;
+    struct branch *branch; /* [nodes] */
+    int64_t *roots; /* [count] */
+};
+
+bool trees_fit(const struct trees *trees, int64_t columns);
+void add_leaves(
+    const struct trees *trees, const double *cells, int64_t width, double *sums, int64_t rows);
+
 #endif

@@ -298,30 +298,13 @@ def claims_value(
 
 # -- trees --
 
-_leaf_sums = _function(
-    "leaf_sums",
-    "double[cells] cells int64_t[nodes] double[nodes] int64_t[nodes] int64_t[nodes] double[nodes]"
-    " nodes int64_t[trees] trees i double![rows] rows",
-)
+_leaf_sums = _function("leaf_sums", "*trees double[cells] cells double![rows] rows")
 
 
-def leaf_sums(
-    rows: Floats,
-    column: Ints,
-    limit: Floats,
-    *,
-    yes: Ints,
-    no: Ints,
-    value: Floats,
-    roots: Ints,
-    levels: int,
-) -> Floats:
-    """Return for each row (rows, columns) the sum of the leaves to which the trees send it.
-
-    The nodes of trees with at most so many levels are in columns (nodes,).
-    """
+def leaf_sums(trees: Structure, rows: Floats) -> Floats:
+    """Return for each row (rows, columns) the sum of the leaves to which the trees send it."""
     sums = np.empty(len(rows))
-    _leaf_sums(rows.ravel(), *(column, limit, yes, no, value, roots), levels, sums)
+    _leaf_sums(trees, rows.ravel(), sums)
     return sums
 
 

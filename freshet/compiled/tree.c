@@ -12,12 +12,11 @@
 
 #include "core.h"
 #include "octets.h"
+#include "tree.h"
 
 #include <time.h>
 
-/* What tree_made returns beside NO_MEMORY. */
-#define TOO_LARGE -3
-#define TOO_SLOW -4
+/* What tree_made returns beside what tree.h names. */
 #define NOT_PARSED -5
 
 /* -- Lexbor ------------------------------------------------------------------------------------ */
@@ -321,14 +320,6 @@ static bool has_preferred(handle element)
 
 /* -- columns ----------------------------------------------------------------------------------- */
 
-/* A row of the nodes and one of the attributes: see Tree in tree.py. */
-struct node {
-    uint32_t parent, end, name, place, trait, holds, chars, linked, text, text_end, said, said_end;
-};
-struct said {
-    uint32_t node, name, value, value_end;
-};
-
 /* A text in UTF-8, and its length in characters. */
 struct text {
     struct growing octets;
@@ -598,7 +589,7 @@ static int read_text(struct builder *b, handle node)
 
 /* -- a page ------------------------------------------------------------------------------------ */
 
-static double seconds_used(void)
+double seconds_used(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from freshet.crawler.reduce import content
 from freshet.crawler.reduce.document import taken_apart
-from freshet.crawler.reduce.markdown import Piece
+from freshet.crawler.reduce.features import Vocabulary, described, names_in
+from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import Tree
 from scripts.benchmarks.command import arguments
 from scripts.benchmarks.main_text import Page, articles, in_tuned_half, wcxb
@@ -65,32 +66,40 @@ class Known:
 
     page: Page
     tree: Tree
-    pieces: list[Piece]
-    texts: list[str]
+    pieces: Pieces
     title: str
     is_content: NDArray[np.bool_]
     shares: NDArray[np.float64]
     weight: float
 
-    def rows(self, words: Mapping[str, float]) -> list[list[float]]:
+    def rows(self, vocabulary: Vocabulary) -> NDArray[np.float64]:
         """What the trees are fitted on."""
-        return list(content.described(self.tree, self.pieces, self.texts, self.title, words))
+        return described(self.pieces, self.title, vocabulary)
+
+    def names_above(self, node: int) -> frozenset[str]:
+        """The words of the names of an element and of those above it, up to the body."""
+        tree, found = self.tree, names_in(self.tree.attributes(node))
+        top = tree.body
+        while node not in {top, 0}:
+            node = tree.parent[node]
+            found |= names_in(tree.attributes(node))
+        return found
 
 
 def known(page: Page, weight: float) -> Known:
     wanted = _WORD.findall((page.reference or "").lower())
     runs = {n: set(_runs(wanted, n)) for n in range(1, _RUN + 1)}
-    about, tree, pieces, _ = taken_apart(page.body, page.content_type)
-    texts = [content.text_of(tree, piece) for piece in pieces]
+    about, tree, *_ = taken_apart(page.body, page.content_type)
+    pieces = Pieces(tree)
     labels, shares = [], []
-    for text in texts:
+    for text in pieces.texts:
         words = _WORD.findall(text.lower())
         own = list(_runs(words, min(_RUN, len(words))))
         found = sum(run in runs[len(run)] for run in own)
         labels.append(bool(own) and found >= _IS_CONTENT * len(own))
         shares.append(min(1.0, len(words) / max(30, len(wanted))))
     return Known(
-        page, tree, pieces, texts, about.heading, np.array(labels, bool), np.array(shares), weight
+        page, tree, pieces, about.heading, np.array(labels, bool), np.array(shares), weight
     )
 
 
@@ -106,9 +115,7 @@ def lexicon(pages: Sequence[Known], least: int = 8) -> dict[str, float]:
     for page in pages:
         seen = set[str]()
         for piece, is_content, share in zip(page.pieces, page.is_content, page.shares, strict=True):
-            above = content._Places(page.tree, {}).of(piece.holder).above
-            said = map(page.tree.attributes, above)
-            names = frozenset[str]().union(*map(content.names_in, said))
+            names = page.names_above(piece.holder)
             seen |= names
             for name in names:
                 (inside if is_content else outside)[name] += share
@@ -160,14 +167,14 @@ def main() -> None:
     halves: tuple[list[Known], list[Known]] = ([], [])
     for page in pages:
         halves[sha256(page.page.name.encode()).digest()[1] & 1].append(page)
-    rows = []
-    for described, others in (halves, halves[::-1]):
-        known_words = lexicon(others)
-        rows += [page.rows(known_words) for page in described]
+    rows: list[NDArray[np.float64]] = []
+    for some, others in (halves, halves[::-1]):
+        vocabulary = Vocabulary(lexicon(others))
+        rows += [page.rows(vocabulary) for page in some]
     ordered = [*halves[0], *halves[1]]
     weights = np.concatenate([(page.shares + 0.0005) * page.weight for page in ordered])
     data = lightgbm.Dataset(
-        np.array([row for page in rows for row in page], np.float32),
+        np.concatenate(rows).astype(np.float32),
         np.concatenate([page.is_content for page in ordered]),
         weight=weights / weights.mean(),
     )

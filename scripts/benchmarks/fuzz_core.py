@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import astuple
 from pathlib import Path
 from random import Random
 
@@ -25,9 +26,12 @@ if __name__ == "__main__":
     compiled._LIBRARY = ctypes.CDLL(sys.argv[1])
     compiled._AT_ONCE = ctypes.PyDLL(sys.argv.pop(1))
 
+from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.markdown import pieces_of
 from freshet.crawler.reduce.markup import read
 from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.reduce.tree import PARSER_OPTIONS, reference, tree_of
 from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
@@ -86,8 +90,13 @@ def _serialised(body: bytes) -> bytes:
 
 def _tree(html: str) -> None:
     parser = LexborHTMLParser(html, options=PARSER_OPTIONS)
-    if tree_of(html) != reference(parser):
+    tree = tree_of(html)
+    if tree != reference(parser):
         raise ValueError("the core and the reference read two trees")
+    cut, pieces = Pieces(tree), pieces_of(tree, tree.body)
+    if [astuple(piece) for piece in cut] != [astuple(piece) for piece in pieces]:
+        raise ValueError("the core cuts other pieces")
+    chosen(tree, cut, html[:40])
 
 
 def _walk(rng: Random, odd: str) -> None:

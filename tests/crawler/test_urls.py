@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.urls import (
+    Base,
     Origin,
     canonical,
     is_http,
@@ -251,6 +252,11 @@ def test_a_page_resolved_at_once_equals_its_references_resolved_one_by_one(
         url = resolve(reference, base)
         expected.append(without_fragment(url) if url and is_http(url) else None)
     assert resolve_all(references, base) == expected
+
+
+@given(REFERENCES | st.text("ab1-_./~?#=&;%+,: é@'2eE", max_size=9), BASES)
+def test_a_base_resolves_what_is_relative_to_it(reference: str, base: str) -> None:
+    assert Base(base).resolve(reference) == resolve(reference, base)
 
 
 def test_pages_in_one_directory_share_no_wrong_answer() -> None:

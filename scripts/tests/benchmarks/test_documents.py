@@ -33,7 +33,7 @@ def test_snippets_are_scored_over_all_pages() -> None:
 def test_pieces_get_their_labels_and_shares_from_the_reference() -> None:
     body = b"<nav class=menu><a href=/>Home</a></nav><div class=story><p>One two three four"
     known = content_fit.known(page("One two three four five", body), 1.0)
-    assert known.texts == ["Home", "One two three four"]
+    assert known.pieces.texts == ["Home", "One two three four"]
     assert known.is_content.tolist() == [False, True]
     assert known.shares.tolist() == pytest.approx([1 / 30, 4 / 30])
     # Four times as much is content: log(1.467 / 0.1 / 4) and log(0.4 / 0.367 / 4).

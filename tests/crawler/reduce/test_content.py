@@ -1,24 +1,19 @@
 """The model that chooses the main content, and the rows it judges."""
 
 import numpy as np
-import pytest
 
+from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import COLUMNS, ContentModel, chosen, described, text_of
-from freshet.crawler.reduce.markdown import Piece, pieces_of
-from freshet.crawler.reduce.tree import Tree, tree_of
-
-
-def taken(html: str) -> tuple[Tree, list[Piece]]:
-    tree = tree_of(html)
-    return tree, pieces_of(tree, tree.body)
+from freshet.crawler.reduce.content import ContentModel, chosen
+from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
+from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.tree import tree_of
 
 
 def row(html: str, number: int, words: dict[str, float], title: str = "") -> dict[str, float]:
     """Return the row of one piece by the names of its columns."""
-    tree, found = taken(html)
-    rows = list(described(tree, found, [text_of(tree, it) for it in found], title, words))
-    return dict(zip(COLUMNS, rows[number], strict=True))
+    rows = described(Pieces(tree_of(html)), title, Vocabulary(words))
+    return dict(zip(COLUMNS, rows[number].tolist(), strict=True))
 
 
 def test_a_row_tells_of_the_text_and_of_the_elements_above() -> None:
@@ -57,8 +52,8 @@ def test_trees_send_a_row_to_a_leaf_and_add_up() -> None:
         roots=np.array([0, 3]),
         levels=2,
     )
-    found = model.probabilities(np.array([[9.0, 2.5], [0.0, 2.6]]))
-    assert found == pytest.approx(1 / (1 + np.exp([0.75, -3.25])))
+    found = leaf_sums(model.trees, np.array([[9.0, 2.5], [0.0, 2.6]]))
+    assert found.tolist() == [-0.75, 3.25]
 
 
 def test_the_fitted_model_fits_the_columns() -> None:
@@ -74,10 +69,5 @@ def test_the_fitted_model_fits_the_columns() -> None:
     assert (model.no[nodes] == nodes).all()
 
 
-def test_pieces_are_judged_alike_in_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = "<nav><a href=/>Home</a></nav>" + "<p>Some words, and a few more of them.</p>" * 7
-    tree, found = taken(page)
-    whole = chosen(tree, found, "T")
-    monkeypatch.setattr(content, "_BATCH", 3)
-    assert chosen(tree, found, "T") == whole
-    assert chosen(tree, [], "T") == []
+def test_of_no_pieces_none_is_chosen() -> None:
+    assert chosen(tree_of(""), [], "T") == []

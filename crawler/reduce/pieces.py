@@ -1,0 +1,180 @@
+"""The pieces of a page in columns, cut by the compiled core (``freshet/compiled/pieces.c``).
+
+They are those of :func:`.markdown.pieces_of`, which says what pieces are, and which tests compare
+with these.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+    string_at,
+)
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, Final, Self, overload
+
+import numpy as np
+
+from freshet.compiled import function, numeric
+from freshet.crawler.reduce.markdown import HEADINGS, Piece
+from freshet.crawler.reduce.nesting import NAMES
+from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
+
+#: Kinds of pieces by their numbers in the core.
+KINDS: Final = ("p", "blockquote", "list", "table", "pre", *sorted(HEADINGS, reverse=True))
+_KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
+#: What elements are to the cutter, by their numbers there.
+_CUT: Final = (
+    *((), ("blockquote",), NAMES["lists"], ("table",), NAMES["verbatim"], ("textarea",)),
+    *(("tr",), ("thead", "tbody", "tfoot")),
+    *((heading,) for heading in sorted(HEADINGS, reverse=True)),
+)
+
+
+def _elements() -> numeric.Structure:
+    kinds = np.zeros(len(NUMBERS), np.int64)
+    for kind, names in enumerate(_CUT):
+        for name in names:
+            kinds[NUMBERS[name]] = kind
+    numbers = {name: NUMBERS[name] for name in ("a", "br", "href", "role")}
+    traits = "block large table image control button apart".split()
+    numbers |= {name: TRAITS[name] for name in traits}
+    numbers |= {"unseen": UNSEEN, "in_control": CONTROL, "names": len(kinds)}
+    return numeric.Structure("elements", SimpleNamespace(kinds=kinds), **numbers)
+
+
+_ELEMENTS: Final = _elements()
+
+
+class _Columns(Structure):
+    _fields_ = (
+        ("nodes", c_char_p), ("said", c_char_p), ("text", c_char_p), ("values", c_char_p),
+        *[(f"count{i}", c_size_t) for i in range(6)],
+    )  # fmt: skip
+
+
+_TAKING: Final[list[Any]] = [c_void_p, POINTER(_Columns), c_uint32]
+_cut: Final = function("pieces_cut", [*_TAKING, c_void_p], c_int64)
+_given: Final = function(
+    "pieces_given", [*_TAKING, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p], c_int64
+)
+_columns: Final = function("pieces_columns", [c_void_p] * 3)
+_drop: Final = function("pieces_drop", [c_void_p])
+_NONE: Final = (1 << 32) - 1
+_ROW: Final = 6
+
+
+class Pieces(Sequence[Piece]):
+    """The pieces in the body of a page.
+
+    Attributes:
+        tree: the page's.
+        core: where the core has them.
+        texts: what :func:`.content.text_of` returns of each.
+        kinds: the kind of each.
+        controls: whether each is only controls, such as a button, or stands in one.
+
+    Raises:
+        MemoryError: there is too little memory.
+    """
+
+    def __init__(self, tree: Tree, cut: Callable[..., int] = _cut, *told: object) -> None:
+        self.tree = tree
+        # What the core reads must live as long as these.
+        self._octets = text, values = tree.text.encode(), tree.values.encode()
+        counts = len(tree), len(tree.owner), len(text), len(tree.text), len(values)
+        columns = _Columns(tree.nodes, tree.said, text, values, *counts, len(tree.values))
+        self.core = c_void_p()
+        checked(cut(_ELEMENTS.address, columns, tree.body, *told, byref(self.core)), tree)
+        rows, nodes, texts = columns_of(_columns, self.core, 3)
+        self._rows, self._nodes = memoryview(rows).cast("I"), memoryview(nodes).cast("I")
+        self.texts = texts.decode().split("\n")[:-1]
+        self.kinds = [KINDS[kind] for kind in self._rows[::_ROW]]
+        self.controls = [acts > 0 for acts in self._rows[_ROW - 1 :: _ROW]]
+
+    @classmethod
+    def of(cls, tree: Tree, pieces: Sequence[Piece]) -> Self:
+        """Return these pieces, which may have been cut elsewhere, in columns.
+
+        Raises:
+            ValueError: a piece has nodes that the tree has not.
+            MemoryError: there is too little memory.
+        """
+        if isinstance(pieces, cls):
+            return pieces
+        rows, nodes = array("I"), array("I")
+        for piece in pieces:
+            begin = len(nodes)
+            nodes.extend(piece.nodes)
+            link = _NONE if piece.link is None else piece.holder
+            kind = _KIND_NUMBERS[piece.kind]
+            # The last is filled in by the core.
+            rows.extend((kind, piece.holder, link, begin, len(nodes), 0))
+        made = cls(tree, _given, *(rows.tobytes(), len(pieces), nodes.tobytes(), len(nodes)))
+        made._made = list(pieces)
+        return made
+
+    def without_controls(self) -> Self:
+        """Return those that are not controls."""
+        if not any(self.controls):
+            return self
+        plain = [it for it, acts in zip(self, self.controls, strict=True) if not acts]
+        return self.of(self.tree, plain)
+
+    def __del__(self) -> None:
+        _drop(getattr(self, "core", None))
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @overload
+    def __getitem__(self, number: int) -> Piece: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Piece]: ...
+
+    def __getitem__(self, number: int | slice) -> Piece | list[Piece]:
+        return self._made[number]
+
+    def __iter__(self) -> Iterator[Piece]:
+        return iter(self._made)
+
+    @cached_property
+    def _made(self) -> list[Piece]:
+        nodes, hrefs = self._nodes.tolist(), self.tree.attribute_of
+        return [
+            Piece(kind, nodes[begin:end], holder, hrefs(link, "href") if link != _NONE else None)
+            for kind, holder, link, begin, end in zip(
+                self.kinds, *(self._rows[i::_ROW] for i in range(1, _ROW - 1)), strict=True
+            )
+        ]
+
+
+def columns_of(told: Callable[..., None], core: c_void_p, count: int) -> list[bytes]:
+    """Return so many columns of which the core tells."""
+    at, lengths = (c_void_p * count)(), (c_size_t * count)()
+    told(core, at, lengths)
+    return [string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True)]
+
+
+def checked(result: int, tree: Tree) -> None:
+    """Raise the error for which a number of the core stands.
+
+    Raises:
+        MemoryError: there is too little memory.
+        ValueError: what the core was told is not in the tree.
+    """
+    if result == numeric.CONSTANTS["NO_MEMORY"]:
+        raise MemoryError(f"no memory for the pieces of a page of {len(tree):,} nodes")
+    if result:
+        raise ValueError("the compiled core was told of what is not in the tree")

@@ -1,0 +1,811 @@
+/* The pieces of a page in numbers, and the trees' judgement of each: crawler/reduce/features.py
+ * says what the numbers mean, and its reference in Python makes the same ones.
+ *
+ * Python is asked twice. `content_read` makes the text of each piece and goes through the elements
+ * above it; it leaves behind which elements and which characters Python must be asked about.
+ * `content_judged` is told the answers. Nothing is kept from one page to the next.
+ *
+ * Pages are made by strangers. Each step takes time and memory in proportion to the tree, whose
+ * levels are bounded. No function recurses. */
+
+#include "core.h"
+#include "pieces.h"
+
+/* A paragraph has so many characters, few of them in links. */
+#define LONG_RUN 80
+/* Characters in which digits are counted, and words in which capitals are. */
+#define START 400
+#define FEW_WORDS 60
+/* Characters of a name whose words have odds, and odds that speak against content. */
+#define NAME 300
+#define BAD -1.5
+/* Elements above a piece that are described, and those to which its prose counts. */
+#define ABOVE 4
+#define WEIGHTED 5
+#define SHARES 3
+/* Pieces that are judged at a time. */
+#define BATCH 32
+
+/* An element above a piece: what it says itself, and what all from the body down to it do. The
+ * numbers of others are those of places; NONE of what is not there. */
+struct place {
+    uint32_t node, up, depth;
+    /* Log odds of its own names. */
+    uint32_t odds, odds_end;
+    bool has_attributes, is_asked, is_hidden, is_frame, has_comments, has_odds;
+    uint32_t frame_names, article, bad_names, near, near_above;
+    double least, most, sum;
+    uint32_t climbed[SHARES];
+    /* Paragraphs in it, the weight of its prose, and how many places had some before it, plus 1. */
+    uint32_t paragraphs, weighted;
+    double weight;
+};
+
+/* What a piece's text and links say. */
+struct words {
+    uint32_t place, characters, words, commas, wide_commas, stops, digits, capitals, alike;
+    bool ends_sentence;
+    double linked;
+};
+
+struct content {
+    const struct vocabulary *known;
+    const struct pieces *pieces;
+    const struct node *nodes;
+    /* The places, the place of each node plus 1, and that of each piece. */
+    struct growing places, odds;
+    uint32_t *place_of, *piece_place;
+    /* Elements and blocks of characters that Python must be asked about. */
+    struct growing asked, asked_blocks;
+    /* What was found: log odds of each piece, the words of its text, and the rows. */
+    double *sums, *rows;
+    uint32_t *sizes;
+};
+
+EXPORTED void content_drop(struct content *content)
+{
+    if (!content)
+        return;
+    struct growing *all[] = {
+        &content->places, &content->odds, &content->asked, &content->asked_blocks,
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->items);
+    free(content->place_of);
+    free(content->piece_place);
+    free(content->sums);
+    free(content->rows);
+    free(content->sizes);
+    free(content);
+}
+
+static struct place *nth_place(const struct content *content, uint32_t number)
+{
+    return (struct place *)content->places.items + number;
+}
+
+/* -- names of elements ------------------------------------------------------------------------- */
+
+static uint8_t small(uint8_t letter)
+{
+    return letter >= 'A' && letter <= 'Z' ? letter | 0x20 : letter;
+}
+
+/* FNV-1a, an octet at a time. */
+static uint64_t hashed(uint64_t hash, uint8_t octet)
+{
+    return (hash ^ octet) * 0x100000001b3u;
+}
+
+static int64_t slot_of(const struct vocabulary *known, struct span word)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const uint8_t *at = word.at; at < word.end; at++)
+        hash = hashed(hash, small(*at));
+    int64_t mask = known->slots - 1, slot = (int64_t)((hash ^ hash >> 32) & (uint64_t)mask);
+    for (; known->table[slot] >= 0; slot = (slot + 1) & mask) {
+        int64_t number = known->table[slot], begin = number ? known->ends[number - 1] : 0;
+        if (known->ends[number] - begin != word.end - word.at)
+            continue;
+        const uint8_t *own = known->letters + begin, *at = word.at;
+        while (at < word.end && small(*at) == *own) {
+            at++;
+            own++;
+        }
+        if (at == word.end)
+            break;
+    }
+    return slot;
+}
+
+/* Fill the table of a vocabulary, and look at its numbers. */
+EXPORTED int64_t vocabulary_begin(const struct vocabulary *known)
+{
+    int64_t before = 0;
+    for (int64_t i = 0; i < known->words; before = known->ends[i++])
+        if (known->ends[i] < before || known->ends[i] > known->octets)
+            return WRONG_INDEX;
+    if (known->slots <= 2 * known->words || (known->slots & (known->slots - 1)))
+        return WRONG_INDEX;
+    for (int64_t i = 0; i < known->slots; i++)
+        known->table[i] = -1;
+    for (int64_t i = 0; i < known->words; i++) {
+        const uint8_t *begin = known->letters + (i ? known->ends[i - 1] : 0);
+        known->table[slot_of(known, (struct span){begin, known->letters + known->ends[i]})] = i;
+    }
+    return 0;
+}
+
+static bool is_upper(uint8_t letter) { return letter >= 'A' && letter <= 'Z'; }
+static bool is_lower(uint8_t letter) { return letter >= 'a' && letter <= 'z'; }
+
+/* Go past the next word of a name in ASCII: letters, of which no capital is behind a small one.
+ * Returns whether there is one. */
+static bool next_word(struct span *name, struct span *word)
+{
+    const uint8_t *at = name->at;
+    while (at < name->end && !is_upper(*at) && !is_lower(*at))
+        at++;
+    word->at = at;
+    while (at < name->end && is_upper(*at))
+        at++;
+    while (at < name->end && is_lower(*at))
+        at++;
+    word->end = name->at = at;
+    return word->at < at;
+}
+
+/* Return the number of a word, or -1. */
+static int64_t number_of(const struct vocabulary *known, struct span word)
+{
+    return known->table[slot_of(known, word)];
+}
+
+/* Return whether a part of an id or class names a part of the frame: is_frame_name in
+ * crawler/reduce/boilerplate.py. */
+static bool is_frame_token(const struct vocabulary *known, struct span token)
+{
+    int64_t any = 0, all = KNOWN_WORD, first = -1;
+    for (struct span word; next_word(&token, &word);) {
+        int64_t number = number_of(known, word), flags = number < 0 ? 0 : known->flags[number];
+        first = first < 0 ? flags : first;
+        any |= flags;
+        all &= flags;
+    }
+    if (first < 0)
+        return false;
+    return all ? any & FRAME_WORD : any & SURE_WORD && !(first & STATE_WORD);
+}
+
+static bool is_frame_class(const struct vocabulary *known, struct span classes)
+{
+    while (classes.at < classes.end) {
+        struct span token = {classes.at, classes.at};
+        while (token.end < classes.end && !space((struct span){token.end, classes.end}))
+            token.end++;
+        if (is_frame_token(known, token))
+            return true;
+        classes.at = token.end + 1;
+    }
+    return false;
+}
+
+/* Return whether a style, without spaces and in small letters, has "display:none". */
+static bool hides(struct span style)
+{
+    static const char WANTED[] = "display:none";
+    for (; style.at < style.end; style.at++) {
+        const char *wanted = WANTED;
+        for (const uint8_t *at = style.at; at < style.end && *wanted; at++) {
+            if (*at == ' ' && at > style.at)
+                continue;
+            if (small(*at) != (uint8_t)*wanted)
+                break;
+            wanted++;
+        }
+        if (!*wanted)
+            return true;
+    }
+    return false;
+}
+
+static bool is_plain(struct span text)
+{
+    uint8_t all = 0;
+    for (; text.at < text.end; text.at++)
+        all |= *text.at;
+    return all < 0x80;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* What the names of an element are read with: for each word the place that had it last, plus 1. */
+struct names {
+    uint32_t *met;
+    struct growing numbers;
+};
+
+/* Add the words of a name that are known to those of a place. */
+static bool add_name(
+    struct content *content, struct names *names, struct place *place, struct span name)
+{
+    const struct vocabulary *known = content->known;
+    if (name.end - name.at > NAME)
+        name.end = name.at + NAME;
+    for (struct span word; next_word(&name, &word);) {
+        int64_t number = number_of(known, word);
+        if (number < 0 || names->met[number] == content->places.count + 1)
+            continue;
+        names->met[number] = (uint32_t)content->places.count + 1;
+        if (known->flags[number] & COMMENT_WORD)
+            place->has_comments = true;
+        if (known->flags[number] & ODDS_WORD) {
+            uint32_t found = (uint32_t)number;
+            if (!make_room(&names->numbers, 1, sizeof found))
+                return false;
+            ((uint32_t *)names->numbers.items)[names->numbers.count++] = found;
+        }
+    }
+    return true;
+}
+
+/* Read what the attributes of an element say that is above a piece. */
+static bool read_names(struct content *content, struct names *names, struct place *place)
+{
+    const struct vocabulary *known = content->known;
+    const struct node *node = content->nodes + place->node;
+    enum { ID, CLASS, NAMING = 5, STYLE = NAMING, HIDDEN, ARIA_HIDDEN, READ };
+    const int64_t wanted[READ] = {
+        known->id, known->class, known->role, known->itemprop, known->testid, known->style,
+        known->hidden, known->aria_hidden,
+    };
+    struct span values[READ] = {{0}};
+    for (uint32_t i = node->said; i < node->said_end; i++) {
+        const struct said *said = content->pieces->tree.said + i;
+        for (size_t k = 0; k < READ; k++)
+            if (said->name == wanted[k])
+                values[k] = content->pieces->values[i];
+    }
+    place->has_attributes = node->said < node->said_end;
+    place->odds = place->odds_end = (uint32_t)content->odds.count;
+    place->is_asked = values[HIDDEN].at
+        || (values[ARIA_HIDDEN].end - values[ARIA_HIDDEN].at == 4
+            && !memcmp(values[ARIA_HIDDEN].at, "true", 4));
+    for (size_t k = 0; k < NAMING; k++)
+        place->is_asked |= !is_plain(values[k]);
+    if (place->is_asked) {
+        if (!make_room(&content->asked, 1, sizeof place->node))
+            return false;
+        ((uint32_t *)content->asked.items)[content->asked.count++] = place->node;
+        return true;
+    }
+    place->is_hidden = hides(values[STYLE]);
+    place->is_frame = is_frame_token(known, values[ID]) || is_frame_class(known, values[CLASS]);
+    names->numbers.count = 0;
+    for (size_t k = 0; k < NAMING; k++)
+        if (!add_name(content, names, place, values[k]))
+            return false;
+    size_t count = names->numbers.count;
+    if (!count)
+        return true;
+    if (!make_room(&content->odds, count, sizeof(double)))
+        return false;
+    uint32_t *numbers = names->numbers.items;
+    qsort(numbers, count, sizeof *numbers, by_number);
+    for (size_t i = 0; i < count; i++)
+        ((double *)content->odds.items)[content->odds.count++] = known->odds[numbers[i]];
+    place->odds_end = (uint32_t)content->odds.count;
+    return true;
+}
+
+/* Read the elements above each piece, each of them once, those above it first. */
+static bool read_places(struct content *content)
+{
+    struct names names = {0};
+    struct growing chain = {0};
+    bool done = true;
+    names.met = calloc((size_t)content->known->words + 1, sizeof *names.met);
+    content->place_of = calloc(content->pieces->tree.node_count + 1, sizeof *content->place_of);
+    content->piece_place = calloc(content->pieces->pieces.count + 1, sizeof *content->piece_place);
+    done = names.met && content->place_of && content->piece_place;
+    for (size_t i = 0; done && i < content->pieces->pieces.count; i++) {
+        uint32_t node = nth_piece(content->pieces, i)->holder;
+        chain.count = 0;
+        while (done && !content->place_of[node]) {
+            done = make_room(&chain, 1, sizeof node);
+            if (done)
+                ((uint32_t *)chain.items)[chain.count++] = node;
+            if (node == content->pieces->top || !node)
+                break;
+            node = content->nodes[node].parent;
+        }
+        while (done && chain.count) {
+            struct place place = {.up = NONE, .near = NONE, .near_above = NONE};
+            place.node = ((uint32_t *)chain.items)[--chain.count];
+            if (place.node != content->pieces->top && place.node) {
+                place.up = content->place_of[content->nodes[place.node].parent] - 1;
+                place.depth = nth_place(content, place.up)->depth;
+            }
+            place.depth++;
+            done = read_names(content, &names, &place)
+                && make_room(&content->places, 1, sizeof place);
+            if (done) {
+                *nth_place(content, (uint32_t)content->places.count++) = place;
+                content->place_of[place.node] = (uint32_t)content->places.count;
+            }
+        }
+        if (done)
+            content->piece_place[i] = content->place_of[nth_piece(content->pieces, i)->holder] - 1;
+    }
+    free(names.met);
+    free(names.numbers.items);
+    free(chain.items);
+    return done;
+}
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+/* Read the elements above pieces, which must outlive what was read; to be given back to
+ * content_drop. `blocks` has a number for each block of characters, 0 if it is not known. */
+EXPORTED int64_t content_read(
+    const struct vocabulary *known, const uint16_t *blocks, const struct pieces *pieces,
+    struct content **made)
+{
+    struct content *content = *made = calloc(1, sizeof *content);
+    if (!content)
+        return NO_MEMORY;
+    content->known = known;
+    content->pieces = pieces;
+    content->nodes = pieces->tree.nodes;
+    bool done = read_places(content);
+    for (uint32_t i = 0; done && i < BLOCKS; i++)
+        if (pieces->blocks[i] && !blocks[i])
+            done = add(&content->asked_blocks, &i, sizeof i);
+    if (done)
+        return 0;
+    content_drop(content);
+    *made = NULL;
+    return NO_MEMORY;
+}
+
+/* Tell where the blocks of characters and the elements are to be asked about, and their octets. */
+EXPORTED void content_questions(const struct content *content, const void **columns, size_t *octets)
+{
+    columns[0] = content->asked_blocks.items;
+    octets[0] = content->asked_blocks.count;
+    columns[1] = content->asked.items;
+    octets[1] = content->asked.count * sizeof(uint32_t);
+}
+
+/* -- numbers ----------------------------------------------------------------------------------- */
+
+/* What Python says: of each element that it was asked about, in order, whether it is hidden (1), is
+ * named as frame (2) and as comments (4), and the log odds of its names, which end at `ends`; the
+ * number of each block of characters among those that are known, plus 1, and what is known of them.
+ * `titled` is the number of the piece that is the page's title, or -1. */
+struct answers {
+    const uint8_t *flags;
+    const uint32_t *ends;
+    const double *odds;
+    const uint16_t *blocks;
+    const uint8_t *characters;
+    size_t asked, odds_count, characters_count;
+    int64_t titled;
+    double seconds;
+};
+
+enum { IS_HIDDEN = 1, IS_FRAME = 2, HAS_COMMENTS = 4 };
+
+static uint8_t kind_of(const struct answers *answers, uint32_t code)
+{
+    size_t block = code >> 8 < BLOCKS ? answers->blocks[code >> 8] : 0;
+    return block && block * 256 <= answers->characters_count
+        ? answers->characters[(block - 1) * 256 + (code & 0xFF)]
+        : 0;
+}
+
+static bool ends_with(struct span text, const char *end)
+{
+    size_t length = strlen(end);
+    return (size_t)(text.end - text.at) >= length && !memcmp(text.end - length, end, length);
+}
+
+static void read_words(struct words *words, struct span text, const struct answers *answers)
+{
+    static const char *ENDS[] = {".", "!", "?", "…", "。", "”", "\"", ":"};
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
+        words->ends_sentence |= ends_with(text, ENDS[i]);
+    bool begins = true;
+    while (text.at < text.end) {
+        uint8_t octet = *text.at, kind = 0;
+        if (octet < 0x80) {
+            kind = is_upper(octet) ? UPPER_CASE : octet >= '0' && octet <= '9' ? DIGIT : 0;
+            words->commas += octet == ',';
+            words->stops += octet == '.' && text.at + 1 < text.end && text.at[1] == ' ';
+            text.at++;
+        } else {
+            uint32_t code;
+            text.at += decoded(text, &code);
+            words->wide_commas += code == 0xFF0C;
+            kind = kind_of(answers, code);
+        }
+        words->digits += words->characters < START && kind & DIGIT;
+        words->characters++;
+        if (begins) {
+            words->words++;
+            words->capitals += words->words <= FEW_WORDS && kind & UPPER_CASE;
+        }
+        begins = octet == ' ';
+    }
+}
+
+static double larger_than(double value, double least) { return value < least ? least : value; }
+
+/* Return the characters in a node that are in no link. */
+static int64_t prose_in(const struct content *content, uint32_t node)
+{
+    return (int64_t)content->nodes[node].chars - content->nodes[node].linked;
+}
+
+static double characters_of_node(const struct content *content, uint32_t node)
+{
+    return larger_than(content->nodes[node].chars, 1);
+}
+
+/* Take the answers about the elements that Python was asked about. */
+static bool take_answers(struct content *content, const struct answers *answers)
+{
+    uint32_t asked = 0, begin = 0, offset = (uint32_t)content->odds.count;
+    if (answers->asked != content->asked.count)
+        return false;
+    for (size_t i = 0; i < answers->asked; begin = answers->ends[i++])
+        if (answers->ends[i] < begin || answers->ends[i] > answers->odds_count)
+            return false;
+    for (size_t i = 0; i < content->places.count; i++) {
+        struct place *place = nth_place(content, (uint32_t)i);
+        if (!place->is_asked)
+            continue;
+        uint8_t flags = answers->flags[asked];
+        place->is_hidden = flags & IS_HIDDEN;
+        place->is_frame = flags & IS_FRAME;
+        place->has_comments = flags & HAS_COMMENTS;
+        place->odds = offset + (asked ? answers->ends[asked - 1] : 0);
+        place->odds_end = offset + answers->ends[asked++];
+    }
+    return true;
+}
+
+/* Work out what all elements from the body down to each say. */
+static void inherit(struct content *content, double prose)
+{
+    static const double SHARE[SHARES] = {0.25, 0.5, 0.8};
+    static const struct place NOTHING = {.near = NONE, .near_above = NONE};
+    const double *odds = content->odds.items;
+    uint32_t articles = 0;
+    for (uint32_t i = 0; i < content->places.count; i++) {
+        struct place *place = nth_place(content, i);
+        const struct place *up = place->up == NONE ? &NOTHING : nth_place(content, place->up);
+        bool is_article = content->nodes[place->node].name == content->known->article;
+        articles += is_article;
+        place->article = is_article ? articles : up->article;
+        place->is_hidden |= up->is_hidden;
+        place->has_comments |= up->has_comments;
+        place->frame_names = up->frame_names + place->is_frame;
+        place->near = place->has_attributes ? i : up->near;
+        place->near_above = place->has_attributes ? up->near : up->near_above;
+        place->least = up->least;
+        place->most = up->most;
+        place->sum = up->sum;
+        place->bad_names = up->bad_names;
+        place->has_odds = up->has_odds;
+        for (uint32_t k = place->odds; k < place->odds_end; k++) {
+            place->least = place->has_odds ? smaller(place->least, odds[k]) : odds[k];
+            place->most = place->has_odds ? larger(place->most, odds[k]) : odds[k];
+            place->has_odds = true;
+            place->sum += odds[k];
+            place->bad_names += odds[k] < BAD;
+        }
+        double held = (double)prose_in(content, place->node);
+        for (size_t k = 0; k < SHARES; k++)
+            place->climbed[k] = held >= SHARE[k] * prose ? 0 : up->climbed[k] + 1;
+    }
+}
+
+static double linked_share(
+    const struct content *content, const struct piece *piece, const struct words *words)
+{
+    const uint32_t *nodes = content->pieces->nodes.items;
+    uint32_t node = nth_place(content, words->place)->node;
+    if (piece->link != NONE || content->nodes[node].place & content->known->link)
+        return 1;
+    int64_t linked = 0;
+    for (uint32_t i = piece->nodes; i < piece->nodes_end; i++) {
+        const struct node *each = content->nodes + nodes[i];
+        linked += each->name == content->pieces->elements->a ? each->chars : each->linked;
+    }
+    return smaller(1, (double)linked / larger_than(words->characters, 1));
+}
+
+/* Count the paragraphs in each element, and return the place that holds the most prose; NONE: none
+ * does. As Readability finds it: paragraphs count for the elements above them, less for those far
+ * above, by their length and commas. */
+static uint32_t weigh(struct content *content, const struct words *words)
+{
+    static const double LESS[WEIGHTED] = {1, 2, 6, 9, 12};
+    uint32_t weighted = 0;
+    for (size_t i = 0; i < content->pieces->pieces.count; i++) {
+        const struct words *own = words + i;
+        uint32_t kind = nth_piece(content->pieces, i)->kind;
+        if (own->characters >= LONG_RUN && own->linked < 0.3)
+            for (uint32_t k = own->place; k != NONE; k = nth_place(content, k)->up)
+                nth_place(content, k)->paragraphs++;
+        if (kind == TABLE || kind >= HEADING || own->linked >= 0.5 || own->characters <= 25)
+            continue;
+        double weight = (double)(1 + own->commas + own->wide_commas)
+            + smaller(own->characters / 100.0, 3);
+        uint32_t at = own->place;
+        for (size_t k = 0; k < WEIGHTED && at != NONE; k++) {
+            struct place *place = nth_place(content, at);
+            if (!place->weighted)
+                place->weighted = ++weighted;
+            place->weight += weight / LESS[k];
+            at = place->up;
+        }
+    }
+    /* Of equal ones the one that had some first. */
+    uint32_t best = NONE, first = 0;
+    double most = 0;
+    for (uint32_t i = 0; i < content->places.count; i++) {
+        const struct place *place = nth_place(content, i);
+        if (!place->weighted)
+            continue;
+        const struct node *node = content->nodes + place->node;
+        double weight
+            = place->weight * (1 - node->linked / characters_of_node(content, place->node));
+        if (best == NONE || weight > most || (weight == most && place->weighted < first)) {
+            best = i;
+            most = weight;
+            first = place->weighted;
+        }
+    }
+    return best;
+}
+
+struct alike {
+    struct span text;
+    uint32_t piece;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    struct span first = ((const struct alike *)a)->text, second = ((const struct alike *)b)->text;
+    ptrdiff_t more = (first.end - first.at) - (second.end - second.at);
+    return more ? (more > 0) - (more < 0)
+                : memcmp(first.at, second.at, (size_t)(first.end - first.at));
+}
+
+/* Count how often each text is there. Sorting takes no longer for texts that a stranger chose. */
+static bool count_alike(const struct content *content, struct words *words)
+{
+    size_t count = content->pieces->pieces.count;
+    struct alike *all = malloc((count + 1) * sizeof *all);
+    if (!all)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        all[i] = (struct alike){nth_text(content->pieces, i), (uint32_t)i};
+    qsort(all, count, sizeof *all, by_text);
+    for (size_t begin = 0, end = 0; begin < count; begin = end) {
+        while (end < count && !by_text(all + begin, all + end))
+            end++;
+        for (size_t i = begin; i < end; i++)
+            words[all[i].piece].alike = (uint32_t)(end - begin);
+    }
+    free(all);
+    return true;
+}
+
+static uint32_t elements_in(const struct content *content, uint32_t node)
+{
+    uint32_t count = 0;
+    for (uint32_t at = node + 1, end = content->nodes[node].end; at < end;
+         at = content->nodes[at].end)
+        count += content->nodes[at].name && !(content->nodes[at].place & content->pieces->elements->unseen);
+    return count;
+}
+
+/* What all rows of a page have in common. */
+struct whole {
+    const struct words *words;
+    double prose, characters;
+    uint32_t best;
+    int64_t titled;
+};
+
+static double *add_text(double *cell, const struct content *content, const struct piece *piece,
+                        const struct words *own)
+{
+    double start = smaller(own->characters, START), few = smaller(own->words, FEW_WORDS);
+    *cell++ = piece->kind;
+    *cell++ = log1p(own->characters);
+    *cell++ = log1p(own->words);
+    *cell++ = own->linked;
+    *cell++ = own->ends_sentence;
+    *cell++ = (double)(own->commas + own->stops + own->wide_commas) / larger_than(own->words, 1);
+    *cell++ = own->digits / larger_than(start, 1);
+    *cell++ = own->capitals / larger_than(few, 1);
+    *cell++ = piece->kind == LIST ? elements_in(content, piece->holder) : 0;
+    *cell++ = own->alike;
+    return cell;
+}
+
+static double *add_place(double *cell, const struct content *content, const struct place *place)
+{
+    const struct vocabulary *known = content->known;
+    const double *odds = content->odds.items;
+    uint32_t bits = content->nodes[place->node].place;
+    for (size_t i = 0; i < TAG_PLACES; i++)
+        *cell++ = (bits & known->places[i]) != 0;
+    *cell++ = place->is_hidden;
+    *cell++ = place->frame_names;
+    *cell++ = (bits & known->frame) != 0;
+    *cell++ = place->depth;
+    *cell++ = place->has_comments;
+    *cell++ = place->article;
+    *cell++ = place->least;
+    *cell++ = place->most;
+    *cell++ = place->sum;
+    *cell++ = place->bad_names;
+    double least = 0, sum = 0;
+    bool any = false;
+    const uint32_t near[] = {place->near, place->near_above};
+    for (size_t i = 0; i < 2; i++) {
+        const struct place *each = near[i] == NONE ? NULL : nth_place(content, near[i]);
+        for (uint32_t k = each ? each->odds : 0; each && k < each->odds_end; k++) {
+            least = any ? smaller(least, odds[k]) : odds[k];
+            any = true;
+            sum += odds[k];
+        }
+    }
+    *cell++ = least;
+    *cell++ = sum;
+    return cell;
+}
+
+static double *add_above(double *cell, const struct content *content, const struct whole *whole,
+                         uint32_t place)
+{
+    for (size_t i = 0; i < ABOVE; i++) {
+        const struct place *each = nth_place(content, place);
+        double held = (double)prose_in(content, each->node);
+        *cell++ = 1 - held / characters_of_node(content, each->node);
+        *cell++ = held / whole->prose;
+        *cell++ = smaller(30, each->paragraphs);
+        place = each->up == NONE ? place : each->up;
+    }
+    return cell;
+}
+
+static double *add_near(double *cell, const struct content *content, const struct whole *whole,
+                        int64_t number)
+{
+    bool is_there = number >= 0 && number < (int64_t)content->pieces->pieces.count;
+    *cell++ = is_there ? log1p(whole->words[number].characters) : -1;
+    *cell++ = is_there ? whole->words[number].linked : -1;
+    *cell++ = is_there && nth_piece(content->pieces, (size_t)number)->kind >= HEADING;
+    return cell;
+}
+
+/* Write the row of a piece, with so many characters before it. */
+static void describe(double *cell, const struct content *content, const struct whole *whole,
+                     size_t number, double before)
+{
+    const struct words *own = whole->words + number;
+    const struct place *place = nth_place(content, own->place);
+    double count = (double)content->pieces->pieces.count;
+    cell = add_text(cell, content, nth_piece(content->pieces, number), own);
+    cell = add_place(cell, content, place);
+    *cell++ = (double)number / count;
+    *cell++ = before / whole->characters;
+    *cell++ = 1 - (before + own->characters) / whole->characters;
+    int64_t behind = (int64_t)number - whole->titled;
+    *cell++ = whole->titled < 0 ? -40 : (double)larger_int(-30, smaller_int(60, behind));
+    bool is_in_best = false;
+    for (uint32_t k = own->place; k != NONE && !is_in_best; k = nth_place(content, k)->up)
+        is_in_best = k == whole->best;
+    *cell++ = is_in_best;
+    for (size_t i = 0; i < SHARES; i++)
+        *cell++ = place->climbed[i];
+    cell = add_above(cell, content, whole, own->place);
+    const int64_t around[] = {-2, -1, 1, 2};
+    for (size_t i = 0; i < sizeof around / sizeof *around; i++)
+        cell = add_near(cell, content, whole, (int64_t)number + around[i]);
+    const struct place *body = nth_place(content, 0);
+    *cell++ = body->paragraphs;
+    *cell++ = log(whole->prose);
+    *cell++ = 1 - whole->prose / characters_of_node(content, body->node);
+    *cell++ = log(count);
+    *cell++ = whole->best == NONE
+        ? 0
+        : (double)prose_in(content, nth_place(content, whole->best)->node) / whole->prose;
+}
+
+static int64_t judge(struct content *content, const struct trees *trees,
+                     const struct answers *answers, struct words *words)
+{
+    double until = seconds_used() + answers->seconds;
+    size_t count = content->pieces->pieces.count;
+    struct whole whole = {.words = words, .titled = answers->titled};
+    whole.prose = larger_than((double)prose_in(content, nth_place(content, 0)->node), 1);
+    if (answers->odds_count && !make_room(&content->odds, answers->odds_count, sizeof(double)))
+        return NO_MEMORY;
+    if (!take_answers(content, answers))
+        return WRONG_INDEX;
+    if (answers->odds_count)
+        memcpy((double *)content->odds.items + content->odds.count, answers->odds,
+               answers->odds_count * sizeof(double));
+    content->odds.count += answers->odds_count;
+    inherit(content, whole.prose);
+    for (size_t i = 0; i < count; i++) {
+        words[i].place = content->piece_place[i];
+        read_words(words + i, nth_text(content->pieces, i), answers);
+        words[i].linked = linked_share(content, nth_piece(content->pieces, i), words + i);
+        whole.characters += words[i].characters;
+        content->sizes[i] = words[i].words;
+    }
+    whole.characters = larger_than(whole.characters, 1);
+    if (!count_alike(content, words))
+        return NO_MEMORY;
+    whole.best = weigh(content, words);
+    double before = 0, batch[BATCH][FEATURES];
+    for (size_t begin = 0, size; begin < count; begin += size) {
+        size = count - begin < BATCH ? count - begin : BATCH;
+        for (size_t i = 0; i < size; i++) {
+            describe(batch[i], content, &whole, begin + i, before);
+            before += words[begin + i].characters;
+        }
+        if (trees)
+            add_leaves(trees, batch[0], FEATURES, content->sums + begin, (int64_t)size);
+        else
+            memcpy(content->rows + begin * FEATURES, batch, size * sizeof *batch);
+        if (seconds_used() > until)
+            return TOO_SLOW;
+    }
+    return 0;
+}
+
+/* Describe the pieces, of which there is at least one, and judge each by the trees; without trees
+ * keep the rows. */
+EXPORTED int64_t content_judged(
+    struct content *content, const struct trees *trees, const struct answers *answers)
+{
+    size_t count = content->pieces->pieces.count;
+    if ((trees && !trees_fit(trees, FEATURES)) || !count || content->sums)
+        return WRONG_INDEX;
+    struct words *words = calloc(count, sizeof *words);
+    content->sums = malloc(count * sizeof *content->sums);
+    content->sizes = malloc(count * sizeof *content->sizes);
+    if (!trees)
+        content->rows = malloc(count * FEATURES * sizeof *content->rows);
+    int64_t failure = NO_MEMORY;
+    if (words && content->sums && content->sizes && (content->rows || trees))
+        failure = judge(content, trees, answers, words);
+    free(words);
+    return failure;
+}
+
+/* Tell where the log odds of the pieces are, the words of each, and the rows, where there were no
+ * trees, and their octets. */
+EXPORTED void content_found(const struct content *content, const void **columns, size_t *octets)
+{
+    size_t count = content->pieces->pieces.count;
+    columns[0] = content->sums;
+    octets[0] = count * sizeof *content->sums;
+    columns[1] = content->sizes;
+    octets[1] = count * sizeof *content->sizes;
+    columns[2] = content->rows;
+    octets[2] = content->rows ? count * FEATURES * sizeof *content->rows : 0;
+}

@@ -1,0 +1,59 @@
+/* The pieces of a page and their texts (pieces.c): see crawler/reduce/pieces.py. */
+
+#ifndef FRESHET_PIECES_H
+#define FRESHET_PIECES_H
+
+#include "octets.h"
+#include "tree.h"
+
+#define NONE UINT32_MAX
+
+/* Kinds of pieces, by their numbers in Python; the six headings are the last. */
+enum { RUN, QUOTE, LIST, TABLE, CODE, HEADING, KINDS = HEADING + 6 };
+
+/* Blocks of 256 characters in Unicode. */
+#define BLOCKS 4352
+
+/* The columns of a tree, with the octets and characters of its texts and values. */
+struct columns {
+    const struct node *nodes;
+    const struct said *said;
+    const uint8_t *text, *values;
+    size_t node_count, said_count, text_length, text_count, values_length, values_count;
+};
+
+/* A piece: its nodes are those from `nodes` to `nodes_end` in a column of their own. `link` is the
+ * element with the reference to which all of it leads; NONE: there is none. It may be only controls,
+ * or stand in one. */
+struct piece {
+    uint32_t kind, holder, link, nodes, nodes_end, is_control;
+};
+
+/* The pieces in an element, their nodes, their texts with a "\n" behind each, where these begin,
+ * and the blocks of characters that are in them. What stands in a tree must outlive its pieces. */
+struct pieces {
+    const struct elements *elements;
+    struct columns tree;
+    uint32_t top;
+    struct growing pieces, nodes, texts, begins;
+    uint8_t blocks[BLOCKS];
+    /* Where the value of each attribute is. */
+    struct span *values;
+};
+
+static inline const struct piece *nth_piece(const struct pieces *all, size_t number)
+{
+    return (const struct piece *)all->pieces.items + number;
+}
+
+static inline struct span nth_text(const struct pieces *all, size_t number)
+{
+    const uint8_t *texts = all->texts.items;
+    const size_t *begins = all->begins.items;
+    return (struct span){texts + begins[number], texts + begins[number + 1] - 1};
+}
+
+/* Return the length of the character, no ASCII one, that a text begins with, and its code. */
+size_t decoded(struct span text, uint32_t *code);
+
+#endif
