@@ -51,7 +51,8 @@ from freshet.crawler.reduce.formats.registry import (
     is_mislabelled,
     no_page_type,
 )
-from freshet.crawler.reduce.page import MetaRefresh, ParsedPage, is_stub, refresh_of
+from freshet.crawler.reduce.head import MetaRefresh, refresh_of
+from freshet.crawler.reduce.page import ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
@@ -143,10 +144,14 @@ class ReducedSitemap:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Content that cannot be parsed: it is compared by its bytes, and has no links."""
+    """Content that cannot be parsed: it is compared by its bytes.
+
+    ``parsed`` is what could be read of a page, without its text.
+    """
 
     capture: Capture
     why: str
+    parsed: ParsedPage = _NO_PAGE
 
 
 Captured = ReducedPage | ReducedFeed | ReducedSitemap | Opaque
@@ -217,7 +222,7 @@ class Reducer:
         content_type = result.header("Content-Type")
         parsed = await self.parser.parse(result.body, due.fetch_url, content_type)
         if isinstance(parsed, Unparsable):
-            return Opaque(await self._captured(due, result), parsed.reason)
+            return await self._beginning(due, result, parsed)
         refresh = parsed.meta_refresh
         if refresh is not None and _leads_away(due, refresh):
             return _leading(result, refresh[1], "refresh")
@@ -230,6 +235,13 @@ class Reducer:
         ):
             return Verdict("failed", reason="stub", detail=_NOTHING_LEFT)
         return ReducedPage(await self._captured(due, result, text, parsed), parsed, text)
+
+    async def _beginning(self, due: DueUrl, result: FetchResult, parsed: Unparsable) -> Opaque:
+        """Return a page that cannot be parsed, with the links of what was read."""
+        if (page := parsed.beginning) is None:
+            return Opaque(await self._captured(due, result), parsed.reason)
+        why = f"{parsed.reason}; of its beginning {len(page.links):,} links were read"
+        return Opaque(await self._captured(due, result, parsed=page), why, page)
 
     async def _sitemap(self, due: DueUrl, result: FetchResult) -> Reduced:
         skew_s = self.headers.skew_s(due.host_id)
@@ -434,8 +446,8 @@ class Recorder:
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
     ) -> FoundUrls:
         match content:
-            case ReducedPage(capture=capture, parsed=parsed):
-                follow, nofollow = self.listings.follow, capture.nofollow
+            case ReducedPage(parsed=parsed) | Opaque(parsed=parsed) if parsed is not _NO_PAGE:
+                follow, nofollow = self.listings.follow, content.capture.nofollow
                 found = await follow(parsed.links, due.depth, nofollow=nofollow)
                 if found.targets is not None and not nofollow:
                     headers = result.header_values("Link")

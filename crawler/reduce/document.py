@@ -18,9 +18,10 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
+from freshet.crawler.reduce.head import PageHead
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pieces_at
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, shown_addresses
-from freshet.crawler.reduce.page import http_url, markup_of, refuse_depth
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.page import markup_of, refuse_depth, shown_text
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import (
     PARSER_OPTIONS,
@@ -141,8 +142,8 @@ def document(
     refuse_depth(found.html, body, deepest)
     about, tree, pieces, is_selected = _taken_apart(found.html, hints)
     del found
-    base = (http_url(about.base, url) if about.base else None) or url
-    writer = MarkdownWriter(tree, base)
+    head = PageHead(tree, url)
+    writer = MarkdownWriter(tree, head.base_url)
     written, headings = [], []
     for piece in pieces if is_selected else chosen(tree, pieces, about.heading):
         text, html = writer.piece(piece)
@@ -158,7 +159,7 @@ def document(
         author=about.author(),
         published_at=about.date("datePublished", *_PUBLISHED),
         modified_at=about.date("dateModified", *_MODIFIED),
-        canonical_url=http_url(about.canonical, base) if about.canonical else None,
+        canonical_url=head.canonical(),
         headings=tuple(headings),
         blocks=tuple([text for text, _ in written]),
         html="\n".join([html for _, html in written]),
@@ -178,8 +179,7 @@ def taken_apart(
 def _taken_apart(
     markup: str | bytes, hints: SelectorHints
 ) -> tuple["_About", Tree, Sequence[Piece], bool]:
-    text = markup if isinstance(markup, str) else markup.decode("utf-8", "ignore")
-    html = with_shadow_roots(shown_addresses(text))
+    html = with_shadow_roots(shown_text(markup))
     tree = tree_of(html)
     about = _About(tree)
     if hints != NO_HINTS:
@@ -247,14 +247,8 @@ class _About:
                 self._metas.setdefault(name.strip().lower(), content)
         titles = (it for it in tree.named("title") if tree.place[it] & PLACES["page_head"])
         self.heading = self._first_text(titles)
-        self.base = self._first("href", tree.named("base"))
-        canonical = (it for it in tree.named("link") if "canonical" in self._tokens(it, "rel"))
-        self.canonical = self._first("href", canonical)
         scripts = (it for it in tree.named("script") if self._says(it, "type", _LINKED_DATA))
         self._nodes = _linked_data([tree.text_of(script) for script in scripts])
-
-    def _tokens(self, node: int, name: str) -> list[str]:
-        return (self._tree.attribute_of(node, name) or "").lower().split()
 
     def _says(self, node: int, name: str, value: str) -> bool:
         return (self._tree.attribute_of(node, name) or "").lower() == value

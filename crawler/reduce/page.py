@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
-from itertools import compress, islice
+from itertools import islice
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
@@ -18,97 +18,15 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats.registry import format_of
+from freshet.crawler.reduce.head import MetaRefresh, PageHead
+from freshet.crawler.reduce.links import gathered, page_links
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import (
-    HUB_RELATIONS,
-    NO_HINTS,
-    Markup,
-    SelectorHints,
-    Tag,
-    is_feed,
-    read,
-    relations,
-)
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, read, shown_addresses
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
-from freshet.crawler.reduce.tree import PARSER_OPTIONS
-from freshet.crawler.urls import canonical, is_http, resolve, resolve_all, without_fragment
+from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits, tree_of, with_shadow_roots
+from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links
-
-# -- links -------------------------------------------------------------------
-
-_ANCHOR_CHARACTERS: Final = 200
-_BATCH: Final = 1024
-
-
-def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
-    """Return links as columns, one entry for each canonical URL, and whether there are more.
-
-    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. Of a URL the
-    first occurrence counts, or the first that does not say ``nofollow``.
-    """
-    links: dict[str, tuple[str, str, str]] = {}
-    is_cut = False
-    for link in found:
-        try:
-            url = canonical(link[0])
-        except ValueError:
-            continue
-        if url not in links:
-            is_cut = len(links) >= limit
-            if is_cut:
-                break
-        elif "nofollow" not in links[url][1].split() or "nofollow" in link[1].split():
-            continue
-        links[url] = link
-    columns = zip(*links.values(), strict=True) if links else ((), (), ())
-    return Links(tuple(links), *columns), is_cut
-
-
-def page_links(markup: Markup, base: str) -> Iterator[tuple[str, str, str]]:
-    """Yield URLs (resolved against ``base``), relations and anchors of a page's links."""
-    # Most links of a page are repetitions: only the first counts, and only it is examined.
-    first: dict[tuple[str, str], tuple[int, Tag]] = {}
-    for told in markup.told:
-        link = told[1].link
-        if link is not None:
-            first.setdefault(link, told)
-    remaining = iter(first.items())
-    # In batches, so that a page of a million links stops at the limit.
-    while batch := list(islice(remaining, _BATCH)):
-        urls = resolve_all([href for (href, _), _ in batch], base)
-        found = [(url, *link) for link, url in zip(batch, urls, strict=True) if url is not None]
-        anchors = _anchors(markup, [told for _, _, told in found])
-        for (url, (_, rels), _), anchor in zip(found, anchors, strict=True):
-            yield url, rels, anchor
-
-
-def _anchors(markup: Markup, links: Sequence[tuple[int, Tag]]) -> Iterator[str]:
-    """Yield the text of each link, else the alternative text of an image in it."""
-    texts = markup.texts([i for i, _ in links], _ANCHOR_CHARACTERS * 10, _ANCHOR_CHARACTERS)
-    for (_, tag), (text, image) in zip(links, texts, strict=True):
-        if tag.name not in {"a", "area"}:
-            yield tag.attributes.get("title", "")
-        elif image is not None:
-            yield collapsed(image.attributes["alt"])
-        else:
-            yield text
-
-
-def collapsed(text: str) -> str:
-    """Return the beginning of an anchor text with white space collapsed."""
-    return " ".join(text[: _ANCHOR_CHARACTERS * 10].split())[:_ANCHOR_CHARACTERS].rstrip()
-
-
-# WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
-_REFRESH: Final = re.compile(
-    r"""[\t\n\f\r ]* (\d+|(?=\.)) [\d.]* (?>[\t\n\f\r ]*[;,]|[\t\n\f\r ]) [\t\n\f\r ]*+
-    (?>url [\t\n\f\r ]* = [\t\n\f\r ]*|) (?: "([^"]*) | '([^']*) | (.+) )""",
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-_MAX_DELAY_S: Final = 10.0**9
-#: A redirect in the page itself: the seconds before it, and the resolved URL.
-MetaRefresh: TypeAlias = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,39 +88,73 @@ def parse(
             is_plain=True,
             blocks=blocks_compared(found.blocks),
         )
-    encoding, tree = found.encoding, dom_of(found.html, body, deepest)
+    refuse_depth(found.html, body, deepest)
+    encoding, html = found.encoding, shown_text(found.html)
     del found  # up to 40 MB of a large page
-    has_included = hints.mark(tree)
-    shown = written(tree)
-    markup = read(shown)
-    head = _Head(markup, url)
-    needed = page_requisites(markup.distinct, shown, head.base_url) if requisites else ()
-    del shown
-    links, is_cut = gathered(page_links(markup, head.base_url), max_links)
+    # Of two links one may lead where the other does.
+    tree = tree_of(with_shadow_roots(html), TreeLimits(links=2 * max_links))
+    page, is_cut = _about(tree, url, encoding, agent_token, max_links)
+    if requisites:
+        page = replace(page, requisites=page_requisites(tree, page.base_url))
+    del tree
+    blocks, has_included = _blocks(html, hints)
     remark = None
-    if hints.strict:
-        blocks = markup.walk(selected=True, spares=True)[0]
-    else:
-        blocks = main_text(markup, selected=has_included)
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
     elif hints.include and not has_included:
         remark = "nothing matches the site's include: its main text was found as without it"
-    return ParsedPage(
+    return replace(page, blocks=blocks, remark=remark)
+
+
+def beginning(
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    limits: TreeLimits,
+    agent_token: str = "freshet",  # a robots token is no secret
+    max_links: int = 50_000,
+) -> ParsedPage:
+    """Return what a page says of itself and its links, without text, as far as the limits allow.
+
+    For pages that :func:`parse` cannot read; raises as that.
+    """
+    found = format_of(content_type).read(body, content_type)
+    if found.html is None:
+        raise ValueError("what has no markup has no links")
+    html = with_shadow_roots(shown_text(found.html))
+    tree = tree_of(html, limits._replace(links=2 * max_links), partly=True)
+    return _about(tree, url, found.encoding, agent_token, max_links)[0]
+
+
+def _about(
+    tree: Tree, url: str, encoding: str | None, agent_token: str, max_links: int
+) -> tuple[ParsedPage, bool]:
+    """Return a page without its text, and whether it has more links."""
+    head = PageHead(tree, url)
+    links, is_cut = gathered(page_links(tree, head.base_url), max_links)
+    page = ParsedPage(
         base_url=head.base_url,
         encoding=encoding,
-        title=head.title,
+        title=head.title(),
         language=head.language(),
         canonical=head.canonical(),
         links=links,
-        remark=remark,
         feeds=head.feeds(),
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
-        blocks=blocks,
         hub_links=head.hub_links(),
-        requisites=needed,
     )
+    return page, is_cut
+
+
+def _blocks(html: str, hints: SelectorHints) -> tuple[Blocks, bool]:
+    """Return the compared text of a page, and whether the site's selectors include some of it."""
+    tree = LexborHTMLParser(html, options=PARSER_OPTIONS)
+    has_included = hints.mark(tree)
+    markup = read(written(tree))
+    if hints.strict:
+        return markup.walk(selected=True, spares=True)[0], has_included
+    return main_text(markup, selected=has_included), has_included
 
 
 #: Lexbor writes their text as it is, also in drawings and formulas, where it may be anything.
@@ -228,6 +180,11 @@ def written(tree: LexborHTMLParser) -> str:
     if html:
         return html
     raise MemoryError("no memory for the document of a tree")
+
+
+def shown_text(html: str | bytes) -> str:
+    """Return HTML as text, with the addresses that Cloudflare hides in it."""
+    return shown_addresses(html if isinstance(html, str) else html.decode("utf-8", "ignore"))
 
 
 def markup_of(body: bytes, content_type: str | None) -> str | bytes:
@@ -290,92 +247,6 @@ _INVISIBLE: Final = "".join(
     chr(code) for code in (*range(0x21), 0x7F, 0x85, 0xA0, 0xAD, *range(0x2000, 0x2010), 0x2028,
                            0x2029, 0x202F, 0x205F, 0x2060, 0x3000, 0xFEFF)
 )  # fmt: skip
-
-
-class _Head:
-    """Elements that say something about a page, wherever they stand in the document."""
-
-    def __init__(self, markup: Markup, url: str) -> None:
-        self.title: str | None = None
-        self._root: Mapping[str, str] | None = None
-        self._links: list[Mapping[str, str]] = []
-        self._metas: list[Mapping[str, str]] = []
-        #: Whether each of them counts where scripts run, too.
-        self._lasting: list[bool] = []
-        bases: list[str] = []
-        enclosing: Counter[str] = Counter()
-        for i, tag in markup.told:
-            if tag.link is not None and tag.name != "link":
-                continue
-            match tag.name:
-                case "svg" | "noscript" as name:
-                    enclosing[name] += -1 if tag.ends else 1
-                case "link":
-                    self._links.append(tag.attributes)
-                case "meta":
-                    self._metas.append(tag.attributes)
-                    self._lasting.append(enclosing["noscript"] <= 0)
-                case "base":
-                    bases.append(tag.attributes["href"])
-                case "html" if self._root is None:
-                    self._root = tag.attributes
-                # A drawing may have a title, too.
-                case "title" if self.title is None and not enclosing["svg"]:
-                    self.title = markup.texts([i])[0][0] or None
-        # The first counts, if it is usable.
-        self.base_url = (http_url(bases[0], url) if bases else None) or without_fragment(url)
-
-    def language(self) -> str | None:
-        """Return the language tag of the document (HTML, section 3.2.6.2), as written."""
-        root = self._root or {}
-        declared = root.get("lang") or root.get("xml:lang") or ""
-        pragmas = (m["content"] for m in self._metas if _http_equiv(m) == "content-language")
-        return declared.strip() or next((c.strip() for c in pragmas if "," not in c), "") or None
-
-    def canonical(self) -> str | None:
-        hints = (link for link in self._links if "canonical" in relations(link))
-        return next(filter(None, map(self._target, hints)), None)
-
-    def feeds(self) -> tuple[str, ...]:
-        found = (self._target(link) for link in self._links if is_feed(link))
-        return tuple(dict.fromkeys(url for url in found if url))
-
-    def hub_links(self) -> tuple[tuple[str, str], ...]:
-        """Return the links of relation hub and self, resolved (W3C WebSub, section 4)."""
-        found = ((token, self._target(link)) for link in self._links for token in relations(link))
-        return tuple((token, url) for token, url in found if url and token in HUB_RELATIONS)
-
-    def _target(self, link: Mapping[str, str]) -> str | None:
-        return http_url(link["href"], self.base_url)
-
-    def meta_refresh(self) -> MetaRefresh | None:
-        """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
-        metas = compress(self._metas, self._lasting)
-        said = (meta["content"] for meta in metas if _http_equiv(meta) == "refresh")
-        return next(filter(None, (refresh_of(text, self.base_url) for text in said)), None)
-
-    def robots_meta(self, agent_token: str) -> tuple[str, ...]:
-        names = {"robots", agent_token.lower()}
-        return tuple(
-            meta["content"] for meta in self._metas if meta.get("name", "").strip().lower() in names
-        )
-
-
-def refresh_of(text: str, base: str) -> MetaRefresh | None:
-    """Return what a refresh in a page or in the header of that name says, if it leads elsewhere."""
-    match = _REFRESH.match(text)
-    url = http_url(match[2] or match[3] or match[4] or "", base) if match else None
-    return (min(float(match[1] or 0), _MAX_DELAY_S), url) if match and url else None
-
-
-def _http_equiv(meta: Mapping[str, str]) -> str:
-    return meta.get("http-equiv", "").strip().lower()
-
-
-def http_url(reference: str, base: str) -> str | None:
-    """Return the URL of a page that a reference leads to, without its fragment."""
-    url = resolve(reference, base) if reference.strip() else None
-    return without_fragment(url) if url is not None and is_http(url) else None
 
 
 # -- selectors ---------------------------------------------------------------

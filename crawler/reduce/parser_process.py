@@ -21,7 +21,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -35,9 +35,10 @@ from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.offers import Offer, Offers, offers
-from freshet.crawler.reduce.page import ParsedPage, Side, parse, selector_of
+from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of
 from freshet.crawler.reduce.parser_worker import FRAME, OUT_OF_MEMORY
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
+from freshet.crawler.reduce.tree import TreeLimits
 from freshet.crawler.urls import origin
 from freshet.storage.records import Links
 
@@ -59,6 +60,10 @@ _DEEPEST: Final = 20_000
 #: Share of the time limit for a first try, and hosts that are remembered to need more.
 _QUICK: Final = 0.1
 _SLOW_HOSTS: Final = 1_024
+#: Of a page that cannot be parsed, the share of the time limit for its beginning, and the bytes
+#: that Lexbor may take for the tree of that: 50,000 links in list items take 46 MB, and 1 s.
+_BEGINNING: Final = 0.4
+_BEGINNING_BYTES: Final = 64 << 20
 #: What a page counts at least of the bytes of slow pages that wait.
 _LEAST_SLOW_BYTES: Final = 1 << 20
 #: A process that holds more than this after an answer is ended to free the memory.
@@ -79,10 +84,12 @@ class Unparsable:
     """A body that could not be parsed, with the reason in a sentence.
 
     ``is_lack``: of memory or time in the parser's process; with more of it, it may be a page.
+    ``beginning`` is the page without its text, as far as it could be read.
     """
 
     reason: str
     is_lack: bool = False
+    beginning: ParsedPage | None = None
 
 
 class ParserLost(Exception):
@@ -168,11 +175,31 @@ class Parser:
                     # With the memory of the first one it may be a page.
                     if not isinstance(found, Unparsable):
                         return found
-            return await self._apart(url, len(body), ParsedPage, call)
+            read_page = await self._apart(url, len(body), ParsedPage, call)
+            if isinstance(read_page, Unparsable):
+                return replace(read_page, beginning=await self._beginning(body, url, content_type))
+            return read_page
         try:
             return read(body, url, content_type)
         except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
             return Unparsable(f"{type(error).__name__}: {error}"[:200])
+
+    async def _beginning(
+        self, body: bytes, url: str, content_type: str | None
+    ) -> ParsedPage | None:
+        """Read as :func:`freshet.crawler.reduce.page.beginning`, or not at all."""
+        read = partial(
+            beginning,
+            limits=TreeLimits(seconds=self._quick_s, memory=_BEGINNING_BYTES),
+            agent_token=self._agent_token,
+            max_links=self._max_links,
+        )
+        call = partial(read, body, url, content_type)
+        with contextlib.suppress(_OutOfTime, ParserLost):
+            limit_s = _BEGINNING * self.time_limit_s
+            answer = await self._slowly(url, len(body), ParsedPage, call, limit_s)
+            return None if isinstance(answer[0], Unparsable) else answer[0]
+        return None
 
     async def parse_feed(self, body: bytes, url: str) -> Feed | Unparsable:
         """Read as :func:`crawler.reduce.sitemaps.read_feed`, out of the event loop's process."""
@@ -215,15 +242,32 @@ class Parser:
         self, url: str, size: int, kind: Callable[..., Result], function: "partial[Result]"
     ) -> Result | Unparsable:
         """Call the function in the first process; behind other slow pages if it takes long."""
-        host, time = origin(url).host, asyncio.get_running_loop().time
+        host = origin(url).host
         if host not in self._slow_hosts:
             with contextlib.suppress(_OutOfTime):
                 return await self._first.call(kind, function, self._quick_s)
             meet("time for a page", host)
         self._slow_hosts[host] = True
-        size = max(size, _LEAST_SLOW_BYTES)
+        try:
+            answer = await self._slowly(url, size, kind, function, self.time_limit_s)
+        except _OutOfTime as error:
+            return Unparsable(str(error), is_lack=True)
+        if answer[1] < self._quick_s:
+            self._slow_hosts.pop(host, None)
+        return answer[0]
+
+    async def _slowly(
+        self,
+        url: str,
+        size: int,
+        kind: Callable[..., Result],
+        function: "partial[Result]",
+        time_limit_s: float,
+    ) -> tuple[Result | Unparsable, float]:
+        """Call the function in a fresh process behind other slow pages; return the seconds, too."""
+        size, time = max(size, _LEAST_SLOW_BYTES), asyncio.get_running_loop().time
         if self._slow_bytes + size > SLOW_BYTES:
-            meet("pages that are slow to parse", host)
+            meet("pages that are slow to parse", origin(url).host)
             raise ParserLost("too many slow pages wait for the parser")
         self._slow_bytes += size
         self._set_aside()
@@ -231,14 +275,10 @@ class Parser:
             # Only one of them waits with the pages of other hosts.
             async with self._slow_turn:
                 began_at = time()
-                result = await self._first.call(kind, function, self.time_limit_s, fresh=True)
-        except _OutOfTime as error:
-            return Unparsable(str(error), is_lack=True)
+                result = await self._first.call(kind, function, time_limit_s, fresh=True)
+                return result, time() - began_at
         finally:
             self._slow_bytes -= size
-        if time() - began_at < self._quick_s:
-            self._slow_hosts.pop(host, None)
-        return result
 
 
 class _OutOfTime(Exception):

@@ -6,11 +6,12 @@ Every pattern here takes time in proportion to the text, whatever that is.
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from freshet.crawler.bounds import URL_CHARS
-from freshet.crawler.reduce.markup import attributes_of, relations
+from freshet.crawler.reduce.links import relations
+from freshet.crawler.reduce.tree import Tree
 from freshet.crawler.urls import resolve_all, without_credentials
 
 #: References that are taken from one page or style sheet, and characters of CSS that are read.
@@ -91,45 +92,33 @@ _REFERENCES: Final = {
 _SETS: Final = {
     "link": ("imagesrcset",), **dict.fromkeys(("img", "source"), ("srcset", "data-srcset"))
 }  # fmt: skip
-_READ: Final = _REFERENCES.keys() | _SETS.keys()
-#: Without one of these no tag refers to anything that is shown; most links do not.
-_TELLING: Final = re.compile(r"stylesheet|icon|load|(?:src|ster|data|round|set)=|^(?:im|us)", re.I)
-_STYLED: Final = ' style="'
+_READ: Final = tuple(dict.fromkeys((*_REFERENCES, *_SETS)))
 #: HTML, section 4.8.4.3.10: a URL, and what says for which screen it is, up to a comma.
 _CANDIDATE: Final = re.compile(r"([^\s,]\S*)(?:(?<=,)|\s[^,(]*+(?:\([^)]*+\)?[^,(]*+){0,64},?|\Z)")
 
 
-def page_requisites(tags: Iterable[str], html: str, base: str) -> tuple[str, ...]:
+def page_requisites(tree: Tree, base: str) -> tuple[str, ...]:
     """Return the URLs, without fragments, that a page needs: what all of it needs comes first.
 
-    ``tags`` are the texts between the brackets of its tags, ``html`` is all as Lexbor wrote it,
-    ``base`` what references are relative to.
+    ``base`` is what references are relative to.
     """
-    whole: list[str] = []
-    images: list[str] = []
-    choices: list[str] = []
-    # Lexbor closes each; in a script such words may be written to the page.
-    pieces = html.split("<style")[1:]
-    styles = [each.partition(">")[2].partition("</style")[0] for each in pieces]
-    whole += islice(css_references("\n".join(styles)), MOST)
-    styles.clear()
-    for text in tags:
-        name = text.partition(" ")[0]
-        if _STYLED in text and "url(" in text:
-            styles.append(attributes_of(name, text).get("style", ""))
-        if name not in _READ or not _TELLING.search(text):
-            continue
-        given = attributes_of(name, text)
+    # Each once, in order.
+    whole, images, choices = dict[str, None](), dict[str, None](), dict[str, None]()
+    styles = "\n".join(map(tree.text_of, tree.named("style")))
+    whole |= dict.fromkeys(islice(css_references(styles), MOST))
+    for node in sorted(chain.from_iterable(map(tree.named, _READ))):
+        name, given = tree.tag(node), tree.attributes(node)
         if name == "link" and _RELATIONS.isdisjoint(relations(given)):
             continue
         into = whole if name in {"link", "script"} else images
-        into += [given[key] for key in _REFERENCES.get(name, ()) if key in given]
+        into |= {given[key]: None for key in _REFERENCES.get(name, ()) if key in given}
         for key in _SETS.get(name, ()):
-            if key in given:
-                choices += islice(candidates(given[key]), MOST)
+            choices |= dict.fromkeys(islice(candidates(given.get(key, "")), MOST))
         if len(whole) + len(images) + len(choices) >= MOST:
             break
-    images += islice(css_references("\n".join(styles)), MOST)
+    styled = (tree.attribute_of(node, "style") or "" for node in tree.saying("style"))
+    telling = "\n".join(style for style in styled if "url(" in style)
+    images |= dict.fromkeys(islice(css_references(telling), MOST))
     return resolved([*whole, *images, *choices], base)
 
 

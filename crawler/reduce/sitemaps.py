@@ -23,8 +23,8 @@ from freshet.crawler.bounds import XML_LEVELS
 from freshet.crawler.fetch.responses import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
 from freshet.crawler.reduce.charset import xml_decoder
-from freshet.crawler.reduce.markup import HUB_RELATIONS
-from freshet.crawler.reduce.page import collapsed, gathered
+from freshet.crawler.reduce.links import HUB_RELATIONS, gathered
+from freshet.crawler.reduce.tree import collapsed
 from freshet.crawler.urls import canonical, resolve, resolve_all, site_key
 from freshet.storage.records import Links
 

@@ -18,7 +18,6 @@ from ctypes import (
     byref,
     c_bool,
     c_char_p,
-    c_double,
     c_int64,
     c_size_t,
     c_uint32,
@@ -29,10 +28,11 @@ from ctypes import cast as cast_pointer
 from dataclasses import astuple, dataclass, fields
 from functools import cache
 from importlib.metadata import version
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from string import ascii_lowercase, ascii_uppercase
+from struct import Struct
 from threading import Lock
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import selectolax.lexbor
@@ -41,6 +41,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from freshet.compiled import function
 from freshet.crawler.reduce.markup import IGNORED, INCLUDED, MARK
 from freshet.crawler.reduce.nesting import ELEMENTS, NAMES
+from freshet.crawler.urls import reference_head
 
 log = logging.getLogger(__name__)
 
@@ -51,15 +52,20 @@ LEVELS: Final = 101
 
 
 class TreeLimits(NamedTuple):
-    """Bounds on a tree: nodes or attributes, bytes of texts or values, seconds of a processor."""
+    """Bounds on a tree: nodes or attributes, bytes of texts or values, seconds of a processor.
 
-    nodes: int
-    octets: int
-    seconds: float
+    ``memory`` is in bytes that the parser takes; ``links`` bounds those that are read.
+    """
+
+    nodes: int = 1 << 24
+    octets: int = 1 << 28
+    seconds: float = 60.0
+    memory: int = 1 << 32
+    links: int = 0
 
 
 #: The parser's process has less memory, and ends sooner.
-_LIMITS: Final = TreeLimits(1 << 24, 1 << 28, 60.0)
+NO_LIMITS: Final = TreeLimits()
 
 # -- what elements mean --------------------------------------------------------
 
@@ -73,16 +79,21 @@ _ACTS: Final = TRAITS["control"]
 _ALTERNATIVES: Final = TRAITS["alternatives"]
 _PREFERRED: Final = TRAITS["preferred"]
 _FIRST: Final = TRAITS["first"]
+_LASTING, _RAW, _ANCHOR, _PICTURE = (
+    TRAITS[trait] for trait in ("lasting", "raw", "anchor", "picture")
+)
+_REL, _ALT = "rel", "alt"
+_LEADS_BY: Final[Mapping[str, str]] = ELEMENTS["leads_by"]
 #: The name of texts.
 TEXT: Final = "#text"
 
 
 class _Meaning(NamedTuple):
-    """What is said of a name: its traits, and the places that it makes and that it never makes.
+    """The meaning of a name: its traits, and the places that it makes and that it never makes.
 
     ``shown`` is the number of what is shown of an empty one. ``tells`` has bits of elements and
     attributes that stand in names: :data:`_ALONE` for "[role=note]", :data:`_WITH` for
-    "aside[class=note]".
+    "aside[class=note]". ``leads_by`` is the number of the attribute by which it leads elsewhere.
     """
 
     place: int = 0
@@ -90,6 +101,7 @@ class _Meaning(NamedTuple):
     trait: int = 0
     shown: int = 0
     tells: int = 0
+    leads_by: int = 0
 
 
 _ALONE: Final = 1
@@ -120,16 +132,18 @@ def _meanings() -> dict[str, _Meaning]:
         bit = _WITH if tag else _ALONE
         for name in filter(None, (tag, attribute)):
             tells[name] = tells.get(name, 0) | bit
-    numbers = {name: i for i, name in enumerate(dict.fromkeys((TEXT, *shown.values())))}
+    said = (TEXT, *shown.values(), *_LEADS_BY.values(), _REL, _ALT)
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(said))}
     return {
         name: _Meaning(
-            places.get(name, 0),
-            never.get(name, 0),
-            traits.get(name, 0),
-            numbers[shown.get(name, TEXT)],
-            tells.get(name, 0),
+            place=places.get(name, 0),
+            never=never.get(name, 0),
+            trait=traits.get(name, 0),
+            shown=numbers[shown.get(name, TEXT)],
+            tells=tells.get(name, 0),
+            leads_by=numbers[_LEADS_BY.get(name, TEXT)],
         )
-        for name in dict.fromkeys((*numbers, *named, *tells, *_SOUGHT))
+        for name in dict.fromkeys((*numbers, *named, *tells, *_SOUGHT, *_LEADS_BY))
     }
 
 
@@ -153,12 +167,11 @@ def _meaning_of(tag: str, attributes: Mapping[str, str | None]) -> _Meaning:
         if _MEANINGS.get(attribute[0], _NOTHING).tells
     )
     for means in (_MEANINGS[name] for name in names if name in _MEANINGS):
-        own = _Meaning(
-            own.place | means.place,
-            own.never | means.never,
-            own.trait | means.trait,
-            max(own.shown, means.shown),
-            own.tells,
+        own = own._replace(
+            place=own.place | means.place,
+            never=own.never | means.never,
+            trait=own.trait | means.trait,
+            shown=max(own.shown, means.shown),
         )
     return own._replace(place=own.place & ~own.never)
 
@@ -174,6 +187,15 @@ def _names(own: _Meaning, tag: str, attribute: str, value: str | None) -> Iterat
 
 
 # -- the tree ------------------------------------------------------------------
+
+#: Characters of a text in a link that are read, and of what it is called.
+_READ: Final = 2_000
+_WRITTEN: Final = 200
+
+
+def collapsed(text: str) -> str:
+    """Return the beginning of what a link is called, with white space collapsed."""
+    return " ".join(text[:_READ].split())[:_WRITTEN].rstrip()
 
 
 class TreeLimit(Exception):
@@ -201,8 +223,14 @@ class Tree:
     the value of an input; that is a text in it.
 
     Comments are left out, and the texts around one are one. Elements below the level
-    :data:`LEVELS` are left out, too, and their texts belong to the element above. Templates are
-    empty.
+    :data:`LEVELS` are left out, too, and their texts belong to the element above; but for lasting
+    ones, which stand in that, empty. Templates are empty.
+
+    ``links`` are elements that lead elsewhere: of those of the trait ``anchor`` that have the same
+    reference and relations the first. ``references``, without fragments, ``relations`` and
+    ``anchors`` are texts of theirs, each with a newline behind it; an anchor is the text in it, or
+    else the alternative text of the first picture. ``cut`` says why this is only the beginning of
+    the page.
 
     ``nodes`` and ``said`` are the same columns as the core has them: rows of 32-bit numbers.
     """
@@ -228,6 +256,11 @@ class Tree:
     attribute: memoryview
     value_at: memoryview
     value_end: memoryview
+    links: memoryview
+    references: str
+    relations: str
+    anchors: str
+    cut: str = ""
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -291,24 +324,34 @@ _NODE_COLUMNS: Final = 12
 #: The place of the name among them.
 _NAME: Final = 2
 _SAID_COLUMNS: Final = 4
+#: URLs are read without them (WHATWG URL, section 4.4).
+_BREAKS: Final = re.compile(r"[\t\n\r]")
 
 
-def _tree(names: tuple[str, ...], nodes: bytes, said: bytes, text: str, values: str) -> Tree:
+def _tree(names: tuple[str, ...], columns: Sequence[bytes], texts: Sequence[str]) -> Tree:
+    nodes, said, links = columns
     rows, attributes = memoryview(nodes).cast("I"), memoryview(said).cast("I")
-    columns = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
-    columns += [attributes[i::_SAID_COLUMNS] for i in range(_SAID_COLUMNS)]
-    return Tree(names, text, values, nodes, said, *columns)
+    numbers = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
+    numbers += [attributes[i::_SAID_COLUMNS] for i in range(_SAID_COLUMNS)]
+    numbers.append(memoryview(links).cast("I"))
+    # The fields are in this order.
+    return Tree(names, *cast(Any, (*texts[:2], nodes, said, *numbers, *texts[2:])))
 
 
-def tree_of(html: str, limits: TreeLimits = _LIMITS) -> Tree:
-    """Return the tree of a page.
+def tree_of(html: str, limits: TreeLimits = NO_LIMITS, *, partly: bool = False) -> Tree:
+    """Return the tree of a page; ``partly``: of its beginning, if it is beyond a limit.
 
     Raises:
         TreeLimit: it is beyond a limit.
         MemoryError: there is too little memory.
     """
     octets = html.encode("utf-8", "ignore")
-    return _native(octets, limits) if _is_usable() else reference(_parsed(octets))
+    if not _is_usable():
+        return reference(_parsed(octets), limits.links)
+    tree = _native(octets, limits)
+    if tree.cut and not partly:
+        raise TreeLimit(tree.cut)
+    return tree
 
 
 def _parsed(octets: bytes) -> LexborHTMLParser:
@@ -318,10 +361,10 @@ def _parsed(octets: bytes) -> LexborHTMLParser:
 # -- shadow roots --------------------------------------------------------------
 
 _SHADOW: Final = "shadowrootmode"
-_RAW: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes"
+_RAW_NAMES: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes"
 #: Comments and raw text, in which there are no tags, and tags of templates.
 _TEMPLATES: Final = re.compile(
-    rf"<!--.*?(?:-->|\Z)|<({_RAW})\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>",
+    rf"<!--.*?(?:-->|\Z)|<({_RAW_NAMES})\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>",
     re.DOTALL | re.IGNORECASE,
 )
 _MODE: Final = re.compile(rf"\s{_SHADOW}\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
@@ -333,7 +376,8 @@ def with_shadow_roots(html: str) -> str:
     Readers see what stands in them, but to the parser they are templates, which are empty in every
     tree. Of those that never end nothing is changed.
     """
-    if _SHADOW not in html and _SHADOW not in html.lower():
+    # Faster than to make all letters small, or to look for any.
+    if not any(part in html for part in ("hadow", "HADOW")):
         return html
     opened: list[re.Match[str]] = []
     tags = list[tuple[int, int, str]]()
@@ -385,7 +429,8 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     changed = {"place": place, "chars": chars, "linked": linked, "holds": holds}
     columns = [changed.get(each.name, getattr(tree, each.name)) for each in fields(_Node)]
     rows = array("I", chain.from_iterable(zip(*columns, strict=True)))
-    return _tree(tree.names, rows.tobytes(), tree.said, tree.text, tree.values), included
+    texts = (tree.text, tree.values, tree.references, tree.relations, tree.anchors, tree.cut)
+    return _tree(tree.names, (rows.tobytes(), tree.said, tree.links.tobytes()), texts), included
 
 
 def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], array[int]]:
@@ -412,7 +457,11 @@ def _high_enough(elements: Sequence[LexborNode]) -> list[LexborNode]:
     for each in elements:
         parent = each.parent
         levels[each.mem_id] = 1 + (levels.get(parent.mem_id, -1) if parent is not None else -1)
-    return [each for each in elements if levels[each.mem_id] <= LEVELS]
+    return [
+        each
+        for each in elements
+        if levels[each.mem_id] <= LEVELS or _MEANINGS.get(each.tag or "", _NOTHING).trait & _LASTING
+    ]
 
 
 # -- the compiled core ---------------------------------------------------------
@@ -436,41 +485,48 @@ SYMBOLS: Final = (
     "lxb_dom_attr_value_noi",
     "lxb_dom_node_text_content",
     "lxb_dom_document_destroy_text_noi",
+    "lexbor_memory_setup",
 )
 _tree_parser: Final = function("tree_parser", [c_void_p, c_size_t], c_bool)
 _tree_table: Final = function(
     "tree_table", [c_char_p, c_void_p, c_void_p, c_size_t, c_void_p], c_bool
 )
 _tree_made: Final = function(
-    "tree_made",
-    [c_char_p, c_size_t, c_uint32, *[c_size_t] * 3, c_double, POINTER(c_void_p)],
-    c_int64,
+    "tree_made", [c_char_p, c_size_t, c_uint32, c_char_p, POINTER(c_void_p)], c_int64
 )
+#: The fields of TreeLimits in the core, and the levels of nodes.
+_LIMITS: Final = Struct("NNdNNN")
+_COLUMNS: Final = 10
 _tree_columns: Final = function("tree_columns", [c_void_p] * 3)
 _tree_drop: Final = function("tree_drop", [c_void_p])
 _NO_MEMORY, _TOO_LARGE, _TOO_SLOW, _NOT_PARSED = -1, -3, -4, -5
 
 
 def _native(octets: bytes, limits: TreeLimits) -> Tree:
-    made = c_void_p()
-    result = _tree_made(octets, len(octets), PARSER_OPTIONS, LEVELS, *limits, byref(made))
+    made, cut = c_void_p(), ""
+    bounds = _LIMITS.pack(*limits, LEVELS)
+    result = _tree_made(octets, len(octets), PARSER_OPTIONS, bounds, byref(made))
     if result == _TOO_LARGE:
-        raise TreeLimit(f"a page of more than {limits.nodes:,} nodes or {limits.octets:,} bytes")
-    if result == _TOO_SLOW:
-        raise TreeLimit(f"parsing took more than {limits.seconds:g} s of processor time")
-    if result:
+        cut = f"a page of more than {limits.nodes:,} nodes or {limits.octets:,} bytes"
+        cut += f", or for which the parser takes more than {limits.memory:,}"
+    elif result == _TOO_SLOW:
+        cut = f"parsing took more than {limits.seconds:g} s of processor time"
+    if cut and made.value is None:
+        raise TreeLimit(cut)
+    if made.value is None:
         reason = "Lexbor gave up" if result == _NOT_PARSED else "no memory for its tree"
         raise MemoryError(f"a page of {len(octets):,} bytes: {reason}")
     try:
-        at, lengths = (c_void_p * 6)(), (c_size_t * 6)()
+        at, lengths = (c_void_p * _COLUMNS)(), (c_size_t * _COLUMNS)()
         _tree_columns(made, at, lengths)
         columns = (string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True))
-        nodes, said, text, values, names, ends = columns
+        nodes, said, text, values, names, ends, links, *others = columns
     finally:
         _tree_drop(made)
     edges = memoryview(ends).cast("I").tolist()
-    cut = (names[begin:end].decode() for begin, end in pairwise([0, *edges]))
-    return _tree(tuple(cut), nodes, said, text.decode(), values.decode())
+    cut_names = (names[begin:end].decode() for begin, end in pairwise([0, *edges]))
+    texts = [each.decode() for each in (text, values, *others)]
+    return _tree(tuple(cut_names), (nodes, said, links), (*texts, cut))
 
 
 #: Of threads that make their first trees one tells the core what it needs.
@@ -484,7 +540,8 @@ def _is_usable() -> bool:
         with _PREPARING:
             _prepare()
         octets = _PROBE.encode()
-        is_equal = _native(octets, _LIMITS) == reference(_parsed(octets))
+        limits = TreeLimits(links=9)
+        is_equal = _native(octets, limits) == reference(_parsed(octets), limits.links)
     except (AttributeError, OSError, MemoryError, TreeLimit, ValueError) as error:
         problem = f"{type(error).__name__}: {error}"
     else:
@@ -514,7 +571,10 @@ def _prepare() -> None:
     ends = (c_uint32 * len(encoded))(*accumulate(map(len, encoded)))
     meanings = [number for means in _MEANINGS.values() for number in means]
     said = b"".join(encoded), ends, (c_uint32 * len(meanings))(*meanings), len(encoded)
-    bits = (UNSEEN, LINK, CONTROL, _ACTS, _ALTERNATIVES, _PREFERRED, _FIRST)
+    bits = (
+        *(UNSEEN, LINK, CONTROL, _ACTS, _ALTERNATIVES, _PREFERRED, _FIRST),
+        *(_LASTING, _RAW, _ANCHOR, _PICTURE, NUMBERS[_REL], NUMBERS[_ALT]),
+    )
     if not _tree_table(*said, (c_uint32 * len(bits))(*bits)):
         raise MemoryError("no memory for what elements mean")
 
@@ -529,14 +589,14 @@ _PROBE: Final = (
     "<option selected>p</select><input type=CheckBox checked><input value='é 1'><aside class="
     "'x my-note'>n</aside><math><semantics><mi>x</mi><annotation encoding=TeX>x</annotation>"
     "</semantics></math><dialog open>d</dialog>"
-    + "<b>" * LEVELS + "deep"
+    + "<b>" * LEVELS + "deep<a href='/#b' rel=up>Up<img alt='An  image'></a><a href=b><img alt=c>"
 )  # fmt: skip
 
 # -- the reference -------------------------------------------------------------
 
 
-def reference(parser: LexborHTMLParser) -> Tree:
-    """Return the tree of a page that selectolax has parsed.
+def reference(parser: LexborHTMLParser, links: int = 0) -> Tree:
+    """Return the tree of a page that selectolax has parsed, and so many of its links at most.
 
     Raises:
         MemoryError: Lexbor has not even made the elements that every page has.
@@ -545,7 +605,7 @@ def reference(parser: LexborHTMLParser) -> Tree:
         raise MemoryError("Lexbor gave up a page: it has no root")
     builder = _Builder()
     builder.add(parser.root)
-    return builder.tree()
+    return builder.tree(links)
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
@@ -583,11 +643,20 @@ class _Node:
     said_end: int
 
 
+@dataclass(slots=True)
+class _Link:
+    """An element that leads elsewhere, what stands in it, and its attributes."""
+
+    node: int
+    last: int
+    said: Mapping[str, str]
+
+
 class _Builder:
     """The columns of a tree, built from the first node to the last."""
 
     def __init__(self) -> None:
-        self._numbers = {name: number for number, name in enumerate(_KNOWN)}
+        self._numbers = dict(NUMBERS)
         self._nodes: list[_Node] = []
         self._said = array("I")
         self._texts = _Text()
@@ -595,17 +664,63 @@ class _Builder:
         self._open: list[int] = []
         #: The parts of the text that is the last node and goes on.
         self._text: list[str] = []
+        #: All links, and those that are open; alternative texts by node.
+        self._links: list[_Link] = []
+        self._open_links: list[_Link] = []
+        self._pictures: dict[int, str] = {}
 
-    def tree(self) -> Tree:
+    def tree(self, most_links: int) -> Tree:
         """Return what was built."""
         rows = array("I", [number for node in self._nodes for number in astuple(node)])
         text, values = "".join(self._texts.parts), "".join(self._values.parts)
-        return _tree(tuple(self._numbers), rows.tobytes(), self._said.tobytes(), text, values)
+        links = list(islice(self._different(), most_links))
+        most, size, anchors = len(text.encode()) + len(values.encode()), 0, list[str]()
+        for link in links:
+            anchors.append("" if size > most else self._anchor(link, text))
+            size += len(f"{anchors[-1]}\n".encode())
+        columns = rows, self._said, array("I", [link.node for link in links])
+        lines = (
+            [_BREAKS.sub("", self._reference(it)) for it in links],
+            [_BREAKS.sub(" ", it.said.get(_REL, "")) for it in links],
+            anchors,
+        )
+        texts = ("".join(f"{line}\n" for line in each) for each in lines)
+        return _tree(tuple(self._numbers), [it.tobytes() for it in columns], (text, values, *texts))
+
+    def _reference(self, link: _Link) -> str:
+        tag = _tag_of(self._nodes[link.node].name)
+        return reference_head(link.said[_LEADS_BY[tag]])
+
+    def _different(self) -> Iterator[_Link]:
+        met = set[tuple[str, str]]()
+        for link in self._links:
+            key = (self._reference(link), link.said.get(_REL, ""))
+            if not self._nodes[link.node].trait & _ANCHOR:
+                yield link
+            elif key not in met:
+                met.add(key)
+                yield link
+
+    def _anchor(self, link: _Link, text: str) -> str:
+        nodes = self._nodes
+        if not nodes[link.node].trait & _ANCHOR:
+            return ""
+        inside = range(link.node + 1, link.last)
+        words = collapsed(
+            "".join(
+                text[nodes[it].text_at : nodes[it].text_end]
+                for it in inside
+                if not nodes[it].name and not nodes[nodes[it].parent].trait & _RAW
+            )
+        )
+        pictures = (self._pictures.get(it) for it in (link.node, *inside))
+        return words or collapsed(next((alt for alt in pictures if alt is not None), ""))
 
     def add(self, root: LexborNode) -> None:
         """Add an element and all that stands in it."""
-        # Of the elements that are too deep, how many are open, and how many in one not seen.
-        deeper = muted = 0
+        # Of the elements that are too deep, how many are open, and how many in one not seen; a
+        # lasting one of them, and how many were open with it.
+        deeper = muted = lasting = lasting_at = 0
         for node, begins in _walk(root):
             if node.is_text_node and begins and not muted:
                 self._add_text(node.text_content or "")
@@ -615,23 +730,35 @@ class _Builder:
             tag = node.tag or ""
             if begins and (deeper or len(self._open) > LEVELS):
                 deeper += 1
+                if _MEANINGS.get(tag, _NOTHING).trait & _LASTING:
+                    number = self._start(tag, node, is_muted=muted > 0)
+                    if lasting_at:
+                        self._end_node(number)
+                    else:
+                        lasting, lasting_at = number, deeper
                 muted += bool(muted or _MEANINGS.get(tag, _NOTHING).place & UNSEEN)
             elif begins:
-                self._start(tag, node)
+                self._open.append(self._start(tag, node))
+                self._show(tag, node)
             elif deeper:
+                if lasting_at == deeper:
+                    self._nodes[lasting].text_end = self._texts.length
+                    self._end_node(lasting)
+                    lasting_at = 0
                 deeper -= 1
                 muted -= muted > 0
             else:
                 self._end()
 
-    def _start(self, tag: str, element: LexborNode) -> None:
+    def _start(self, tag: str, element: LexborNode, *, is_muted: bool = False) -> int:
+        """Add the row of an element, and return its number."""
         number, name, said_at = len(self._nodes), self._number(tag), self._said_count()
-        attributes = element.attributes
+        attributes = {key: value or "" for key, value in element.attributes.items()}
         for key, value in attributes.items():
-            begin, end = self._values.add(value or "")
+            begin, end = self._values.add(value)
             self._said.extend((number, self._number(key), begin, end))
         means = _meaning_of(tag, attributes)
-        place, trait = means.place, means.trait
+        place, trait = means.place | (UNSEEN if is_muted else 0), means.trait
         if trait & _ALTERNATIVES:
             trait &= ~(_FIRST if _has_preferred(element) else _ALTERNATIVES)
         parent = self._open[-1] if self._open else 0
@@ -642,8 +769,18 @@ class _Builder:
                 place |= UNSEEN
         at = self._texts.length
         row = (place, trait, 0, 0, 0, at, at, said_at, self._said_count())
-        self._nodes.append(_Node(parent, 0, name, *row))
-        self._open.append(number)
+        self._nodes.append(_Node(parent, number + 1, name, *row))
+        if trait & _PICTURE and _ALT in attributes:
+            self._pictures[number] = attributes[_ALT]
+        if _LEADS_BY.get(tag) in attributes:
+            self._open_links.append(_Link(number, number + 1, attributes))
+            self._links.append(self._open_links[-1])
+        return number
+
+    def _show(self, tag: str, element: LexborNode) -> None:
+        """Add the text that an empty element shows."""
+        attributes = element.attributes
+        means = _meaning_of(tag, attributes)
         if means.shown and element.first_child is None:
             shown = _KNOWN[means.shown]
             self._add_text(attributes.get(shown, shown) or "")
@@ -662,6 +799,11 @@ class _Builder:
         number = self._open.pop()
         node = self._nodes[number]
         node.end, node.text_end = len(self._nodes), self._texts.length
+        self._end_node(number)
+
+    def _end_node(self, number: int) -> None:
+        if self._open_links and self._open_links[-1].node == number:
+            self._open_links.pop().last = len(self._nodes)
         self._add_up(number)
 
     def _add_text(self, text: str) -> None:

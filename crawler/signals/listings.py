@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.fetch.responses import GZIP_MAGIC
 from freshet.crawler.lru import LruCache
-from freshet.crawler.reduce.markup import is_feed
+from freshet.crawler.reduce.links import is_feed, relations
 from freshet.crawler.reduce.page import header_links
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, entry_allowed, parse_sitemap
 from freshet.crawler.robots.cache import RobotsCache
@@ -307,7 +307,7 @@ def header_feeds(headers: Iterable[str], base: str) -> list[str]:
     """Return the feeds that Link headers (RFC 8288) name, resolved, each once."""
     found: dict[str, None] = {}
     for target, parameters in islice(header_links(headers), _LINKS):
-        url = resolve(target, base) if is_feed(parameters) else None
+        url = resolve(target, base) if is_feed(parameters, relations(parameters)) else None
         if url is not None and is_http(url):
             found.setdefault(without_fragment(url))
     return list(found)

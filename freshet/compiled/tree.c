@@ -15,8 +15,16 @@
 #include "tree.h"
 
 #include <time.h>
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#define SIZE_OF(place) malloc_size(place)
+#else
+#include <malloc.h>
+#define SIZE_OF(place) malloc_usable_size(place)
+#endif
 
-/* What tree_made returns beside what tree.h names. */
+/* What tree_made returns beside what tree.h names; with TOO_LARGE or TOO_SLOW there is a tree of what
+ * was read until then. */
 #define NOT_PARSED -5
 
 /* -- Lexbor ------------------------------------------------------------------------------------ */
@@ -42,6 +50,9 @@ static struct parser {
     const uint8_t *(*attribute_value)(handle attribute, size_t *length);
     uint8_t *(*text)(handle node, size_t *length);
     handle (*free_text)(handle document, uint8_t *text);
+    unsigned (*use_memory)(
+        void *(*allocate)(size_t size), void *(*resize)(void *place, size_t size),
+        void *(*allocate_zeros)(size_t count, size_t size), void (*give_back)(void *place));
 } lexbor;
 
 enum { FUNCTIONS = sizeof lexbor / sizeof(void (*)(void)) };
@@ -53,12 +64,45 @@ enum { ELEMENT = 1, TEXT = 3 };
 /* Nodes between two looks at the clock. */
 #define STEPS 4096
 
+/* The octets that Lexbor has been given in this thread since a page began. */
+static _Thread_local int64_t given;
+
+static void *counted(void *place)
+{
+    given += place ? (int64_t)SIZE_OF(place) : 0;
+    return place;
+}
+
+static void *allocate(size_t size)
+{
+    return counted(malloc(size));
+}
+
+static void *allocate_zeros(size_t count, size_t size)
+{
+    return counted(calloc(count, size));
+}
+
+static void give_back(void *place)
+{
+    given -= place ? (int64_t)SIZE_OF(place) : 0;
+    free(place);
+}
+
+static void *resize(void *place, size_t size)
+{
+    int64_t before = place ? (int64_t)SIZE_OF(place) : 0;
+    void *other = realloc(place, size);
+    given -= other ? before : 0;
+    return counted(other);
+}
+
 EXPORTED bool tree_parser(void (*const *functions)(void), size_t count)
 {
     if (count != FUNCTIONS)
         return false;
     memcpy(&lexbor, functions, sizeof lexbor);
-    return true;
+    return !lexbor.use_memory(allocate, resize, allocate_zeros, give_back);
 }
 
 /* -- names ------------------------------------------------------------------------------------- */
@@ -156,14 +200,16 @@ static bool copy_names(struct names *copy, const struct names *all)
 
 /* What is told of a name: see _Meaning in tree.py. */
 struct meaning {
-    uint32_t place, never, trait, shown, tells;
+    uint32_t place, never, trait, shown, tells, leads_by;
 };
 
 enum { TELLS_ALONE = 1, TELLS_WITH = 2 };
 
-/* Bits of places and traits: `control` is a place, `acts` its trait. */
+/* Bits of places and traits: `control` is a place, `acts` its trait. Numbers of attributes. */
 struct bits {
     uint32_t unseen, link, control, acts, alternatives, preferred, first;
+    uint32_t lasting, raw, anchor, picture;
+    uint32_t rel, alt;
 };
 
 /* The names that are known beforehand. */
@@ -326,22 +372,46 @@ struct text {
     size_t characters;
 };
 
+/* Of each link there are its node, and three texts that end with a newline: the reference, the
+ * relations, and what it is called. */
 struct tree {
     struct growing nodes, said;
     struct text text, values;
     struct names names;
+    struct growing links, references, relations, anchors;
+};
+
+/* An element that leads elsewhere: the first node behind what stands in it, and the number of its
+ * attribute. The link around it that is open, too, plus 1. */
+struct link {
+    uint32_t node, last, said, outer;
 };
 
 /* Where names of Lexbor's are known to be. */
 #define KNOWN 256
 
+/* Bounds on a page: nodes or attributes, octets of texts or values, seconds, octets that Lexbor is
+ * given, links that are read, and levels of nodes. */
+struct limits {
+    size_t nodes, octets;
+    double seconds;
+    size_t memory, links, levels;
+};
+
 struct builder {
     struct tree *tree;
     handle document;
-    size_t most_nodes, most_octets;
-    /* Elements below this level are no nodes; `deeper` of these are open, the last `muted` of them
-     * in one that is not seen. */
-    size_t levels, level, deeper, muted;
+    const struct limits *limits;
+    /* Elements below this level are no nodes, but for lasting ones, which are empty; `deeper` of
+     * these are open, the last `muted` of them in one that is not seen. One of the lasting ones is
+     * known, by how many were open with it. */
+    size_t level, deeper, muted, lasting_at;
+    uint32_t lasting;
+    /* Where the text of each node, and each value, begins. */
+    struct growing text_starts, value_starts;
+    struct growing links;
+    /* The number of the link that is open, plus 1. */
+    uint32_t open_link;
     /* The open element, and the octets before the text that is its last node. */
     uint32_t open;
     bool in_text;
@@ -356,6 +426,30 @@ struct builder {
 static struct node *nth(const struct builder *b, uint32_t number)
 {
     return (struct node *)b->tree->nodes.items + number;
+}
+
+static struct link *nth_link(const struct builder *b, uint32_t number)
+{
+    return (struct link *)b->links.items + number;
+}
+
+static bool add_number(struct growing *all, size_t number)
+{
+    if (!make_room(all, 1, sizeof(uint32_t)))
+        return false;
+    ((uint32_t *)all->items)[all->count++] = (uint32_t)number;
+    return true;
+}
+
+/* Add a row to the nodes; the limits allow it. */
+static bool add_node(struct builder *b, struct node row)
+{
+    struct tree *tree = b->tree;
+    if (!make_room(&tree->nodes, 1, sizeof row)
+        || !add_number(&b->text_starts, tree->text.octets.count))
+        return false;
+    ((struct node *)tree->nodes.items)[tree->nodes.count++] = row;
+    return true;
 }
 
 static size_t characters_in(const uint8_t *at, size_t length)
@@ -444,19 +538,18 @@ static int append_text(struct builder *b, const uint8_t *at, size_t length)
     struct tree *tree = b->tree;
     if (!length)
         return 0;
-    if (tree->text.octets.count + length > b->most_octets)
+    if (tree->text.octets.count + length > b->limits->octets)
         return TOO_LARGE;
     if (!b->in_text) {
-        if (tree->nodes.count >= b->most_nodes)
+        if (tree->nodes.count >= b->limits->nodes)
             return TOO_LARGE;
-        if (!make_room(&tree->nodes, 1, sizeof(struct node)))
-            return NO_MEMORY;
-        uint32_t number = (uint32_t)tree->nodes.count++;
-        *nth(b, number) = (struct node){
-            .parent = b->open, .end = number + 1, .place = nth(b, b->open)->place,
-            .text = (uint32_t)tree->text.characters, .said = (uint32_t)tree->said.count,
-            .said_end = (uint32_t)tree->said.count,
+        struct node row = {
+            .parent = b->open, .end = (uint32_t)tree->nodes.count + 1,
+            .place = nth(b, b->open)->place, .text = (uint32_t)tree->text.characters,
+            .said = (uint32_t)tree->said.count, .said_end = (uint32_t)tree->said.count,
         };
+        if (!add_node(b, row))
+            return NO_MEMORY;
         b->in_text = true;
         b->text_at = tree->text.octets.count;
     }
@@ -465,6 +558,7 @@ static int append_text(struct builder *b, const uint8_t *at, size_t length)
     return done ? 0 : NO_MEMORY;
 }
 
+/* Read the attributes of an element whose row will have that number. */
 static int read_attributes(
     struct builder *b, handle element, struct span tag, uint32_t number, struct meaning *means)
 {
@@ -473,12 +567,13 @@ static int read_attributes(
     struct span name, value;
     for (handle it = NULL; (it = next_attribute(element, it, &name, &value));) {
         size_t length = (size_t)(value.end - value.at);
-        if (tree->said.count >= b->most_nodes
-            || tree->values.octets.count + length > b->most_octets)
+        if (tree->said.count >= b->limits->nodes
+            || tree->values.octets.count + length > b->limits->octets)
             return TOO_LARGE;
         int64_t known = name.at ? known_number(b, name.at, (size_t)(name.end - name.at)) : -1;
         struct said said = {number, (uint32_t)known, (uint32_t)tree->values.characters, 0};
         if (known < 0 || !make_room(&tree->said, 1, sizeof said)
+            || !add_number(&b->value_starts, tree->values.octets.count)
             || !add_text(&tree->values, value.at, length))
             return NO_MEMORY;
         said.value_end = (uint32_t)tree->values.characters;
@@ -511,6 +606,39 @@ static int show(struct builder *b, handle element, uint32_t number)
     return append_text(b, shown.at, length);
 }
 
+/* Return the number of an attribute of an element, or -1. */
+static int64_t attribute_of(const struct builder *b, const struct node *node, uint32_t name)
+{
+    const struct said *said = b->tree->said.items;
+    for (uint32_t i = node->said; i < node->said_end; i++)
+        if (said[i].name == name)
+            return i;
+    return -1;
+}
+
+/* Note a node that leads elsewhere. */
+static bool begin_link(struct builder *b, uint32_t number, uint32_t leads_by)
+{
+    int64_t said = attribute_of(b, nth(b, number), leads_by);
+    if (said < 0)
+        return true;
+    struct link link = {number, number + 1, (uint32_t)said, b->open_link};
+    if (!make_room(&b->links, 1, sizeof link))
+        return false;
+    *nth_link(b, (uint32_t)b->links.count) = link;
+    b->open_link = (uint32_t)++b->links.count;
+    return true;
+}
+
+static void end_link(struct builder *b, uint32_t node)
+{
+    if (!b->open_link || nth_link(b, b->open_link - 1)->node != node)
+        return;
+    struct link *link = nth_link(b, b->open_link - 1);
+    link->last = (uint32_t)b->tree->nodes.count;
+    b->open_link = link->outer;
+}
+
 static int open_element(struct builder *b, handle element)
 {
     struct tree *tree = b->tree;
@@ -520,29 +648,34 @@ static int open_element(struct builder *b, handle element)
     if (!at)
         return NO_MEMORY;
     end_text(b);
-    if (b->deeper || b->level > b->levels) {
+    bool is_deep = b->deeper || b->level > b->limits->levels, was_muted = b->muted;
+    if (is_deep) {
+        struct meaning known = known_meaning(tag);
         b->deeper++;
-        b->muted += b->muted || known_meaning(tag).place & table.bits.unseen;
-        return 0;
+        b->muted += b->muted || known.place & table.bits.unseen;
+        if (!(known.trait & table.bits.lasting))
+            return 0;
     }
     int64_t name = known_number(b, at, length);
     if (name < 0)
         return NO_MEMORY;
-    if (tree->nodes.count >= b->most_nodes)
+    if (tree->nodes.count >= b->limits->nodes)
         return TOO_LARGE;
-    if (!make_room(&tree->nodes, 1, sizeof(struct node)))
-        return NO_MEMORY;
     uint32_t number = (uint32_t)tree->nodes.count;
     struct node row = {
-        .parent = b->open, .name = (uint32_t)name, .text = (uint32_t)tree->text.characters,
+        .parent = b->open, .end = number + 1, .name = (uint32_t)name,
+        .text = (uint32_t)tree->text.characters, .text_end = (uint32_t)tree->text.characters,
         .said = (uint32_t)tree->said.count,
     };
     struct meaning means = meaning_of((uint32_t)name);
     int failure = read_attributes(b, element, tag, number, &means);
-    if (failure)
+    if (failure) {
+        /* They are of no node. */
+        tree->said.count = b->value_starts.count = row.said;
         return failure;
+    }
     row.said_end = (uint32_t)tree->said.count;
-    row.place = means.place;
+    row.place = means.place | (was_muted ? table.bits.unseen : 0);
     row.trait = means.trait;
     if (row.trait & table.bits.alternatives)
         row.trait &= ~(has_preferred(element) ? table.bits.first : table.bits.alternatives);
@@ -551,17 +684,32 @@ static int open_element(struct builder *b, handle element)
         if (is_alternative(b, means))
             row.place |= table.bits.unseen;
     }
-    *nth(b, number) = row;
-    tree->nodes.count++;
-    b->open = number;
-    b->level++;
-    return means.shown && !lexbor.first_child(element) ? show(b, element, means.shown) : 0;
+    if (!add_node(b, row) || (means.leads_by && !begin_link(b, number, means.leads_by)))
+        return NO_MEMORY;
+    if (is_deep && !b->lasting_at) {
+        b->lasting = number;
+        b->lasting_at = b->deeper;
+    } else if (is_deep) {
+        end_link(b, number);
+        add_up(b, number);
+    } else {
+        b->open = number;
+        b->level++;
+    }
+    return !is_deep && means.shown && !lexbor.first_child(element)
+        ? show(b, element, means.shown) : 0;
 }
 
 static void close_element(struct builder *b)
 {
     end_text(b);
     if (b->deeper) {
+        if (b->lasting_at == b->deeper) {
+            nth(b, b->lasting)->text_end = (uint32_t)b->tree->text.characters;
+            end_link(b, b->lasting);
+            add_up(b, b->lasting);
+            b->lasting_at = 0;
+        }
         b->deeper--;
         b->muted -= b->muted > 0;
         return;
@@ -569,6 +717,7 @@ static void close_element(struct builder *b)
     struct node *node = nth(b, b->open);
     node->end = (uint32_t)b->tree->nodes.count;
     node->text_end = (uint32_t)b->tree->text.characters;
+    end_link(b, b->open);
     add_up(b, b->open);
     b->open = node->parent;
     b->level--;
@@ -585,6 +734,184 @@ static int read_text(struct builder *b, handle node)
     int failure = append_text(b, at, length);
     lexbor.free_text(b->document, at);
     return failure;
+}
+
+/* -- links ------------------------------------------------------------------------------------- */
+
+/* Characters of a text in a link that are read, and of what it is called. */
+#define MOST_READ 2000
+#define MOST_WRITTEN 200
+/* Where a link is looked for among the different ones; with more it counts as another one. Bounded,
+ * because strangers choose what collides. */
+#define PROBES 16
+
+/* Return the octets that begin at one start and end at the next. */
+static struct span part(const struct growing *octets, const struct growing *starts, uint32_t number)
+{
+    const uint8_t *from = octets->items;
+    const uint32_t *at = starts->items;
+    if (!from)
+        return (struct span){NULL, NULL};
+    size_t end = number + 1 < starts->count ? at[number + 1] : octets->count;
+    return (struct span){from + at[number], from + end};
+}
+
+static struct span value_of(const struct builder *b, int64_t said)
+{
+    return said < 0 ? (struct span){NULL, NULL}
+                    : part(&b->tree->values.octets, &b->value_starts, (uint32_t)said);
+}
+
+static struct span text_of(const struct builder *b, uint32_t node)
+{
+    return part(&b->tree->text.octets, &b->text_starts, node);
+}
+
+/* Return a reference without its fragment, unless that protects a blank before it. */
+static struct span reference_of(const struct builder *b, const struct link *link)
+{
+    struct span whole = value_of(b, link->said);
+    const uint8_t *hash = whole.at < whole.end ? memchr(whole.at, '#', whole.end - whole.at) : NULL;
+    if (hash && (hash == whole.at || hash[-1] > ' '))
+        whole.end = hash;
+    return whole;
+}
+
+static struct span relations_of(const struct builder *b, const struct link *link)
+{
+    return value_of(b, attribute_of(b, nth(b, link->node), table.bits.rel));
+}
+
+static bool is_equal(struct span one, struct span other)
+{
+    size_t length = (size_t)(one.end - one.at);
+    return length == (size_t)(other.end - other.at)
+        && (!length || !memcmp(one.at, other.at, length));
+}
+
+/* Links by their references and relations, each by its number plus 1. */
+struct links {
+    uint32_t *slots;
+    size_t room;
+};
+
+/* Return whether a link is another one of an element of the same meaning; note it if not. */
+static bool is_met(const struct builder *b, struct links *met, uint32_t number)
+{
+    const struct link *link = nth_link(b, number);
+    struct span target = reference_of(b, link), relations = relations_of(b, link);
+    uint32_t value = hash(target) * 31 + hash(relations);
+    for (size_t probe = 0; probe < PROBES; probe++) {
+        uint32_t *slot = met->slots + ((value + probe) & (met->room - 1));
+        if (!*slot) {
+            *slot = number + 1;
+            return false;
+        }
+        const struct link *other = nth_link(b, *slot - 1);
+        if (is_equal(target, reference_of(b, other)) && is_equal(relations, relations_of(b, other)))
+            return true;
+    }
+    return false;
+}
+
+/* Add octets as one line. URLs are read without line breaks and tabs (WHATWG URL, section 4.4). */
+static bool add_line(struct growing *all, struct span text, bool is_url)
+{
+    size_t start = all->count;
+    if (!add(all, text.at, (size_t)(text.end - text.at)) || !add(all, "\n", 1))
+        return false;
+    uint8_t *to = (uint8_t *)all->items + start, *from = to, *end = to + (text.end - text.at);
+    for (; from < end; from++) {
+        bool breaks = *from == '\n' || *from == '\r' || *from == '\t';
+        if (!breaks || !is_url)
+            *to++ = breaks ? ' ' : *from;
+    }
+    *to++ = '\n';
+    all->count = (size_t)(to - (uint8_t *)all->items);
+    return true;
+}
+
+/* What a link is called, as far as it is read. */
+struct words {
+    size_t read, written;
+    bool after_space;
+};
+
+/* Add a text with white space collapsed. */
+static bool add_words(struct growing *all, struct words *words, struct span text)
+{
+    while (text.at < text.end && words->read < MOST_READ) {
+        size_t length = space(text);
+        words->read++;
+        if (length) {
+            text.at += length;
+            words->after_space = words->written > 0;
+            continue;
+        }
+        if (words->written + words->after_space >= MOST_WRITTEN) {
+            words->read = MOST_READ;
+            return true;
+        }
+        length = 1;
+        while (text.at + length < text.end && (text.at[length] & 0xC0) == 0x80)
+            length++;
+        if ((words->after_space && !add(all, " ", 1)) || !add(all, text.at, length))
+            return false;
+        words->written += 1 + words->after_space;
+        words->after_space = false;
+        text.at += length;
+    }
+    return true;
+}
+
+/* Add what a link is called: its text, or else the alternative text of the first picture in it. */
+static bool add_anchor(const struct builder *b, const struct link *link, struct growing *all)
+{
+    struct words words = {0};
+    /* Links in links, as drawings have them, may repeat a text any number of times. */
+    size_t most = b->tree->text.octets.count + b->tree->values.octets.count;
+    if (!(nth(b, link->node)->trait & table.bits.anchor) || all->count > most)
+        return add(all, "\n", 1);
+    for (uint32_t k = link->node + 1; k < link->last && words.read < MOST_READ; k++) {
+        const struct node *node = nth(b, k);
+        if (!node->name && !(nth(b, node->parent)->trait & table.bits.raw)
+            && !add_words(all, &words, text_of(b, k)))
+            return false;
+    }
+    for (uint32_t k = link->node; k < link->last && !words.written; k++) {
+        const struct node *node = nth(b, k);
+        int64_t said = node->trait & table.bits.picture
+            ? attribute_of(b, node, table.bits.alt) : -1;
+        if (said < 0)
+            continue;
+        words = (struct words){0};
+        if (!add_words(all, &words, value_of(b, said)))
+            return false;
+        break;
+    }
+    return add(all, "\n", 1);
+}
+
+/* Write the different links: of equal ones the first. */
+static bool write_links(const struct builder *b)
+{
+    struct tree *tree = b->tree;
+    struct links met = {.room = 16};
+    while (met.room < 2 * b->links.count)
+        met.room *= 2;
+    met.slots = calloc(met.room, sizeof *met.slots);
+    bool done = met.slots;
+    for (uint32_t i = 0; done && i < b->links.count && tree->links.count < b->limits->links; i++) {
+        const struct link *link = nth_link(b, i);
+        if (nth(b, link->node)->trait & table.bits.anchor && is_met(b, &met, i))
+            continue;
+        done = add_number(&tree->links, link->node)
+            && add_line(&tree->references, reference_of(b, link), true)
+            && add_line(&tree->relations, relations_of(b, link), false)
+            && add_anchor(b, link, &tree->anchors);
+    }
+    free(met.slots);
+    return done;
 }
 
 /* -- a page ------------------------------------------------------------------------------------ */
@@ -628,17 +955,38 @@ static int read_nodes(struct builder *b, double until)
     return 0;
 }
 
-static int parse(handle document, const uint8_t *html, size_t length, double until)
+static int parse(
+    handle document, const uint8_t *html, size_t length, const struct limits *limits, double until)
 {
     if (lexbor.begin(document))
         return NOT_PARSED;
     for (size_t at = 0; at < length; at += CHUNK) {
         if (lexbor.parse(document, html + at, length - at < CHUNK ? length - at : CHUNK))
             return NOT_PARSED;
+        if (given > (int64_t)limits->memory)
+            return TOO_LARGE;
         if (seconds_used() > until)
             return TOO_SLOW;
     }
     return lexbor.finish(document) ? NOT_PARSED : 0;
+}
+
+/* Return 0, or why there is no tree, or a part of one only. */
+static int read_page(struct builder *b, const uint8_t *html, size_t length)
+{
+    const struct limits *limits = b->limits;
+    double from = seconds_used();
+    given = 0;
+    int failure = parse(b->document, html, length, limits, from + limits->seconds);
+    if (failure == NOT_PARSED)
+        return failure;
+    /* What was parsed until the end of the time is worth a quarter of it. */
+    int rest = read_nodes(b, from + limits->seconds * 1.25);
+    while (b->level && rest != NO_MEMORY)
+        close_element(b);
+    if (rest == NO_MEMORY || (limits->links && !write_links(b)))
+        return NO_MEMORY;
+    return failure ? failure : rest;
 }
 
 EXPORTED void tree_drop(struct tree *tree)
@@ -650,43 +998,42 @@ EXPORTED void tree_drop(struct tree *tree)
     free(tree->text.octets.items);
     free(tree->values.octets.items);
     free_names(&tree->names);
+    free(tree->links.items);
+    free(tree->references.items);
+    free(tree->relations.items);
+    free(tree->anchors.items);
     free(tree);
 }
 
-/* Make the tree of a page, to be given back to tree_drop; returns 0 or why there is none. */
+/* Make the tree of a page, to be given back to tree_drop. Returns 0, or why there is none, or a part
+ * of one only. */
 EXPORTED int64_t tree_made(
-    const uint8_t *html, size_t length, uint32_t options, size_t levels, size_t most_nodes,
-    size_t most_octets, double seconds, struct tree **made)
+    const uint8_t *html, size_t length, uint32_t options, const struct limits *limits,
+    struct tree **made)
 {
-    double until = seconds_used() + seconds;
     *made = NULL;
-    if (length > most_octets)
-        return TOO_LARGE;
     struct tree *tree = calloc(1, sizeof *tree);
     handle document = tree ? lexbor.create() : NULL;
     int failure = NO_MEMORY;
     if (document && copy_names(&tree->names, &table.names)) {
         lexbor.set_options(document, options);
-        failure = parse(document, html, length, until);
-        struct builder builder = {
-            .tree = tree, .document = document, .levels = levels, .most_nodes = most_nodes,
-            .most_octets = most_octets,
-        };
-        if (!failure)
-            failure = read_nodes(&builder, until);
+        struct builder builder = {.tree = tree, .document = document, .limits = limits};
+        failure = read_page(&builder, html, length);
+        free(builder.text_starts.items);
+        free(builder.value_starts.items);
+        free(builder.links.items);
     }
     if (document)
         lexbor.destroy(document);
-    if (failure) {
+    if (failure == NO_MEMORY || failure == NOT_PARSED || !tree->nodes.count)
         tree_drop(tree);
-        return failure;
-    }
-    *made = tree;
-    return 0;
+    else
+        *made = tree;
+    return failure;
 }
 
-/* Tell where a tree's columns are, and their octets: nodes, attributes, text, values, and the names
- * with their ends. */
+/* Tell where a tree's columns are, and their octets: nodes, attributes, text, values, the names with
+ * their ends, links, and their references, relations and names. */
 EXPORTED void tree_columns(const struct tree *tree, const void **columns, size_t *octets)
 {
     const struct {
@@ -695,7 +1042,8 @@ EXPORTED void tree_columns(const struct tree *tree, const void **columns, size_t
     } all[] = {
         {&tree->nodes, sizeof(struct node)}, {&tree->said, sizeof(struct said)},
         {&tree->text.octets, 1}, {&tree->values.octets, 1}, {&tree->names.octets, 1},
-        {&tree->names.ends, sizeof(uint32_t)},
+        {&tree->names.ends, sizeof(uint32_t)}, {&tree->links, sizeof(uint32_t)},
+        {&tree->references, 1}, {&tree->relations, 1}, {&tree->anchors, 1},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         columns[i] = all[i].column->items;

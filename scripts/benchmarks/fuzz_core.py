@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from random import Random
@@ -33,7 +34,14 @@ from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.sketch import sketch
-from freshet.crawler.reduce.tree import PARSER_OPTIONS, reference, tree_of
+from freshet.crawler.reduce.tree import (
+    PARSER_OPTIONS,
+    Tree,
+    TreeLimit,
+    TreeLimits,
+    reference,
+    tree_of,
+)
 from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
 from freshet.storage.words import index_lines
 from scripts.benchmarks.fuzz_commands import Case
@@ -61,7 +69,7 @@ def _read(rng: Random, body: bytes) -> None:
     ).blocks
     sketch(blocks.texts, blocks.places)
     _score(rng, index_lines(None, blocks.texts, blocks.kinds))
-    _tree(body.decode("utf-8", "replace"))
+    _tree(rng, body.decode("utf-8", "replace"))
     _walk(rng, mutated(rng, _serialised(body), 0.9).decode("utf-8", "surrogateescape"))
 
 
@@ -88,15 +96,23 @@ def _serialised(body: bytes) -> bytes:
     return html.encode("utf-8", "surrogatepass")
 
 
-def _tree(html: str) -> None:
-    parser = LexborHTMLParser(html, options=PARSER_OPTIONS)
-    tree = tree_of(html)
-    if tree != reference(parser):
+def _tree(rng: Random, html: str) -> None:
+    parser, links = LexborHTMLParser(html, options=PARSER_OPTIONS), rng.choice((0, 3, 50_000))
+    tree = tree_of(html, TreeLimits(links=links))
+    if tree != reference(parser, links):
         raise ValueError("the core and the reference read two trees")
     cut, pieces = Pieces(tree), pieces_of(tree, tree.body)
     if [astuple(piece) for piece in cut] != [astuple(piece) for piece in pieces]:
         raise ValueError("the core cuts other pieces")
     chosen(tree, cut, html[:40])
+    limits = TreeLimits(rng.randrange(1, 300), rng.randrange(1, 9_000), 60.0, 1 << 32, 50_000)
+    with suppress(TreeLimit):
+        _bounded(tree_of(html, limits, partly=True), limits)
+
+
+def _bounded(beginning: Tree, limits: TreeLimits) -> None:
+    if len(beginning) > limits.nodes or len(beginning.text) > limits.octets:
+        raise ValueError("the beginning of a page is beyond its limits")
 
 
 def _walk(rng: Random, odd: str) -> None:

@@ -4,6 +4,7 @@ import gzip
 from dataclasses import replace
 from email.utils import formatdate
 from typing import get_args
+from unittest.mock import AsyncMock
 
 import pytest
 import zstandard
@@ -15,6 +16,8 @@ from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier import PageRequest
 from freshet.crawler.reduce.blocks import TEXT_VERSION
+from freshet.crawler.reduce.page import ParsedPage
+from freshet.crawler.reduce.parser_process import Unparsable
 from freshet.crawler.reduce.sketch import body_digest
 from freshet.crawler.visit import Opaque, ReducedFeed, ReducedPage, ReducedSitemap, unasked
 from freshet.storage.entries import AliasKind, Outcome, Role
@@ -23,6 +26,7 @@ from freshet.storage.records import (
     Digests,
     DueUrl,
     FetchResult,
+    Links,
     Observation,
     Validators,
     Visit,
@@ -223,6 +227,25 @@ async def test_without_a_text_the_bytes_decide(stages: Stages) -> None:
         other = await verdict_on(stages, body, as_role("page", seen=True))
         assert (other.kind, other.rung) == ("changed", "body")
     assert (await verdict_on(stages, BROKEN)).reason == "unparsable"
+
+
+@pytest.mark.parametrize("robots", [(), ("nofollow",)])
+async def test_of_a_page_that_cannot_be_parsed_the_links_of_its_beginning_are_followed(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, robots: tuple[str, ...]
+) -> None:
+    urls = (f"{SITE}/a", f"{SITE}/b")
+    links = Links(urls, urls, ("", ""), ("A", "B"))
+    read = ParsedPage(URL, "utf-8", title="T", links=links, robots_meta=robots)
+    unparsable = AsyncMock(return_value=Unparsable("too deep", beginning=read))
+    monkeypatch.setattr(stages.pipeline.reducer.parser, "parse", unparsable)
+    visit = await stages.take(answer())
+    assert visit.observation.reason == "unparsable"
+    assert visit.observation.detail == "too deep; of its beginning 2 links were read"
+    assert visit.capture is not None
+    assert (visit.capture.title, visit.capture.sketch) == ("T", None)
+    assert visit.capture.nofollow is bool(robots)
+    assert visit.links is not None
+    assert visit.links.urls == urls
 
 
 async def test_a_page_that_says_that_it_is_not_there_is_not_content(stages: Stages) -> None:

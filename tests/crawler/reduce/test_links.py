@@ -1,18 +1,17 @@
 """Which elements link, and where they lead."""
 
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.markup import read
-from freshet.crawler.reduce.page import gathered, page_links
+from freshet.crawler.reduce.links import gathered, page_links
+from freshet.crawler.reduce.tree import TreeLimits, tree_of
 from freshet.storage.records import Links
 
 BASE = "https://h.example/docs/page.html"
 
 
 def columns(markup: str, limit: int = 100) -> tuple[Links, bool]:
-    found = read(LexborHTMLParser(markup).html or "")
-    return gathered(page_links(found, BASE), limit)
+    tree = tree_of(markup, TreeLimits(links=2 * limit))
+    return gathered(page_links(tree, BASE), limit)
 
 
 def links(markup: str) -> Links:

@@ -41,9 +41,9 @@ LIMITS = TreeLimits(1 << 24, 1 << 28, 60.0)
 def agree(html: str) -> Tree:
     """Return the tree of the core, which is that of the reference."""
     assert module._is_usable()
-    made = tree_of(html)
+    made = tree_of(html, LIMITS._replace(links=1_000))
     text = html.encode("utf-8", "ignore").decode()
-    other = reference(LexborHTMLParser(text, options=PARSER_OPTIONS))
+    other = reference(LexborHTMLParser(text, options=PARSER_OPTIONS), 1_000)
     for column in fields(Tree):
         ours, theirs = getattr(made, column.name), getattr(other, column.name)
         assert list(ours) == list(theirs), column.name
@@ -171,6 +171,23 @@ def test_elements_too_deep_are_part_of_the_one_above() -> None:
     assert [tree.text_of(child) for child in tree.children(last)] == ["a", "b", "d"]
 
 
+@pytest.mark.parametrize(
+    ("html", "names"),
+    [("<a href=x rel=me>t<b>u</b></a>v", "a #text #text #text"), ("<img alt=t><br>", "img"),
+     ("<meta name=robots content=noindex><p>x", "meta #text"), ("<base href=x>", "base"),
+     ("<iframe src=x></iframe>", "iframe"), ("<script src=x>c</script>t", "script #text"),
+     ("<link rel=next href=x>", "link"), ("<area href=x>", "area"), ("<input src=x>", "input"),
+     ("<svg><a href=x>u<a href=y>v</a></a></svg>w", "a a #text"), ("<b>x</b>", "#text")],
+)  # fmt: skip
+def test_elements_that_last_are_nodes_however_deep_they_stand(html: str, names: str) -> None:
+    tree = agree("<div>" * 2 * LEVELS + html)
+    deepest = max(tree.named("div"))
+    below = range(deepest + 1, len(tree))
+    assert [tree.tag(node) for node in below] == names.split()
+    assert {tree.parent[node] for node in below} == {deepest}
+    assert [tree.text_of(node) for node in tree.named("a")][:1] in ([], ["tu"], [""])
+
+
 def test_characters_count_not_bytes() -> None:
     tree = agree("<p title='é🌍'>ñ🌍 x<p>\u2003\x85y\xa0<p>z")
     first, second, third = tree.named("p")
@@ -188,6 +205,70 @@ def test_half_characters_are_left_out() -> None:
     assert tree_of("<p>a\ud800b").text == "ab"
 
 
+# -- links ---------------------------------------------------------------------------
+
+
+def links(html: str) -> list[tuple[str, str, str]]:
+    tree = agree(html)
+    columns = (
+        column.split("\n")[:-1] for column in (tree.references, tree.relations, tree.anchors)
+    )
+    return list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [("<a href='x#y' rel='b  a'> T <i>u</i>\n</a>", ("x", "b  a", "T u")),
+     ("<a href='#y'>t</a>", ("", "", "t")), ("<a href=' #y'>t</a>", (" #y", "", "t")),
+     ("<a href='x\ny\tz'>t</a>", ("xyz", "", "t")), ("<a href=x rel='a\nb'>", ("x", "a b", "")),
+     ("<a href=x><img alt='An  image'><img alt=other></a>", ("x", "", "An image")),
+     ("<a href=x><img alt=''><img alt=other></a>", ("x", "", "")),
+     ("<a href=x alt=no><img></a>", ("x", "", "")),
+     ("<a href=x>t<script>s</script><style>s</style><iframe>s</iframe></a>", ("x", "", "t")),
+     ("<a href=x><button>Buy</button></a>", ("x", "", "Buy")),
+     ("<a href=x>\xa0\u2003é\x85</a>", ("x", "", "é")),
+     (f"<a href=x>{'é ' * 300}</a>", ("x", "", ("é " * 100).strip())),
+     (f"<a href=x>{' ' * 1_999}ab</a>", ("x", "", "a")),
+     (f"<a href=x>{'y' * 199} z</a>", ("x", "", "y" * 199)),
+     ("<area href=x alt=Area>", ("x", "", "Area")), ("<iframe src=x title=t>", ("x", "", "")),
+     ("<link rel=Next href=x title=t>", ("x", "Next", "")),
+     ("<frameset><frame src=x>", ("x", "", "")),
+     ("<div>" * 150 + "<a href=x>t<b>u</b></a>v", ("x", "", "tu"))],
+)  # fmt: skip
+def test_a_link_is_its_reference_its_relations_and_what_it_is_called(
+    html: str, expected: tuple[str, str, str]
+) -> None:
+    assert links(html) == [expected]
+
+
+def test_of_equal_links_the_first_counts_and_all_link_elements() -> None:
+    page = "<link rel=next href=x><link rel=next href=x><a href=x>A</a><area href='x#y' alt=B>"
+    page += "<a href=x rel=nofollow>C</a><a href=x rel=nofollow>D</a><iframe src=x>"
+    anchors = [("", "next")] * 2 + [("A", ""), ("C", "nofollow"), ("", "")]
+    assert [(anchor, rel) for _, rel, anchor in links(page)] == anchors
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 1_000])
+def test_many_links_are_told_apart(count: int) -> None:
+    page = "".join(f"<a href=/{n % count}#{n}>{n}</a>" for n in range(3 * count))
+    assert [reference for reference, _, _ in links(page)] == [
+        f"/{n}" for n in range(min(count, 1_000))
+    ]
+
+
+def test_links_in_links_repeat_their_text_in_bounds() -> None:
+    page = "<svg>" + "".join(f"<a href={n}>" for n in range(90)) + "word " * 40 + "</svg>"
+    anchors = [anchor for _, _, anchor in links(page)]
+    assert len(anchors) == 90
+    assert len("".join(anchors)) < 1_000
+
+
+def test_only_so_many_links_are_read() -> None:
+    page = "".join(f"<a href={n}>x</a>" for n in range(9))
+    assert tree_of(page, TreeLimits(links=4)).references.split() == list("0123")
+    assert tree_of(page).references == ""
+
+
 # -- the core and the reference ------------------------------------------------------
 
 PIECES = (
@@ -200,7 +281,9 @@ PIECES = (
     "\u2003 \x00 \r\n 🌍 <head> <html/lang=x> <body/class=y> <ruby> <rt> <nobr> <dialog> "
     "<details> <a/href=y/x=1/x=2> <input/value=v> <input/type=checkbox/checked> <dialog/open> "
     "</dialog> <option/selected> <semantics> <annotation/encoding=tex> <aside/class=x-note> "
-    "<span/class=katex> <span/class=katex-mathml> </span> <meter/value=3> </meter> <rp>"
+    "<span/class=katex> <span/class=katex-mathml> </span> <meter/value=3> </meter> <rp> "
+    "<a\thref=z#q> <a\thref='z'\trel='Up\nme'> <a\thref='\tl\ni\t#k'> "
+    "<area\thref=z\talt=Area> <img\talt='Of\n\u2003it'> <iframe\tsrc=i> <link\thref=l\trel=next>"
 ).split(" ")  # fmt: skip
 
 #: Without those that swallow what follows.
@@ -215,6 +298,11 @@ TAME = [
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_of_broken_markup_both_make_the_same_tree(html: str) -> None:
     agree(html)
+
+
+@given(st.integers(-4, 4), st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_of_deep_markup_both_make_the_same_tree(levels: int, html: str) -> None:
+    agree("<i>" * (LEVELS + levels) + html)
 
 
 @given(st.text(max_size=80) | st.text("<>/!-a \"'=&;p\r\n\x00é", max_size=80))
@@ -269,6 +357,44 @@ def test_a_page_beyond_a_limit_is_refused(page: str, limits: TreeLimits) -> None
     with pytest.raises(TreeLimit, match="a page of more than"):
         tree_of(page, limits)
     assert len(tree_of(page)) > 0
+
+
+@pytest.mark.parametrize("limit", ["nodes", "octets", "seconds", "memory"])
+@pytest.mark.parametrize(
+    "rest",
+    ["<b>x</b>", "<p a=b c=d e=f>", "<a href=x>yy</a>", "<div><ul>", "<b id={}><p>", "<table><tr>",
+     "xx yy zz ", "<p x='zzzzzzzzzzz'>", "<option>o", "<svg><a href={}>"],
+)  # fmt: skip
+def test_of_a_page_beyond_a_limit_there_is_a_beginning(rest: str, limit: str) -> None:
+    start = "<title>T</title><a href=1>one</a><p>two "
+    few = {"nodes": TreeLimits(500), "octets": TreeLimits(octets=5_000)}
+    few |= {"seconds": TreeLimits(), "memory": TreeLimits(memory=2_000_000)}
+    limits = few[limit]._replace(links=100, seconds=0.03)
+    page = start + "".join(rest.replace("{}", str(n)) for n in range(4_000))
+    tree = tree_of(page, limits, partly=True)
+    whole = tree_of(page[:4_000], LIMITS._replace(links=100))
+    assert tree.references.startswith("1\n")
+    assert tree.anchors.startswith("one\n")
+    assert tree.text_of(next(tree.named("title"))) == "T"
+    if limit == "nodes":
+        assert len(tree) <= limits.nodes
+        assert len(tree.owner) <= limits.nodes
+    assert len(tree.text) <= limits.octets
+    same = min(len(tree), 10)
+    assert list(tree.parent[:same]) == list(whole.parent[:same])
+    # All that was open is closed.
+    assert tree.end[0] == len(tree)
+    assert all(node < end <= len(tree) for node, end in enumerate(tree.end))
+    assert all(owner < len(tree) for owner in tree.owner)
+    assert tree.text_end[0] == len(tree.text)
+    if tree.cut:
+        with pytest.raises(TreeLimit):
+            tree_of(page, limits)
+
+
+def test_of_a_page_that_ends_before_its_first_element_there_is_nothing() -> None:
+    with pytest.raises(TreeLimit):
+        tree_of("<!--" + "x" * 100_000, LIMITS._replace(seconds=0.0), partly=True)
 
 
 @pytest.mark.parametrize(
