@@ -277,7 +277,7 @@ class Tree:
     def named(self, name: str) -> Iterator[int]:
         """Yield the elements of that name in document order."""
         if name in self.names:
-            rows = np.frombuffer(self.nodes, np.uint32)[_NAME::_NODE_COLUMNS]
+            rows = np.frombuffer(self.nodes, np.uint32)[_NAME_COLUMN::_NODE_COLUMNS]
             yield from np.flatnonzero(rows == self.names.index(name)).tolist()
 
     def saying(self, name: str) -> Iterator[int]:
@@ -322,7 +322,7 @@ class Tree:
 
 _NODE_COLUMNS: Final = 12
 #: The place of the name among them.
-_NAME: Final = 2
+_NAME_COLUMN: Final = 2
 _SAID_COLUMNS: Final = 4
 #: URLs are read without them (WHATWG URL, section 4.4).
 _BREAKS: Final = re.compile(r"[\t\n\r]")
