@@ -98,8 +98,6 @@ NO_HINTS: Final = SelectorHints()
 
 # -- references --------------------------------------------------------------
 
-#: Relations by which a page or a feed names its hub, and itself as the hub knows it.
-HUB_RELATIONS: Final = frozenset({"hub", "self"})
 _PAGE_TYPES: Final = HTML_TYPES | {""}
 #: The attribute of each linking element that holds the reference.
 _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src", "frame": "src"}
@@ -108,14 +106,6 @@ _LEADING: Final = {"a": "href", "area": "href", "link": "href", "iframe": "src",
 def relations(attributes: Mapping[str, str]) -> list[str]:
     """Return the distinct tokens of a rel attribute, lower-case and sorted."""
     return sorted(set(attributes.get("rel", "").lower().split()))
-
-
-def is_feed(attributes: Mapping[str, str]) -> bool:
-    """Return whether a ``link`` element names a feed (RSS autodiscovery, Atom, JSON Feed)."""
-    tokens = relations(attributes)
-    return "feed" in tokens or (
-        "alternate" in tokens and _media_type(attributes) in NAMES["feed_types"]
-    )
 
 
 def reference(name: str, attributes: Mapping[str, str]) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 import pytest
 
 from freshet.crawler.reduce.links import gathered, page_links
+from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.tree import TreeLimits, tree_of
 from freshet.storage.records import Links
 
@@ -80,3 +81,37 @@ def test_more_links_than_the_limit_are_left_out_and_that_is_said() -> None:
     found, is_cut = columns(markup, limit=2_000)
     assert (len(found), is_cut) == (2_000, True)
     assert not columns(markup, limit=3_000)[1]
+
+
+@pytest.mark.parametrize("around", ["svg", "math"])
+@pytest.mark.parametrize(
+    "name", ["style", "script", "xmp", "iframe", "noembed", "noframes", "template", "plaintext"]
+)
+def test_in_drawings_and_formulas_no_element_hides_links(around: str, name: str) -> None:
+    page = f"<{around}><{name}><a href=x>T</a></{name}></{around}><a href=y>U</a>"
+    assert [url[-1] for url in links(page).urls] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["<a href=x>T</a>", "<p><a href=x>T</a>", "<slot></slot><a href=x>T</a>",
+     "<nav><a href=x>T</a>", "<map><area href=x alt=T>", "<ul><li><a href=x>T</a></ul>",
+     "<x-b><template shadowrootmode=open><a href=x>T</a></template></x-b>",
+     "<style>p{}</style><a href=x>T</a>", "<a href=x><img alt=T></a>",
+     "<iframe src=x title=T></iframe>"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["open", "closed"])
+def test_links_in_declarative_shadow_roots_count(inner: str, mode: str) -> None:
+    page = f"<x-a><template shadowrootmode={mode}>{inner}</template></x-a>"
+    found = parse(page.encode(), BASE, "text/html").links
+    assert (found.urls, found.anchors) == (("https://h.example/docs/x",), ("T",))
+    assert not parse(page.replace(" shadowrootmode=", " x=").encode(), BASE, None).links
+
+
+@pytest.mark.parametrize("levels", [90, 101, 102, 150, 400])
+def test_links_count_however_deep_they_stand(levels: int) -> None:
+    page = "<div>" * levels + "<a href=x rel=next>T <b>u</b></a>v<a href=y><img alt=P></a>"
+    found = links(page)
+    assert [url[-1] for url in found.urls] == ["x", "y"]
+    assert (found.rels, found.anchors[0]) == (("next", ""), "T u")
+    assert found.anchors[1] == "P"
