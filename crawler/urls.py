@@ -57,9 +57,12 @@ def resolve(reference: str, base: str) -> str | None:
         return None
 
 
-#: References that are added to a folder, or to a URL without fragment, as they are.
+#: URLs in the form that parsing gives them, and references that are added to the origin, the folder
+#: or the base without its fragment as they are.
 _PLAIN = re.compile(
-    r"(?:(?:[\w-][\w.~-]*/)*[\w-][\w.~-]*/?(?:\?[\w.~=&;%+,-]*)?)?(?:#[\w.~=&;%+,:()-]*)?", re.ASCII
+    r"(?:(https?://(?:(?!xn--)[a-z0-9-]+\.)+(?!xn--)[a-z]{2,})?(/))?"
+    r"(?:(?:[\w-][\w.~-]*/)*[\w-][\w.~-]*/?(?:\?[\w.~=&;%+,-]*)?)?(?:#[\w.~=&;%+,:()-]*)?",
+    re.ASCII,
 )
 
 
@@ -70,13 +73,23 @@ class Base:
         self._url = url
         self._home = resolve("", url) or ""
         self._folder = _directory(self._home)
+        self._origin = "/".join(self._home.split("/", 3)[:3])
+        self._is_http = is_http(self._home)
+
+    def plain(self, reference: str) -> str | None:
+        """Return what :func:`resolve` does where that is simple, else None."""
+        found = _PLAIN.fullmatch(reference) if self._is_http else None
+        if found is None:
+            return None
+        if found[2]:
+            return reference if found[1] else self._origin + reference
+        is_path = reference and reference[0] != "#"
+        return (self._folder if is_path else self._home) + reference
 
     def resolve(self, reference: str) -> str | None:
         """Return what :func:`resolve` does, faster for most references."""
-        if is_http(self._home) and _PLAIN.fullmatch(reference):
-            is_path = reference and reference[0] != "#"
-            return (self._folder if is_path else self._home) + reference
-        return resolve(reference, self._url)
+        url = self.plain(reference)
+        return resolve(reference, self._url) if url is None else url
 
 
 def is_http(url: str) -> bool:
@@ -126,7 +139,10 @@ def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
     home = resolve("", base) or base
     directory = _directory(home)
     heads = [reference_head(href) for href in hrefs]
-    found = {head: _followed(head, home, directory) for head in dict.fromkeys(heads)}
+    place = Base(home)
+    found = {
+        head: place.plain(head) or _followed(head, home, directory) for head in dict.fromkeys(heads)
+    }
     return [found[head] for head in heads]
 
 

@@ -254,7 +254,17 @@ def test_a_page_resolved_at_once_equals_its_references_resolved_one_by_one(
     assert resolve_all(references, base) == expected
 
 
-@given(REFERENCES | st.text("ab1-_./~?#=&;%+,: é@'2eE", max_size=9), BASES)
+#: What may follow in a URL without a change, or nearly.
+PARTS = st.lists(
+    st.sampled_from(
+        "http:// https:// HTTP:// // / . .. a b.c xn--a xn--bcher-kva com org 1 0x1 127.0.0.1 - -- "
+        "~ ?x=1 ? # #y :80 :443 @ % %2e %41 ; é A.com a_b r3---x".split()
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(REFERENCES | PARTS | st.text("ab1-_./~?#=&;%+,: é@'2eE", max_size=9), BASES)
 def test_a_base_resolves_what_is_relative_to_it(reference: str, base: str) -> None:
     assert Base(base).resolve(reference) == resolve(reference, base)
 
