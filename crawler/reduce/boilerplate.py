@@ -24,7 +24,7 @@ INVISIBLE_TAGS: Final = (
     frozenset(name for name in _words(ELEMENTS["places"]["unseen"]) if "[" not in name)
     | NAMES["controls"]
     | NAMES["results"]
-    | {"option"}
+    | {"option", "optgroup"}
 ) - {"annotation", "annotation-xml", "rp"}
 #: Elements that say themselves that they are frame.
 FRAME_TAGS: Final = frozenset({"nav", "aside", "menu"})

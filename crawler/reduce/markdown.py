@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
+from string import ascii_lowercase
 from typing import Final, TypeAlias
 
 from freshet.crawler.reduce.emphasis import ALL_MARKS, MARKS, emphasised
@@ -242,6 +243,18 @@ _AROUND: Final[Mapping[str, tuple[Written, Written]]] = {
     "sub": (("<sub>", "<sub>"), ("</sub>", "</sub>")),
     "sup": (("<sup>", "<sup>"), ("</sup>", "</sup>")),
 }
+#: Numbers of items that are no digits (HTML, section 4.4.5).
+_LETTERS: Final = frozenset("aAiI")
+_MOST_LETTERS: Final = 4_000
+_ROMAN: Final = tuple(
+    zip(
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        "m cm d cd c xc l xl x ix v iv i".split(),
+        strict=True,
+    )
+)
+#: Code has no markup.
+_SCRIPTS_IN_CODE: Final = {"sub": "_", "sup": "^"}
 #: Check boxes in both forms.
 _BOXES: Final = {
     "☐": ("[ ]", '<input type="checkbox" disabled>'),
@@ -306,6 +319,8 @@ class MarkdownWriter:
         tree, tag = self._tree, self._tree.tag(node)
         elements = tree.elements(node)
         numbers = _numbers(tree, node, elements) if tag == "ol" else []
+        said = tree.attribute_of(node, "type") or ""
+        letters = said if numbers and said in _LETTERS else ""
         texts: list[str] = []
         htmls: list[str] = []
         last, sign = -1, "."
@@ -316,13 +331,16 @@ class MarkdownWriter:
             blocks = self._blocks(inner, level + 1) if shows(tree, item) else []
             if not blocks:
                 continue
-            mark = "- "
-            if numbers:
+            mark, label = "- ", ""
+            if letters:
+                # Markdown has no such numbers.
+                label = f"{_label(letters, numbers[i])}. "
+            elif numbers:
                 # Lists in Markdown count up from their first number; another sign begins another.
                 if texts and numbers[i] != last + 1:
                     sign = ")" if sign == "." else "."
                 last, mark = numbers[i], f"{numbers[i]}{sign} "
-            texts.append(_item(tree.tag(item), blocks, mark, level))
+            texts.append(_item(tree.tag(item), blocks, mark, label, level))
             htmls.append(self._item(item, blocks))
         html = f"<{_opening(tree, node)}>{''.join(htmls)}</{tag}>"
         return ("\n".join(texts), html) if texts else ("", "")
@@ -395,6 +413,9 @@ class MarkdownWriter:
                     text = _escaped(text)
             else:
                 text, html = self._inner(node)
+            if text.startswith("[") and texts and texts[-1].endswith("!"):
+                # With a link behind it the sign would begin an image.
+                texts[-1] = f"{texts[-1][:-1]}\\!"
             texts.append(text)
             htmls.append(html)
         return "".join(texts), "".join(htmls)
@@ -431,7 +452,7 @@ class MarkdownWriter:
 
     def _input(self, node: int) -> Written:
         written = self._run(self._tree.children(node))
-        text, html = _BOXES.get(written[0], written)
+        text, html = _BOXES.get(written[0].strip(), written)
         return f" {text} ", f" {html} "
 
     def _lines(self, node: int) -> Written:
@@ -500,6 +521,8 @@ class MarkdownWriter:
                 parts.append(tree.text_of(at))
             elif (tag := tree.tag(at)) == "br":
                 parts.append("\n")
+            elif tag in _SCRIPTS_IN_CODE:
+                parts.append(_SCRIPTS_IN_CODE[tag])
             elif tag in _LINES:
                 ends.append(tree.end[at])
             at += 1
@@ -535,9 +558,9 @@ class MarkdownWriter:
         return self._urls[reference] if reference is not None else None
 
 
-def _item(tag: str, blocks: list[tuple[str, Written]], mark: str, level: int) -> str:
-    """Return an item as Markdown."""
-    text, indent = blocks[0][1][0], " " * len(mark)
+def _item(tag: str, blocks: list[tuple[str, Written]], mark: str, label: str, level: int) -> str:
+    """Return an item as Markdown, its text behind a label."""
+    text, indent = label + blocks[0][1][0], " " * len(mark)
     if tag == "dt" and "**" not in text:
         text = f"**{text}**"
     for kind, (more, _) in blocks[1:]:
@@ -563,10 +586,27 @@ def _numbers(tree: Tree, node: int, elements: Sequence[int]) -> list[int]:
     return found
 
 
+def _label(letters: str, number: int) -> str:
+    """Return the number of an item in letters or Roman numerals, as the type of its list says."""
+    if not 0 < number < _MOST_LETTERS:
+        return str(number)
+    found = ""
+    if letters in "iI":
+        for value, sign in _ROMAN:
+            found += sign * (number // value)
+            number %= value
+    else:
+        while number:
+            number, digit = divmod(number - 1, 26)
+            found = ascii_lowercase[digit] + found
+    return found.upper() if letters.isupper() else found
+
+
 def _opening(tree: Tree, node: int) -> str:
     """Return the tag of a list with what it says of its numbers."""
-    start = _number(tree.attribute_of(node, "start"), -1)
-    says = f' start="{start}"' if start >= 0 else ""
+    said, start = tree.attribute_of(node, "type"), _number(tree.attribute_of(node, "start"), -1)
+    says = f' type="{said}"' if said and said in _LETTERS else ""
+    says += f' start="{start}"' if start >= 0 else ""
     if tree.attribute_of(node, "reversed") is not None:
         says += " reversed"
     return tree.tag(node) + says

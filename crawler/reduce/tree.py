@@ -759,13 +759,15 @@ class _Builder:
             self._said.extend((number, self._number(key), begin, end))
         means = _meaning_of(tag, attributes)
         place, trait = means.place | (UNSEEN if is_muted else 0), means.trait
-        if trait & _ALTERNATIVES:
-            trait &= ~(_FIRST if _has_preferred(element) else _ALTERNATIVES)
+        if trait & _ALTERNATIVES and _has_preferred(element):
+            trait = trait & ~_FIRST | _PREFERRED
+        elif trait & _ALTERNATIVES:
+            trait &= ~_ALTERNATIVES
         parent = self._open[-1] if self._open else 0
         if self._open:
             above = self._nodes[parent]
             place |= above.place
-            if self._is_alternative(above, parent, means):
+            if self._is_alternative(above, parent, trait):
                 place |= UNSEEN
         at = self._texts.length
         row = (place, trait, 0, 0, 0, at, at, said_at, self._said_count())
@@ -778,17 +780,20 @@ class _Builder:
         return number
 
     def _show(self, tag: str, element: LexborNode) -> None:
-        """Add the text that an empty element shows."""
+        """Add the text that an element shows beside what stands in it."""
         attributes = element.attributes
         means = _meaning_of(tag, attributes)
-        if means.shown and element.first_child is None:
+        if means.shown:
             shown = _KNOWN[means.shown]
-            self._add_text(attributes.get(shown, shown) or "")
+            if shown not in attributes:
+                self._add_text(shown)
+            elif element.first_child is None:
+                self._add_text(attributes[shown] or "")
 
-    def _is_alternative(self, above: _Node, parent: int, means: _Meaning) -> bool:
+    def _is_alternative(self, above: _Node, parent: int, trait: int) -> bool:
         """Return whether the next element is not seen in its parent, as another one is."""
         if above.trait & _ALTERNATIVES:
-            return not means.trait & _PREFERRED
+            return not trait & _PREFERRED
         before = len(self._nodes) - parent - 1
         # A text, such as a line break, may stand before the first element.
         return bool(
@@ -861,11 +866,22 @@ def _tag_of(number: int) -> str:
 
 
 def _has_preferred(element: LexborNode) -> bool:
-    """Return whether an element has one directly in it that is seen in place of its siblings."""
+    """Return whether one is in an element that is seen in place of its siblings.
+
+    It stands directly in the element, or in one with alternatives that does.
+    """
+    for child, trait in _traits_in(element):
+        if trait & _PREFERRED:
+            return True
+        if trait & _ALTERNATIVES and any(its & _PREFERRED for _, its in _traits_in(child)):
+            return True
+    return False
+
+
+def _traits_in(element: LexborNode) -> Iterator[tuple[LexborNode, int]]:
+    """Yield the elements directly in one, and the traits that their names say."""
     child = element.first_child
     while child is not None:
-        attributes = child.attributes if child.is_element_node else {}
-        if _meaning_of(child.tag or "", attributes).trait & _PREFERRED:
-            return True
+        if child.is_element_node:
+            yield child, _meaning_of(child.tag or "", child.attributes).trait
         child = child.next
-    return False

@@ -346,20 +346,33 @@ static handle next_attribute(handle element, handle it, struct span *name, struc
     return it;
 }
 
-/* Return whether an element has one directly in it that is seen in place of its siblings. */
+/* Return the traits that the names of a node say; a text has none. */
+static uint32_t traits_of(handle node)
+{
+    if (lexbor.type(node) != ELEMENT)
+        return 0;
+    size_t length = 0;
+    const uint8_t *at = lexbor.name(node, &length);
+    struct span tag = {at, at + length}, name, value;
+    struct meaning own = known_meaning(tag), all = own;
+    for (handle it = NULL; (it = next_attribute(node, it, &name, &value));)
+        add_said(&all, tag, name, value, tells(own, known_meaning(name)));
+    return all.trait;
+}
+
+/* Return whether one is in an element that is seen in place of its siblings: directly, or in one with
+ * alternatives that is. */
 static bool has_preferred(handle element)
 {
     for (handle child = lexbor.first_child(element); child; child = lexbor.next(child)) {
-        if (lexbor.type(child) != ELEMENT)
-            continue;
-        size_t length = 0;
-        const uint8_t *at = lexbor.name(child, &length);
-        struct span tag = {at, at + length}, name, value;
-        struct meaning own = known_meaning(tag), all = own;
-        for (handle it = NULL; (it = next_attribute(child, it, &name, &value));)
-            add_said(&all, tag, name, value, tells(own, known_meaning(name)));
-        if (all.trait & table.bits.preferred)
+        uint32_t trait = traits_of(child);
+        if (trait & table.bits.preferred)
             return true;
+        if (!(trait & table.bits.alternatives))
+            continue;
+        for (handle its = lexbor.first_child(child); its; its = lexbor.next(its))
+            if (traits_of(its) & table.bits.preferred)
+                return true;
     }
     return false;
 }
@@ -585,24 +598,26 @@ static int read_attributes(
 }
 
 /* Return whether the next element is not seen in the open one, as another one is. */
-static bool is_alternative(const struct builder *b, struct meaning means)
+static bool is_alternative(const struct builder *b, uint32_t trait)
 {
-    uint32_t trait = nth(b, b->open)->trait, before = (uint32_t)b->tree->nodes.count - b->open - 1;
-    if (trait & table.bits.alternatives)
-        return !(means.trait & table.bits.preferred);
+    uint32_t above = nth(b, b->open)->trait, before = (uint32_t)b->tree->nodes.count - b->open - 1;
+    if (above & table.bits.alternatives)
+        return !(trait & table.bits.preferred);
     /* A text, such as a line break, may stand before the first element. */
-    return trait & table.bits.first && (before > 1 || (before && nth(b, b->open + 1)->name));
+    return above & table.bits.first && (before > 1 || (before && nth(b, b->open + 1)->name));
 }
 
-/* Add the text that an empty element shows: the value of the attribute of that number, or its name
- * if there is none. */
+/* Add what is shown of an element: a sign, or, if the element is empty, the value of the attribute of
+ * that name. */
 static int show(struct builder *b, handle element, uint32_t number)
 {
     struct span shown = nth_name(&table.names, number), name, value;
     size_t length = (size_t)(shown.end - shown.at);
     for (handle it = NULL; (it = next_attribute(element, it, &name, &value));)
         if ((size_t)(name.end - name.at) == length && !memcmp(name.at, shown.at, length))
-            return append_text(b, value.at, (size_t)(value.end - value.at));
+            return lexbor.first_child(element)
+                ? 0
+                : append_text(b, value.at, (size_t)(value.end - value.at));
     return append_text(b, shown.at, length);
 }
 
@@ -677,11 +692,13 @@ static int open_element(struct builder *b, handle element)
     row.said_end = (uint32_t)tree->said.count;
     row.place = means.place | (was_muted ? table.bits.unseen : 0);
     row.trait = means.trait;
-    if (row.trait & table.bits.alternatives)
-        row.trait &= ~(has_preferred(element) ? table.bits.first : table.bits.alternatives);
+    if (row.trait & table.bits.alternatives && has_preferred(element))
+        row.trait = (row.trait & ~table.bits.first) | table.bits.preferred;
+    else
+        row.trait &= ~table.bits.alternatives;
     if (number) {
         row.place |= nth(b, b->open)->place;
-        if (is_alternative(b, means))
+        if (is_alternative(b, row.trait))
             row.place |= table.bits.unseen;
     }
     if (!add_node(b, row) || (means.leads_by && !begin_link(b, number, means.leads_by)))
@@ -696,8 +713,7 @@ static int open_element(struct builder *b, handle element)
         b->open = number;
         b->level++;
     }
-    return !is_deep && means.shown && !lexbor.first_child(element)
-        ? show(b, element, means.shown) : 0;
+    return !is_deep && means.shown ? show(b, element, means.shown) : 0;
 }
 
 static void close_element(struct builder *b)

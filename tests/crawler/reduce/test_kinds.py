@@ -88,6 +88,7 @@ def words_in(html: str) -> str:
         "<a href='https://h.example/A%28b%29'>x</a>", "<b>a<br>b</b>", "<b> a </b>b", "é<b>ñ</b>é",
         "<a href='https://h.example/?a=1&amp;lt;=2'>x</a>", "<i>a</i>, <i>b</i>.<b>c</b>",
         "<b>a<i>b</i></b>c", "<i>a<b>b</b>c</i>", "<b>“</b>x<b>”</b>", "a<i>b<s>c</s></i>d",
+        "Look!<a href='https://h.example/b'>x</a>", "<b>!</b><a href='https://h.example/b'>x</a>",
     ],
 )  # fmt: skip
 def test_emphasis_and_links_render_as_the_page_did(html: str) -> None:

@@ -103,13 +103,19 @@ SEEN = {
         ("<div><button>Q?</button></div>", "Q?"), ("<label>Size<output>9</output>", "Size9"),
         ("<textarea>terms</textarea>", "terms"), ("<input value=42>", "42"),
         ("<input value=42 type=hidden>", ""), ("<input type=Password value=x>", ""),
-        ("<input type=checkbox value=1>", "☐"), ("<input value=1 checked type=CHECKBOX>", "☑"),
-        ("<input type=radio>a<input type=radio checked>b", "☐a☑b"), ("<input alt=Go>", "Go"),
+        ("<input type=checkbox value=1>", "☐ "), ("<input value=1 checked type=CHECKBOX>", "☑ "),
+        ("<input type=radio>a<input type=radio checked>b", "☐ a☑ b"), ("<input alt=Go>", "Go"),
         ("<meter value=3></meter>", "3"), ("<meter value=3>3 of 5</meter>", "3 of 5"),
         ("<progress value=.5></progress><progress>", ".5"), ("<datalist><option>o", ""),
         ("<select><option>a<option selected>b</select>", "b"),
         ("<select>\n<option>a<option>b</select>", "\na"), ("<select><option>a", "a"),
         ("<select multiple><option selected>a<option>b<option selected>c</select>", "ac"),
+    ],
+    "states": [
+        ("<p role=checkbox aria-checked=true>a</p>", "☑ a"), ("<i aria-checked=FALSE></i>", "☐ "),
+        ("<p aria-checked=mixed>a</p>", "a"), ("<input type=radio aria-checked=true>", "☑ "),
+        ("<select><optgroup><option>a<optgroup><option>b<option selected>c</select>", "c"),
+        ("<select><optgroup>\n<option>a<option>b<optgroup><option>c</select>", "\na"),
     ],
     "places": [
         ("<svg><text>t</text></svg>", ""), ("<noscript>n</noscript>", "n"), ("<input>", ""),
@@ -280,7 +286,8 @@ PIECES = (
     "]]> <frameset> <form> <p/role=Banner> <p/ROLE='é'> <use/xlink:href=#a> <x-y/Z=1> > < é "
     "\u2003 \x00 \r\n 🌍 <head> <html/lang=x> <body/class=y> <ruby> <rt> <nobr> <dialog> "
     "<details> <a/href=y/x=1/x=2> <input/value=v> <input/type=checkbox/checked> <dialog/open> "
-    "</dialog> <option/selected> <semantics> <annotation/encoding=tex> <aside/class=x-note> "
+    "</dialog> <option/selected> <optgroup> <i/aria-checked=true> <semantics> "
+    "<annotation/encoding=tex> <aside/class=x-note> "
     "<span/class=katex> <span/class=katex-mathml> </span> <meter/value=3> </meter> <rp> "
     "<a\thref=z#q> <a\thref='z'\trel='Up\nme'> <a\thref='\tl\ni\t#k'> "
     "<area\thref=z\talt=Area> <img\talt='Of\n\u2003it'> <iframe\tsrc=i> <link\thref=l\trel=next>"
