@@ -116,8 +116,8 @@ def _kept_beside(
 ) -> Iterator[Piece]:
     """Yield the controls and images that stand inside of content.
 
-    Both neighbours are kept, or one in the same block. A call for an action is no content, nor is
-    what stands at each entry of a list, nor one of many controls in a row.
+    Both neighbours are kept, or one in the block around them. A call for an action is no content,
+    nor is what stands at each entry of a list, nor one of many controls in a row.
     """
     texts = [
         text_of(tree, it, UNSEEN) if acts else "" for it, acts in zip(pieces, controls, strict=True)
@@ -133,7 +133,7 @@ def _kept_beside(
         near = [piece for piece in around if id(piece) in kept]
         are_many = sum(controls[i] for i in row) > _MOST_CONTROLS
         for i in row if is_row else ():
-            block = tree.parent[pieces[i].holder]
+            block = _block_of(tree, pieces[i].holder)
             is_inside = len(near) == 2 or any(
                 block <= piece.nodes[0] < tree.end[block] for piece in near
             )
@@ -142,6 +142,13 @@ def _kept_beside(
             )
             if is_inside and is_content:
                 yield pieces[i]
+
+
+def _block_of(tree: Tree, node: int) -> int:
+    """Return the next element around a control or an image that has words of its own."""
+    while node and (tree.place[node] & CONTROL or not tree.chars[node]):
+        node = tree.parent[node]
+    return node
 
 
 def text_of(tree: Tree, piece: Piece, without: int = UNSEEN | CONTROL) -> str:

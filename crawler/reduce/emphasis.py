@@ -16,7 +16,6 @@ _RUNS: Final = re.compile(f"([{ALL_MARKS}]+)")
 _SIGNS: Final = {"strong": "**", "em": "*", "del": "~~"}
 _TAG_OF: Final = {mark: tag for tag, marks in MARKS.items() for mark in marks}
 _BEGINNINGS: Final = frozenset(marks[0] for marks in MARKS.values())
-_ENDS: Final = tuple(marks[1] for marks in MARKS.values())
 
 
 def emphasised(text: str) -> str:
@@ -25,7 +24,7 @@ def emphasised(text: str) -> str:
     A sign that begins or ends emphasis may stand between a letter and a punctuation mark on one
     side only (CommonMark 0.31, section 6.2): 「強調」**です** is none.
     """
-    if not any(end in text for end in _ENDS):
+    if not ("\x02" in text or "\x04" in text or "\x06" in text):
         return text
     parts = _RUNS.split(text)
     open_marks: list[tuple[str, int, int]] = []

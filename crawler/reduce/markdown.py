@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -112,12 +112,12 @@ def _cut(
 
 def _add_run(tree: Tree, run: list[int], holder: int, link: str | None, found: list[Piece]) -> None:
     """Add the piece of a run of text, or one for each button if it has nothing else."""
-    shown = [node for node in run if shows(tree, node)]
-    if all((tree.trait[node] | tree.holds[node]) & _BUTTON for node in shown) and all(
-        _is_control(tree, node) for node in shown
-    ):
+    trait, holds = tree.trait, tree.holds
+    buttons = {node for node in run if (trait[node] | holds[node]) & _BUTTON}
+    shown = [node for node in run if shows(tree, node)] if buttons else []
+    if shown and all(node in buttons and _is_control(tree, node) for node in shown):
         found.extend(Piece("p", [node], holder, link) for node in shown)
-    else:
+    elif shown or any(shows(tree, node) for node in run):
         found.append(Piece("p", run, holder, link))
 
 
@@ -245,6 +245,8 @@ _AROUND: Final[Mapping[str, tuple[Written, Written]]] = {
 }
 #: Numbers of items that are no digits (HTML, section 4.4.5).
 _LETTERS: Final = frozenset("aAiI")
+#: No number of a line has so many.
+_DIGITS: Final = 8
 _MOST_LETTERS: Final = 4_000
 _ROMAN: Final = tuple(
     zip(
@@ -254,7 +256,7 @@ _ROMAN: Final = tuple(
     )
 )
 #: Code has no markup.
-_SCRIPTS_IN_CODE: Final = {"sub": "_", "sup": "^"}
+_SHOWN_IN_CODE: Final = {"br": "\n", "sub": "_", "sup": "^"}
 #: Check boxes in both forms.
 _BOXES: Final = {
     "☐": ("[ ]", '<input type="checkbox" disabled>'),
@@ -272,8 +274,10 @@ class MarkdownWriter:
     def __init__(self, tree: Tree, base: str) -> None:
         self._tree = tree
         self._base = Base(base)
-        self._by_tag = {
+        self._by_tag: dict[str, Callable[[int], Written]] = {
+            **dict.fromkeys(_CODE, self._code),
             "a": self._anchor,
+            "br": lambda _: ("\v", "<br>"),
             "img": self._image,
             "input": self._input,
             "math": self._formula,
@@ -407,7 +411,10 @@ class MarkdownWriter:
         tree, texts, htmls = self._tree, [], []
         for node in nodes:
             if not tree.name[node]:
-                text = html = self._clean(tree.text_of(node))
+                text = tree.text_of(node)
+                if self._is_odd or not text.isascii():
+                    text = self._clean(text)
+                html = text
                 if _SPECIAL.search(text):
                     html = escape(text, quote=False)
                     text = _escaped(text)
@@ -423,12 +430,8 @@ class MarkdownWriter:
     def _inner(self, node: int) -> Written:
         tree = self._tree
         name = tree.tag(node)
-        if name == "br":
-            return "\v", "<br>"
-        if name in _CODE:
-            return self._code(node)
-        if name in self._by_tag:
-            return self._by_tag[name](node)
+        if (special := self._by_tag.get(name)) is not None:
+            return special(node)
         if tree.trait[node] & _TEX:
             return self._formula(node)
         written = self._run(tree.children(node))
@@ -504,8 +507,9 @@ class MarkdownWriter:
 
     def _verbatim(self, node: int) -> str:
         """Return the text of code as it stands, with line breaks."""
-        tree = self._tree
         parts: list[str] = []
+        tree, name, place = self._tree, self._tree.name, self._tree.place
+        hides = (UNSEEN | CONTROL) & ~place[node]
         # Where the lines end that are elements.
         ends: list[int] = []
         at, stop = node + 1, tree.end[node]
@@ -513,19 +517,20 @@ class MarkdownWriter:
             while ends and ends[-1] <= at:
                 ends.pop()
                 parts.append("\n")
-            hides = tree.place[at] & (UNSEEN | CONTROL) & ~tree.place[node]
-            if hides or _is_line_number(tree, at):
+            if place[at] & hides:
                 at = tree.end[at]
-                continue
-            if not tree.name[at]:
+            elif not name[at]:
                 parts.append(tree.text_of(at))
-            elif (tag := tree.tag(at)) == "br":
-                parts.append("\n")
-            elif tag in _SCRIPTS_IN_CODE:
-                parts.append(_SCRIPTS_IN_CODE[tag])
-            elif tag in _LINES:
-                ends.append(tree.end[at])
-            at += 1
+                at += 1
+            elif tree.chars[at] < _DIGITS and _is_line_number(tree, at):
+                at = tree.end[at]
+            else:
+                tag = tree.tag(at)
+                if tag in _LINES:
+                    ends.append(tree.end[at])
+                elif tag in _SHOWN_IN_CODE:
+                    parts.append(_SHOWN_IN_CODE[tag])
+                at += 1
         return "".join(parts) + "\n" * len(ends)
 
     def _code(self, node: int) -> Written:
@@ -658,7 +663,7 @@ def _first_source(said: str) -> str:
 
 def _is_line_number(tree: Tree, node: int) -> bool:
     """Return whether an element in code is called the number of a line, and is a number."""
-    if not tree.name[node] or not tree.text_of(node).strip().isdecimal():
+    if not tree.text_of(node).strip().isdecimal():
         return False
     classes = (tree.attribute_of(node, "class") or "").lower().split()
     return not _LINE_NUMBERS.isdisjoint(classes)

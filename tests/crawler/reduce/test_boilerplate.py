@@ -43,6 +43,12 @@ def test_frames_are_told_by_attributes() -> None:
     assert is_hidden({"aria-hidden": "true"})
     assert not is_hidden({"aria-hidden": "false"})
     assert not is_hidden({"hidden": "", "class": "faq__answer"})
+    for shown in ("until-found", " Until-Found "):
+        assert not is_hidden({"hidden": shown, "class": "box"})
+    for opened in ("tab-pane fade", "tabs__content", "my-tab", "TabPanel", "spoiler-text"):
+        assert not is_hidden({"hidden": "", "class": opened})
+    for other in ("table-row", "stable", "tabular", "box"):
+        assert is_hidden({"hidden": "", "class": other})
     assert is_frame_role({"role": "Navigation"})
     assert not is_frame_role({"role": "main"})
     assert not is_frame_role({"role": None})

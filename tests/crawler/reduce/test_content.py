@@ -1,13 +1,20 @@
 """The model that chooses the main content, and the rows it judges."""
 
 import numpy as np
+import pytest
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import ContentModel, chosen
+from freshet.crawler.reduce.content import ContentModel, chosen, text_of
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
+from freshet.crawler.reduce.markdown import Piece, in_control
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import tree_of
+from freshet.crawler.reduce.tree import UNSEEN, Tree, tree_of
+
+
+def taken(html: str) -> tuple[Tree, list[Piece]]:
+    tree = tree_of(html)
+    return tree, list(Pieces(tree))
 
 
 def row(html: str, number: int, words: dict[str, float], title: str = "") -> dict[str, float]:
@@ -71,3 +78,53 @@ def test_the_fitted_model_fits_the_columns() -> None:
 
 def test_of_no_pieces_none_is_chosen() -> None:
     assert chosen(tree_of(""), [], "T") == []
+
+
+# -- controls and images ---------------------------------------------------------------
+
+PROSE = f"<p>{'The committee met on Tuesday, heard both sides, and put the question off. ' * 3}</p>"
+FRAME = "<footer><ul><li><a href=/a>Imprint</a><li><a href=/b>Help</a></ul>{}</footer>"
+
+
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [("<button>Sold out</button>", ["Sold out"]), ("<button>Subscribe</button>", []),
+     ("<div><p><button>Red</button><button>Blue</button></p></div>", ["Red", "Blue"]),
+     ("<button>Share this</button><button>Read more</button>", []),
+     ("".join(f"<button>Size {i}</button>" for i in range(6)), []),
+     ("<button>Pick it</button>".join([""] * 4), []), ("<button></button>", []),
+     ("<label>Weight <input value=7></label>", ["Weight 7"]),
+     ("<textarea readonly>No refund.</textarea>", ["No refund."]),
+     ("<button><div>How long?</div></button><p>A year in all, from the day on.</p>", ["How long?"]),
+     ("<select><option selected>Huge</select>", ["Huge"]), ("<button><img src=/i></button>", [])],
+)  # fmt: skip
+def test_controls_are_kept_where_they_stand_in_content(html: str, kept: list[str]) -> None:
+    for before, behind in ((PROSE, PROSE), (PROSE, FRAME.format("")), ("", PROSE)):
+        tree, pieces = taken(f"<main><h1>Title of it</h1>{before}{html}{behind}</main>")
+        found = [
+            text_of(tree, it, UNSEEN) for it in chosen(tree, pieces, "") if in_control(tree, it)
+        ]
+        assert found == kept
+
+
+def test_controls_of_the_frame_are_left_out() -> None:
+    tree, pieces = taken(
+        f"<main><h1>T</h1>{PROSE * 3}</main>" + FRAME.format("<button>Klang</button>")
+    )
+    assert "Klang" in [text_of(tree, piece, UNSEEN) for piece in pieces]
+    assert not [piece for piece in chosen(tree, pieces, "") if in_control(tree, piece)]
+
+
+def test_images_follow_what_stands_beside_them() -> None:
+    image = "<p><img src=/i.png alt=Door></p>"
+    tree, pieces = taken(f"<main><h1>T</h1>{PROSE}{image}{PROSE}</main>{FRAME.format(image)}")
+    found = [piece for piece in chosen(tree, pieces, "") if not text_of(tree, piece)]
+    assert [tree.tag(piece.nodes[0]) for piece in found] == ["img"]
+
+
+def test_what_a_control_says_changes_nothing_in_the_rows_of_others() -> None:
+    html = "<main><p>One, two.{}</p><div>three</div><ul><li>a{}<li>b</ul></main>"
+    without = html.format("", "")
+    with_them = html.format("<label>more</label>", "<button>more</button><input value=7>")
+    for number in range(3):
+        assert row(without, number, {}) == row(with_them, number, {})

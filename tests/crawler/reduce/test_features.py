@@ -49,7 +49,7 @@ def agree(html: str, title: str = "") -> Pieces:
 
 ELEMENTS = [
     *"div p ul ol li dl dt dd table tr td h1 h2 h6 pre blockquote article main nav a b".split(),
-    *"button label output".split(),
+    *"button label output textarea select input sup xmp".split(),
 ]
 #: Values of attributes, of which some only Python reads.
 NAMES = [
