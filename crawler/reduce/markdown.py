@@ -408,7 +408,9 @@ class MarkdownWriter:
         return text.strip(), html
 
     def _run(self, nodes: Iterable[int]) -> Written:
-        tree, texts, htmls = self._tree, [], []
+        tree = self._tree
+        texts: list[str] = []
+        htmls: list[str] = []
         for node in nodes:
             if not tree.name[node]:
                 text = tree.text_of(node)

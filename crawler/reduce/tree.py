@@ -106,7 +106,7 @@ class _Meaning(NamedTuple):
 
 _ALONE: Final = 1
 _WITH: Final = 2
-_NAME: Final = re.compile(r"([^\[]*)\[([^=\]]+)=?([^\]]*)\]")
+_WITH_ATTRIBUTE: Final = re.compile(r"([^\[]*)\[([^=\]]+)=?([^\]]*)\]")
 
 
 def _by_name(section: str, bits: Mapping[str, int]) -> dict[str, int]:
@@ -128,7 +128,9 @@ def _meanings() -> dict[str, _Meaning]:
     traits, shown = _by_name("traits", TRAITS), ELEMENTS["shown"]
     named = dict.fromkeys((*places, *never, *traits, *shown))
     tells = dict[str, int]()
-    for tag, attribute, _ in (match.groups() for match in map(_NAME.fullmatch, named) if match):
+    for tag, attribute, _ in (
+        match.groups() for match in map(_WITH_ATTRIBUTE.fullmatch, named) if match
+    ):
         bit = _WITH if tag else _ALONE
         for name in filter(None, (tag, attribute)):
             tells[name] = tells.get(name, 0) | bit
