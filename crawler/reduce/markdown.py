@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import chain
+from itertools import chain, groupby
 from string import ascii_lowercase
 from typing import Final, TypeAlias
 
@@ -111,12 +111,19 @@ def _cut(
 
 
 def _add_run(tree: Tree, run: list[int], holder: int, link: str | None, found: list[Piece]) -> None:
-    """Add the piece of a run of text, or one for each button if it has nothing else."""
+    """Add the piece of a run of text.
+
+    If it has nothing but controls, each button is one, and so are the fields and labels between
+    two of them.
+    """
     trait, holds = tree.trait, tree.holds
-    buttons = {node for node in run if (trait[node] | holds[node]) & _BUTTON}
-    shown = [node for node in run if shows(tree, node)] if buttons else []
-    if shown and all(node in buttons and _is_control(tree, node) for node in shown):
-        found.extend(Piece("p", [node], holder, link) for node in shown)
+    acts = any((trait[node] | holds[node]) & _HELD for node in run)
+    shown = [node for node in run if shows(tree, node)] if acts else []
+    if shown and all(_is_control(tree, node) for node in shown):
+        for is_button, nodes in groupby(shown, lambda it: (trait[it] | holds[it]) & _BUTTON > 0):
+            row = list(nodes)
+            parts = [[node] for node in row] if is_button else [row]
+            found.extend(Piece("p", part, holder, link) for part in parts)
     elif shown or any(shows(tree, node) for node in run):
         found.append(Piece("p", run, holder, link))
 

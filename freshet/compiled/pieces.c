@@ -407,32 +407,39 @@ static bool add_to_run(struct cutter *cutter, uint32_t node)
     return true;
 }
 
-/* Make the nodes that are no piece yet one, if they show anything; if they are nothing but buttons,
- * make one of each. */
+static bool is_button(const struct pieces *all, uint32_t node)
+{
+    const struct node *row = all->tree.nodes + node;
+    return (row->trait | row->holds) & all->elements->button;
+}
+
+/* Make the nodes that are no piece yet one, if they show anything. If they are nothing but controls,
+ * make one of each button, and of the fields and labels between two of them. */
 static bool end_run(struct cutter *cutter, const struct level *level)
 {
     const struct pieces *all = cutter->all;
     uint32_t *nodes = all->nodes.items;
-    size_t shown = 0;
-    bool are_buttons = true;
-    for (size_t i = cutter->run; i < all->nodes.count; i++) {
-        if (!shows(all, nodes[i]))
-            continue;
-        const struct node *row = all->tree.nodes + nodes[i];
-        shown++;
-        are_buttons = are_buttons && (row->trait | row->holds) & all->elements->button
-            && is_control(all, nodes[i]);
-    }
-    if (shown && !are_buttons)
+    bool shown = false, are_all = true;
+    for (size_t i = cutter->run; i < all->nodes.count && are_all; i++)
+        if (shows(all, nodes[i])) {
+            shown = true;
+            are_all = is_control(all, nodes[i]);
+        }
+    if (shown && !are_all)
         return add_piece(cutter, RUN, level->holder, level->link, all->nodes.count);
     size_t end = cutter->run;
     for (size_t i = cutter->run; i < all->nodes.count; i++)
         if (shows(all, nodes[i]))
             nodes[end++] = nodes[i];
     cutter->all->nodes.count = end;
-    while (cutter->run < end)
-        if (!add_piece(cutter, RUN, level->holder, level->link, cutter->run + 1))
+    while (cutter->run < end) {
+        size_t next = cutter->run + 1;
+        if (!is_button(all, nodes[cutter->run]))
+            while (next < end && !is_button(all, nodes[next]))
+                next++;
+        if (!add_piece(cutter, RUN, level->holder, level->link, next))
             return false;
+    }
     return true;
 }
 

@@ -94,6 +94,8 @@ FRAME = "<footer><ul><li><a href=/a>Imprint</a><li><a href=/b>Help</a></ul>{}</f
      ("".join(f"<button>Size {i}</button>" for i in range(6)), []),
      ("<button>Pick it</button>".join([""] * 4), []), ("<button></button>", []),
      ("<label>Weight <input value=7></label>", ["Weight 7"]),
+     ("<form><label>Email</label><input value=x><button>Subscribe</button></form>", ["Email x"]),
+     ("<label>Number</label><input value=1><button>Sold out</button>", ["Number 1", "Sold out"]),
      ("<textarea readonly>No refund.</textarea>", ["No refund."]),
      ("<button><div>How long?</div></button><p>A year in all, from the day on.</p>", ["How long?"]),
      ("<select><option selected>Huge</select>", ["Huge"]), ("<button><img src=/i></button>", [])],
