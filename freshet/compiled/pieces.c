@@ -419,13 +419,16 @@ static bool end_run(struct cutter *cutter, const struct level *level)
 {
     const struct pieces *all = cutter->all;
     uint32_t *nodes = all->nodes.items;
-    bool shown = false, are_all = true;
-    for (size_t i = cutter->run; i < all->nodes.count && are_all; i++)
+    bool shown = false, acts = false, are_all = true;
+    for (size_t i = cutter->run; i < all->nodes.count; i++) {
+        const struct node *row = all->tree.nodes + nodes[i];
+        acts |= ((row->trait | row->holds) & all->elements->control) != 0;
         if (shows(all, nodes[i])) {
             shown = true;
-            are_all = is_control(all, nodes[i]);
+            are_all = are_all && is_control(all, nodes[i]);
         }
-    if (shown && !are_all)
+    }
+    if (shown && !(acts && are_all))
         return add_piece(cutter, RUN, level->holder, level->link, all->nodes.count);
     size_t end = cutter->run;
     for (size_t i = cutter->run; i < all->nodes.count; i++)

@@ -96,6 +96,7 @@ FRAME = "<footer><ul><li><a href=/a>Imprint</a><li><a href=/b>Help</a></ul>{}</f
      ("<label>Weight <input value=7></label>", ["Weight 7"]),
      ("<form><label>Email</label><input value=x><button>Subscribe</button></form>", ["Email x"]),
      ("<label>Number</label><input value=1><button>Sold out</button>", ["Number 1", "Sold out"]),
+     ("<button><div>One <b>two</b> <i>three</i></div></button>", ["One two three"]),
      ("<textarea readonly>No refund.</textarea>", ["No refund."]),
      ("<button><div>How long?</div></button><p>A year in all, from the day on.</p>", ["How long?"]),
      ("<select><option selected>Huge</select>", ["Huge"]), ("<button><img src=/i></button>", [])],
