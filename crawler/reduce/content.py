@@ -83,12 +83,13 @@ def _model() -> ContentModel:
 def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
     """Return the pieces of the main content; ``title`` is that of the page.
 
-    The model judges by words. Controls are not shown to it, and images have none: what stands
-    beside them decides.
+    The model judges by words. Controls are not shown to it, but on a page that has nothing else,
+    and images have none: what stands beside them decides.
     """
     pieces = Pieces.of(tree, pieces)
     controls = pieces.controls
-    kept = {id(piece) for piece in _judged(pieces.without_controls(), title)}
+    shown = pieces if all(controls) else pieces.without_controls()
+    kept = {id(piece) for piece in _judged(shown, title)}
     kept |= {id(piece) for piece in _kept_beside(tree, pieces, controls, kept)}
     return [piece for piece in pieces if id(piece) in kept]
 

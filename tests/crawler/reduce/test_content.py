@@ -118,6 +118,11 @@ def test_controls_of_the_frame_are_left_out() -> None:
     assert not [piece for piece in chosen(tree, pieces, "") if in_control(tree, piece)]
 
 
+def test_on_a_page_of_controls_these_are_judged() -> None:
+    tree, pieces = taken("<main><button>How long is it valid, and where?</button></main>")
+    assert chosen(tree, pieces, "") == pieces
+
+
 def test_images_follow_what_stands_beside_them() -> None:
     image = "<p><img src=/i.png alt=Door></p>"
     tree, pieces = taken(f"<main><h1>T</h1>{PROSE}{image}{PROSE}</main>{FRAME.format(image)}")
