@@ -23,6 +23,7 @@ from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pie
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.page import markup_of, refuse_depth, shown_text
 from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.tree import (
     PARSER_OPTIONS,
     PLACES,
@@ -64,63 +65,8 @@ class Document:
 
     @property
     def text(self) -> str:
-        """The main content without any markup: blocks are paragraphs, cells end with a tab.
-
-        What markup alone says is written with signs: 10^2, quotation marks, ticked boxes.
-        """
-        html = _QUOTES.sub(lambda quote: "\u201d" if quote[1] else "\u201c", self.html)
-        html = _BOXES.sub(lambda box: "☑ " if box[1] else "☐ ", html)
-        if "<su" in html:
-            html = _SUBSCRIPTS.sub(_subscript, _SUPERSCRIPTS.sub(_superscript, _fractions(html)))
-        one_line = _CELLS.sub(lambda cell: cell[0].replace("<br>", " "), html)
-        lines = _ROW_ENDS.sub("\n", _CELL_ENDS.sub("\t", one_line))
-        text = unescape(_TAGS.sub("", _BLOCK_ENDS.sub("\n\n", lines)))
-        return _BLANKS.sub("\n\n", _LINE_ENDS.sub("\n", text)).strip()
-
-
-_CELLS: Final = re.compile(r"<t[dh]\b.*?</t[dh]>", re.DOTALL)
-_CELL_ENDS: Final = re.compile(r"</t[dh]>(?=<t)")
-_ROW_ENDS: Final = re.compile(r"<br>|</(?:li|dt|dd|tr|caption)>|(?<!^)<(?:ul|ol|dl)\b[^>]*>")
-_BLOCK_ENDS: Final = re.compile(r"</(?:p|h[1-6]|ul|ol|dl|table|pre|blockquote)>")
-_TAGS: Final = re.compile(r"<[^>]*>")
-_LINE_ENDS: Final = re.compile(r"[ \t]+\n")
-_QUOTES: Final = re.compile(r"<(/?)q>")
-_BOXES: Final = re.compile(r'<input type="checkbox"( checked)? disabled> ?')
-_FRACTIONS: Final = re.compile(r"(\d?)<sup>(\d+)</sup>\s*[/\u2044\u2215]\s*<sub>(\d+)</sub>(?!\w)")
-_SUPERSCRIPTS: Final = re.compile(r"(.?)<sup>((?:(?!</?su[bp]>).)*)</sup>(?=(\w?))", re.DOTALL)
-_SUBSCRIPTS: Final = re.compile(r"(.?)<sub>((?:(?!</?su[bp]>).)*)</sub>(?=(\w?))", re.DOTALL)
-_BLANKS: Final = re.compile(r"\n{3,}")
-
-
-def _fractions(html: str) -> str:
-    """Return markup with "1/2" in the place of fractions made of a superscript and a subscript."""
-    return _FRACTIONS.sub(lambda it: f"{it[1]}{' ' if it[1] else ''}{it[2]}/{it[3]}", html)
-
-
-def _superscript(found: re.Match[str]) -> str:
-    """Return a superscript with a sign before it, but for "1st" and for notes that are [1]."""
-    before, inner, behind = found.groups()
-    text = _TAGS.sub("", inner).strip()
-    is_ordinal = before.isdecimal() and text.isalpha() and len(text) < 4
-    if not text or is_ordinal or text.startswith("["):
-        return f"{before}{inner}"
-    return f"{before}^{_joined(text, inner, behind)}"
-
-
-def _subscript(found: re.Match[str]) -> str:
-    """Return a subscript with a sign before it, but for "H2O"."""
-    before, inner, behind = found.groups()
-    text = _TAGS.sub("", inner).strip()
-    if not text or (before.isalpha() and text.isdecimal() and not behind.isdecimal()):
-        return f"{before}{inner}"
-    return f"{before}_{_joined(text, inner, behind)}"
-
-
-def _joined(text: str, inner: str, behind: str) -> str:
-    """Return a script in brackets, or with a space before a letter behind it."""
-    if text.startswith("(") or not text.replace(".", "").replace("-", "").isalnum():
-        return inner if text.startswith("(") else f"({inner})"
-    return f"{inner} " if behind else inner
+        """The main content without any markup: blocks are paragraphs, cells end with a tab."""
+        return plain_text(self.html)
 
 
 def document(
@@ -150,7 +96,7 @@ def document(
         if text:
             written.append((text, html))
             if piece.kind in HEADINGS:
-                headings.append((int(piece.kind[1]), unescape(_TAGS.sub("", html))))
+                headings.append((int(piece.kind[1]), plain_text(html)))
     return Document(
         title=about.title(),
         description=about.meta("description", "og:description", "twitter:description")

@@ -225,3 +225,8 @@ def test_a_manual_keeps_the_lists_and_tables_that_are_its_content() -> None:
     found = read(page)
     for text in ("Option 11", "size-5", "server --option 1"):
         assert text in found.text
+
+
+def test_headings_are_texts_without_markup() -> None:
+    found = read(f"<main><h1>10<sup>2</sup> &lt; <b>x</b></h1><p>{SENTENCE * 3}</p></main>")
+    assert found.headings == ((1, "10^2 < x"),)
