@@ -27,10 +27,11 @@ from freshet.crawler.reduce.boilerplate import is_control
 from freshet.crawler.reduce.features import Vocabulary, judged
 from freshet.crawler.reduce.markdown import HEADINGS, Piece
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.tree import CONTROL, PLACES, TRAITS, UNSEEN, Tree
 
 _BLOCK: Final = TRAITS["block"]
 _APART: Final = TRAITS["apart"]
+_CAPTION: Final = PLACES["figcaption"]
 #: Recall counts more than precision: who reads a menu too many skips it, who misses a price or a
 #: list of options has lost what the page is about.
 _BETA: Final = 1.5
@@ -115,7 +116,7 @@ def _judged(pieces: Pieces, title: str) -> list[Piece]:
 def _kept_beside(
     tree: Tree, pieces: Sequence[Piece], controls: Sequence[bool], kept: Set[int]
 ) -> Iterator[Piece]:
-    """Yield the controls and images that stand inside of content.
+    """Yield the controls, and the images with their captions, that stand inside of content.
 
     Both neighbours are kept, or one in the block around them. A call for an action is no content,
     nor is what stands at each entry of a list, nor one of many controls in a row.
@@ -125,7 +126,9 @@ def _kept_beside(
     ]
     times = Counter(texts)
     depends = [
-        acts or (piece.kind == "p" and not any(tree.chars[node] for node in piece.nodes))
+        acts
+        or tree.place[piece.holder] & _CAPTION > 0
+        or (piece.kind == "p" and not any(tree.chars[node] for node in piece.nodes))
         for piece, acts in zip(pieces, controls, strict=True)
     ]
     for is_row, run in groupby(range(len(pieces)), depends.__getitem__):

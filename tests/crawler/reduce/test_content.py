@@ -130,6 +130,15 @@ def test_images_follow_what_stands_beside_them() -> None:
     assert [tree.tag(piece.nodes[0]) for piece in found] == ["img"]
 
 
+@pytest.mark.parametrize("caption", ["Fig. 1", "Door", "Photo: A. Smith", "A red door, half open."])
+def test_captions_follow_what_stands_beside_them(caption: str) -> None:
+    figure = f"<figure><img src=/i.png><figcaption>{caption}</figcaption></figure>"
+    tree, pieces = taken(f"<main><h1>T</h1>{PROSE}{figure}{PROSE}</main>{FRAME.format(figure)}")
+    found = [text_of(tree, piece) for piece in chosen(tree, pieces, "")]
+    assert found[2:4] == ["", caption]
+    assert found.count(caption) == 1
+
+
 def test_what_a_control_says_changes_nothing_in_the_rows_of_others() -> None:
     html = "<main><p>One, two.{}</p><div>three</div><ul><li>a{}<li>b</ul></main>"
     without = html.format("", "")
