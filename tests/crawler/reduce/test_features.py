@@ -1,5 +1,8 @@
 """What the core tells of pieces is what the reference in Python tells."""
 
+import os
+import resource
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from random import Random
@@ -118,7 +121,7 @@ def test_of_pages_both_tell_the_same(page: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["<div>" * 3_000 + "x", "<p>x" * 5_000, "<i class=nav>" * 90 + "<p>x" * 50,
+    ["<div>" * 3_000 + "x", "<p>x" * 2_000, "<i class=nav>" * 90 + "<p>x" * 50,
      f"<p class='{'nav-x ' * 20_000}'>x", f"<p style='{'d ' * 50_000}'>x",
      "<p>" + "<a href=x>y</a> " * 5_000, "<ul>" + "<li>x" * 3_000, "<p>,</p>" * 3_000,
      f"<h1>{'é' * 20_000}</h1>", "".join(f"<p id={chr(9_000 + i)}>{chr(0x3000 + 9 * i)}"
@@ -169,3 +172,18 @@ def test_threads_judge_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 )  # fmt: skip
 def test_controls_are_cut_alike(html: str) -> None:
     agree(f"<main><p>Some words.</p>{html}</main>")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the checker keeps what was given back")
+def test_many_pages_leave_nothing_in_memory() -> None:
+    tree = tree_of("".join(f"<p class=größe{i} hidden>{'word ' * 50}</p>" for i in range(200)))
+    wrong, peak = Piece("p", [len(tree)], 0), 0
+    for number in range(150):
+        judged(Pieces(tree), "", MODEL.vocabulary, MODEL.trees)
+        with pytest.raises(ValueError, match="not in the tree"):
+            Pieces.of(tree, [wrong])
+        if number == 30:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # The texts of each are some 50 KiB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 4_000
