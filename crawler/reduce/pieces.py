@@ -21,7 +21,7 @@ from ctypes import (
 )
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, Final, Self, overload
+from typing import Any, Final, NamedTuple, Self, overload
 
 import numpy as np
 
@@ -68,10 +68,27 @@ _cut: Final = function("pieces_cut", [*_TAKING, c_void_p], c_int64)
 _given: Final = function(
     "pieces_given", [*_TAKING, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p], c_int64
 )
+_without_controls: Final = function("pieces_without_controls", [c_void_p] * 2, c_int64)
 _columns: Final = function("pieces_columns", [c_void_p] * 3)
 _drop: Final = function("pieces_drop", [c_void_p])
 _NONE: Final = (1 << 32) - 1
 _ROW: Final = 6
+
+
+class _Held(NamedTuple):
+    """Pieces in the core, and what it reads, which must live as long."""
+
+    core: c_void_p
+    octets: tuple[bytes, bytes]
+
+
+def _held(tree: Tree, cut: Callable[..., int], *told: object) -> _Held:
+    text, values = tree.text.encode(), tree.values.encode()
+    counts = len(tree), len(tree.owner), len(text), len(tree.text), len(values)
+    columns = _Columns(tree.nodes, tree.said, text, values, *counts, len(tree.values))
+    core = c_void_p()
+    checked(cut(_ELEMENTS.address, columns, tree.body, *told, byref(core)), tree)
+    return _Held(core, (text, values))
 
 
 class Pieces(Sequence[Piece]):
@@ -88,14 +105,14 @@ class Pieces(Sequence[Piece]):
         MemoryError: there is too little memory.
     """
 
-    def __init__(self, tree: Tree, cut: Callable[..., int] = _cut, *told: object) -> None:
+    def __init__(
+        self, tree: Tree, held: _Held | None = None, made: list[Piece] | None = None
+    ) -> None:
         self.tree = tree
-        # What the core reads must live as long as these.
-        self._octets = text, values = tree.text.encode(), tree.values.encode()
-        counts = len(tree), len(tree.owner), len(text), len(tree.text), len(values)
-        columns = _Columns(tree.nodes, tree.said, text, values, *counts, len(tree.values))
-        self.core = c_void_p()
-        checked(cut(_ELEMENTS.address, columns, tree.body, *told, byref(self.core)), tree)
+        self._held = held or _held(tree, _cut)
+        self.core = self._held.core
+        if made is not None:
+            self._made = made
         rows, nodes, texts = columns_of(_columns, self.core, 3)
         self._rows, self._nodes = memoryview(rows).cast("I"), memoryview(nodes).cast("I")
         self.texts = texts.decode().split("\n")[:-1]
@@ -120,16 +137,17 @@ class Pieces(Sequence[Piece]):
             kind = _KIND_NUMBERS[piece.kind]
             # The last is filled in by the core.
             rows.extend((kind, piece.holder, link, begin, len(nodes), 0))
-        made = cls(tree, _given, *(rows.tobytes(), len(pieces), nodes.tobytes(), len(nodes)))
-        made._made = list(pieces)
-        return made
+        told = rows.tobytes(), len(pieces), nodes.tobytes(), len(nodes)
+        return cls(tree, _held(tree, _given, *told), list(pieces))
 
     def without_controls(self) -> Self:
-        """Return those that are not controls."""
+        """Return those that are not controls: the same objects."""
         if not any(self.controls):
             return self
         plain = [it for it, acts in zip(self, self.controls, strict=True) if not acts]
-        return self.of(self.tree, plain)
+        core = c_void_p()
+        checked(_without_controls(self.core, byref(core)), self.tree)
+        return type(self)(self.tree, self._held._replace(core=core), plain)
 
     def __del__(self) -> None:
         _drop(getattr(self, "core", None))

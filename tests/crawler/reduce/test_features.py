@@ -47,6 +47,13 @@ def agree(html: str, title: str = "") -> Pieces:
     assert odds.tolist() == leaf_sums(MODEL.trees, cells).tolist()
     given = Pieces.of(tree, pieces)
     assert (described(given, title, MODEL.vocabulary) == cells).all()
+    plain = [piece for piece in cut if not in_control(tree, piece)]
+    some, taken = cut.without_controls(), Pieces.of(tree, plain)
+    assert list(some) == plain
+    assert (some.texts, some.kinds) == (taken.texts, taken.kinds)
+    if plain:
+        rows = described(some, title, MODEL.vocabulary).tolist()
+        assert rows == described(taken, title, MODEL.vocabulary).tolist()
     return cut
 
 
