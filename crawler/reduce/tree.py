@@ -525,10 +525,10 @@ def _native(octets: bytes, limits: TreeLimits) -> Tree:
         nodes, said, text, values, names, ends, links, *others = columns
     finally:
         _tree_drop(made)
-    edges = memoryview(ends).cast("I").tolist()
-    cut_names = (names[begin:end].decode() for begin, end in pairwise([0, *edges]))
+    edges = memoryview(ends).cast("I")[len(_KNOWN) - 1 :]
+    others_named = (names[begin:end].decode() for begin, end in pairwise(edges))
     texts = [each.decode() for each in (text, values, *others)]
-    return _tree(tuple(cut_names), (nodes, said, links), (*texts, cut))
+    return _tree((*_KNOWN, *others_named), (nodes, said, links), (*texts, cut))
 
 
 #: Of threads that make their first trees one tells the core what it needs.
