@@ -120,6 +120,12 @@ def canonical(url: str) -> str:
     return identity(_href(url))
 
 
+@lru_cache(maxsize=8192)
+def canonical_of_resolved(url: str) -> str:
+    """Return :func:`canonical` of an http or https URL that :func:`resolve` has returned."""
+    return identity(url)
+
+
 def _href(url: str) -> str:
     try:
         href = parse_url(url, attributes=("href",))["href"]
@@ -138,7 +144,7 @@ def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
     """
     home = resolve("", base) or base
     directory = _directory(home)
-    heads = [reference_head(href) for href in hrefs]
+    heads = [reference_head(href) if "#" in href else href for href in hrefs]
     place = Base(home)
     found = {
         head: place.plain(head) or _followed(head, home, directory) for head in dict.fromkeys(heads)

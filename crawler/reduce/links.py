@@ -7,7 +7,7 @@ from typing import Final
 from freshet.crawler.fetch.responses import HTML_TYPES
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.tree import TRAITS, Tree
-from freshet.crawler.urls import canonical, resolve_all
+from freshet.crawler.urls import canonical_of_resolved, resolve_all
 from freshet.storage.records import Links
 
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
@@ -50,10 +50,7 @@ def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, 
     links: dict[str, tuple[str, str, str]] = {}
     is_cut = False
     for link in found:
-        try:
-            url = canonical(link[0])
-        except ValueError:
-            continue
+        url = canonical_of_resolved(link[0])
         if url not in links:
             is_cut = len(links) >= limit
             if is_cut:

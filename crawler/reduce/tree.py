@@ -525,10 +525,10 @@ def _native(octets: bytes, limits: TreeLimits) -> Tree:
         nodes, said, text, values, names, ends, links, *others = columns
     finally:
         _tree_drop(made)
-    edges = memoryview(ends).cast("I").tolist()
-    cut_names = (names[begin:end].decode() for begin, end in pairwise([0, *edges]))
+    edges = memoryview(ends).cast("I")[len(_KNOWN) - 1 :]
+    others_named = (names[begin:end].decode() for begin, end in pairwise(edges))
     texts = [each.decode() for each in (text, values, *others)]
-    return _tree(tuple(cut_names), (nodes, said, links), (*texts, cut))
+    return _tree((*_KNOWN, *others_named), (nodes, said, links), (*texts, cut))
 
 
 #: Of threads that make their first trees one tells the core what it needs.
@@ -703,18 +703,21 @@ class _Builder:
                 met.add(key)
                 yield link
 
+    def _is_called(self, text: _Node) -> bool:
+        """Return whether a text in a link counts for what it is called.
+
+        Raw text and values of hidden controls do not.
+        """
+        trait = self._nodes[text.parent].trait
+        return not trait & _RAW and not (trait & _ACTS and text.place & UNSEEN)
+
     def _anchor(self, link: _Link, text: str) -> str:
         nodes = self._nodes
         if not nodes[link.node].trait & _ANCHOR:
             return ""
         inside = range(link.node + 1, link.last)
-        words = collapsed(
-            "".join(
-                text[nodes[it].text_at : nodes[it].text_end]
-                for it in inside
-                if not nodes[it].name and not nodes[nodes[it].parent].trait & _RAW
-            )
-        )
+        texts = (nodes[it] for it in inside if not nodes[it].name and self._is_called(nodes[it]))
+        words = collapsed("".join(text[it.text_at : it.text_end] for it in texts))
         pictures = (self._pictures.get(it) for it in (link.node, *inside))
         return words or collapsed(next((alt for alt in pictures if alt is not None), ""))
 

@@ -880,6 +880,15 @@ static bool add_words(struct growing *all, struct words *words, struct span text
     return true;
 }
 
+/* Return whether a text in a link counts for what it is called: raw text and values of hidden
+ * controls do not. */
+static bool is_called(const struct builder *b, const struct node *text)
+{
+    uint32_t trait = nth(b, text->parent)->trait;
+    return !(trait & table.bits.raw)
+        && !(trait & table.bits.acts && text->place & table.bits.unseen);
+}
+
 /* Add what a link is called: its text, or else the alternative text of the first picture in it. */
 static bool add_anchor(const struct builder *b, const struct link *link, struct growing *all)
 {
@@ -890,8 +899,7 @@ static bool add_anchor(const struct builder *b, const struct link *link, struct 
         return add(all, "\n", 1);
     for (uint32_t k = link->node + 1; k < link->last && words.read < MOST_READ; k++) {
         const struct node *node = nth(b, k);
-        if (!node->name && !(nth(b, node->parent)->trait & table.bits.raw)
-            && !add_words(all, &words, text_of(b, k)))
+        if (!node->name && is_called(b, node) && !add_words(all, &words, text_of(b, k)))
             return false;
     }
     for (uint32_t k = link->node; k < link->last && !words.written; k++) {

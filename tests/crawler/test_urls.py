@@ -8,6 +8,7 @@ from freshet.crawler.urls import (
     Base,
     Origin,
     canonical,
+    canonical_of_resolved,
     is_http,
     origin,
     registrable_domain,
@@ -234,6 +235,7 @@ def test_canonical_accepts_what_resolves_to_http_and_is_idempotent(
     assert canonical(once) == once
     assert resolve(once, base) == once
     assert canonical(without_fragment(url)) == once
+    assert canonical_of_resolved(without_fragment(url)) == once
     assert origin(once) == origin(url)
 
 

@@ -232,6 +232,8 @@ def links(html: str) -> list[tuple[str, str, str]]:
      ("<a href=x alt=no><img></a>", ("x", "", "")),
      ("<a href=x>t<script>s</script><style>s</style><iframe>s</iframe></a>", ("x", "", "t")),
      ("<a href=x><button>Buy</button></a>", ("x", "", "Buy")),
+     ("<a href=x><input type=submit value=Go></a>", ("x", "", "Go")),
+     ("<a href=x>t<input type=hidden value=no></a>", ("x", "", "t")),
      ("<a href=x>\xa0\u2003é\x85</a>", ("x", "", "é")),
      (f"<a href=x>{'é ' * 300}</a>", ("x", "", ("é " * 100).strip())),
      (f"<a href=x>{' ' * 1_999}ab</a>", ("x", "", "a")),
