@@ -63,6 +63,7 @@ _RUNGS = {
     "frame": "only blocks differ that belong to the site's template",
     "flip": "the page alternates between these versions",
     "blocks": "blocks of main text differ",
+    "document": "the document differs in what counts beside the text",
     "body": "the bytes differ, and one of the versions has no text",
 }
 
