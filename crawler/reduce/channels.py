@@ -19,7 +19,7 @@ from unicodedata import normalize
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.boilerplate import is_stamp
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Content, content_of
-from freshet.crawler.reduce.markdown import Piece
+from freshet.crawler.reduce.markdown import HEADINGS, Piece
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import PLACES, Tree
 from freshet.crawler.urls import canonical, is_session
@@ -141,7 +141,10 @@ def _digest(parts: Iterable[str]) -> int:
 
 _PARTS: Final = re.compile(r"<(/?)([a-z0-9]+)([^>]*)>|([^<]+)")
 _VALUES: Final = re.compile(r'([a-z]+)="([^"]*)"')
-_INLINE: Final = frozenset("a strong em del code sub sup img".split())
+#: What ends a text; anything else stands in one.
+_ENDING: Final = frozenset(
+    (*HEADINGS, *"p ul ol dl li dt dd table tr td th caption pre blockquote figcaption hr".split())
+)
 
 
 class _Reading:
@@ -171,10 +174,10 @@ class _Reading:
                 continue
             if name == "br":
                 self._run.append(" ")
-            elif name not in _INLINE:
+            elif name in _ENDING:
                 self._end()
             self.shape.append(f"<{ends}{name}{'' if ends else self._values(name, values)}>")
-            if name not in _INLINE and name != "br":
+            if name in _ENDING:
                 self._begin = len(self.shape)
         self._end()
 

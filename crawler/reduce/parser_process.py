@@ -222,7 +222,7 @@ class Parser:
     async def channels(
         self, body: bytes, url: str, content_type: str | None
     ) -> Channels | Unparsable:
-        """Make as :func:`freshet.crawler.reduce.channels.channels`; a small page in this process."""
+        """Make as :func:`.reduce.channels.channels`; of a small page in this process."""
         read = partial(channels, body, url, content_type, hints=self.hints(url))
         is_small = len(body) * _DOCUMENT_TIMES <= self._inline_bytes
         if is_small and format_of(content_type).most_inline is None and is_calm(body):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.channels import Channels, channels, kinds_of, made_by
+from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.storage.entries import CHANNELS
 
@@ -85,27 +85,37 @@ IMAGES = [
     ("<p>a <img src=/chart?year=2024 alt=x></p>", "<p>a <img src=/chart?year=2025 alt=x></p>"),
 ]  # fmt: skip
 STATE = [
+    ("<ul><li><input type=checkbox checked>milk<li>bread</ul>",
+     "<ul><li><input type=checkbox>milk<li>bread</ul>"),
+    ("<p><input type=checkbox> I will come to the mill</p>",
+     "<p><input type=checkbox checked> I will come to the mill</p>"),
+    ("<ol reversed><li>one</li><li>two</li></ol>", "<ol><li>one</li><li>two</li></ol>"),
+    ("<p><span role=switch aria-checked=true>Sluice</span></p>",
+     "<p><span role=switch aria-checked=false>Sluice</span></p>"),
     ("<ul><li><input type=checkbox>milk<li><input type=checkbox checked>bread</ul>",
      "<ul><li><input type=checkbox checked>milk<li><input type=checkbox>bread</ul>"),
     ("<ul><li><input type=checkbox>milk</li></ul>",
      "<ul><li><input type=checkbox checked>milk</li></ul>"),
     ("<p><input type=radio name=a checked>yes <input type=radio name=a>no</p>",
      "<p><input type=radio name=a>yes <input type=radio name=a checked>no</p>"),
-    ("<p>Level <input type=range value=3></p>", "<p>Level <input type=range value=4></p>"),
-    ("<p>Seats <input type=number value=3></p>", "<p>Seats <input type=number value=0></p>"),
-    ("<p>Size <select><option selected>S<option>M</select></p>",
-     "<p>Size <select><option>S<option selected>M</select></p>"),
     ("<p>Size <select><option>S<option>M</select></p>",
      "<p>Size <select><option>S<option disabled>M</select></p>"),
-    ("<p>Built <progress value=3 max=9></progress></p>",
-     "<p>Built <progress value=4 max=9></progress></p>"),
-    ("<p>Full <meter value=.3></meter></p>", "<p>Full <meter value=.9></meter></p>"),
     ("<p><span role=checkbox aria-checked=false>Mill open</span></p>",
      "<p><span role=checkbox aria-checked=true>Mill open</span></p>"),
     ("<p><span role=slider aria-valuenow=3>Water</span></p>",
      "<p><span role=slider aria-valuenow=5>Water</span></p>"),
     ("<ol start=3><li>one</li><li>two</li></ol>", "<ol start=7><li>one</li><li>two</li></ol>"),
     ("<ol><li>one</li><li value=4>two</li></ol>", "<ol><li>one</li><li value=5>two</li></ol>"),
+]  # fmt: skip
+#: Documents show what such a control holds in words.
+VALUES = [
+    ("<p>Level <input type=range value=3></p>", "<p>Level <input type=range value=4></p>"),
+    ("<p>Seats <input type=number value=3></p>", "<p>Seats <input type=number value=0></p>"),
+    ("<p>Size <select><option selected>S<option>M</select></p>",
+     "<p>Size <select><option>S<option selected>M</select></p>"),
+    ("<p>Built <progress value=3 max=9></progress></p>",
+     "<p>Built <progress value=4 max=9></progress></p>"),
+    ("<p>Full <meter value=.3></meter></p>", "<p>Full <meter value=.9></meter></p>"),
 ]  # fmt: skip
 ORDER = [
     ("<p>First come the mills.</p><p>Then come the fields.</p>",
@@ -160,6 +170,11 @@ LAYOUT = [
 )  # fmt: skip
 def test_a_change_is_of_its_kind_alone(kind: str, old: str, new: str) -> None:
     assert kinds(old, new) == {kind}
+
+
+@pytest.mark.parametrize(("old", "new"), VALUES)
+def test_what_a_control_holds_is_a_state_that_is_read_as_words(old: str, new: str) -> None:
+    assert kinds(old, new) == {"state", "words"}
 
 
 NOISE = [
