@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from freshet.crawler.reduce.channels import Channels, channels, kinds_of, made_by
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import CHANNELS
 
 URL = "https://a.example/guide/page"
@@ -270,3 +271,15 @@ def test_documents_differ_exactly_where_some_kind_does(old: str, new: str) -> No
 def test_every_kind_has_its_pairs() -> None:
     pairs = (WORDS, LINKS, IMAGES, STATE, ORDER, LAYOUT)
     assert (len(pairs), min(map(len, pairs)) >= 10) == (len(CHANNELS), True)
+
+
+async def test_a_large_page_is_read_in_the_parsers_process_with_the_same_result() -> None:
+    body = PAGE.format(body="<p>See <a href=/x>it</a></p>" * 200, head="").encode()
+    parser = Parser(inline_bytes=len(body))
+    try:
+        made = await parser.channels(body, URL, TYPE)
+        lacking = await parser.channels(b"<div>" * 30_000, URL, TYPE)
+    finally:
+        await parser.close()
+    assert made == channels(body, URL, TYPE)
+    assert isinstance(lacking, Unparsable)
