@@ -159,6 +159,16 @@ def stored_histories(
     )
 
 
+def stored_kinds(reader: aiosqlite.Connection, parser: Parser, settings: Settings) -> ChangeKinds:
+    """Return the judge of what differs beside the text, with its queries on the store."""
+    return ChangeKinds(
+        parser=parser,
+        counts=counts_at(settings),
+        channels=partial(page.channels, reader),
+        content=partial(page.last_content, reader),
+    )
+
+
 def copy_rule(settings: Settings) -> CopyRule:
     """Return the rule by which a URL pattern counts as leading to copies only."""
     return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
@@ -417,12 +427,7 @@ class Assembly:
             partial(pages.led_to, reader),
             max_redirects=settings.crawl.max_redirects,
         )
-        self._kinds = ChangeKinds(
-            parser=context.parser,
-            counts=counts_at(settings),
-            channels=partial(page.channels, reader),
-            content=partial(page.last_content, reader),
-        )
+        self._kinds = stored_kinds(reader, context.parser, settings)
         ask = context.probe or self._probes.ask
         fetcher = self._rendering or context.fetcher
         if context.archive is not None:
