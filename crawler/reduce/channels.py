@@ -102,7 +102,7 @@ def channels(
 
 def made_by(hints: SelectorHints) -> int:
     """Name the way in which channels are made of a site's pages with these selectors."""
-    return _digest([str(_VERSION), DOCUMENT_VERSION, repr(hints)])
+    return _digest([str(_VERSION), DOCUMENT_VERSION, repr((hints.include, hints.ignore))])
 
 
 def channels_of(content: Content, made: int) -> Channels:

@@ -57,7 +57,7 @@ _MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitema
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
 #: A document takes so many times longer than the text.
-_DOCUMENT_TIMES: Final = 128
+_DOCUMENT_TIMES: Final = 32
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
 #: Share of the time limit for a first try, and hosts that are remembered to need more.
