@@ -16,7 +16,7 @@ from freshet.storage.identity import identity
 from freshet.storage.joining import join
 from freshet.storage.migrations import migrations, newest
 from freshet.storage.tables import changefeed, search
-from tests.storage.small_store import SmallStore, rows, small_store
+from tests.storage.small_store import SmallStore, rows
 
 HOST = "https://example.org"
 #: Of each page its spellings; of the last one none is the canonical one.
