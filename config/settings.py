@@ -208,7 +208,24 @@ class Operation(_SettingsGroup):
 
 
 AlertKinds = Annotated[
-    tuple[Literal["changed", "new", "gone", "rejected"], ...], Text, Field(min_length=1)
+    tuple[
+        Literal[
+            "changed",
+            "new",
+            "gone",
+            "rejected",
+            "refreshed",
+            "words",
+            "links",
+            "images",
+            "state",
+            "order",
+            "layout",
+        ],
+        ...,
+    ],
+    Text,
+    Field(min_length=1),
 ]
 AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
@@ -430,10 +447,19 @@ class Traps(_SettingsGroup):
     copy_share: Share
 
 
+#: Kinds of change that count.
+Counts = Annotated[
+    tuple[Literal["words", "links", "images", "state", "order", "layout"], ...],
+    Text,
+    Field(min_length=1),
+]
+
+
 class _ChangeSettings(_SettingsGroup):
     """Significance of changes in a page's main text."""
 
     significant_below: Share
+    counts: Counts
     probe: bool
 
 
@@ -588,6 +614,7 @@ class SiteSettings(_SettingsGroup):
     max_pages: Count | None = None
     include: Selectors | None = None
     ignore: Selectors | None = None
+    counts: Counts | None = None
     never: bool | None = None
     render: RenderMode | None = None
     render_wait: RenderWait | None = None

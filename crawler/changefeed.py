@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from freshet.crawler.clock import calendar, iso
 from freshet.crawler.documents import Documents, StoredDocument
 from freshet.crawler.library import Library, Read
+from freshet.storage.entries import Channel
 from freshet.storage.queries import page
 from freshet.storage.shards import none_answers
 from freshet.storage.tables import changefeed
@@ -34,7 +35,8 @@ class Change:
     ``seq`` is the cursor after it, ``id`` the URL, ``at`` the time in UTC. A page that was
     ``deleted`` has no document any more; ``moved_to`` is the new URL of one that has moved for
     good. ``doc`` is None also where documents were not asked for. The page has answered without
-    any content ``no_content_since`` then; it keeps its document.
+    any content ``no_content_since`` then; it keeps its document. ``kinds`` name what differs:
+    words, links, images, state, order, layout.
     """
 
     seq: str
@@ -48,6 +50,7 @@ class Change:
     blocks_removed: int | None
     doc: StoredDocument | None = None
     no_content_since: datetime | None = None
+    kinds: tuple[Channel, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the change in JSON, as CouchDB's feeds do."""
@@ -65,7 +68,7 @@ class Change:
         return entry
 
 
-_OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_removed")
+_OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_removed", "kinds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,7 @@ def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Cha
         blocks_removed=it.blocks_removed,
         doc=made.get(it.version_id or 0),
         no_content_since=None if it.no_content_since is None else calendar(it.no_content_since),
+        kinds=it.channels,
     )
 
 

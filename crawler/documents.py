@@ -38,6 +38,7 @@ from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
 from freshet.storage.database import StoreError, reading
+from freshet.storage.entries import TEXT_CHANNELS
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
@@ -584,6 +585,8 @@ Summarised: TypeAlias = PendingAlert | PageChange
 
 async def change_summary(connection: Reader, parser: Parser, change: Summarised, width: int) -> str:
     """Summarise a change in at most about ``width`` characters."""
+    if not is_of_text(change):
+        return in_kinds(change.kinds)
     blocks = await change_blocks(connection, parser, change)
     return in_one_line(blocks, width) if blocks else in_counts(change)
 
@@ -596,6 +599,21 @@ async def change_blocks(db: Reader, parser: Parser, it: Summarised) -> tuple[Ali
             old, new = [await read_text(db, parser, it.url, each) for each in found]
             return align(old.texts, new.texts)
     return ()
+
+
+def is_of_text(change: Summarised) -> bool:
+    """Return whether the text changed; of older findings no kinds are known."""
+    kinds = set((change.kinds or "words").split())
+    return change.kind == "changed" and not kinds.isdisjoint(TEXT_CHANNELS)
+
+
+def in_kinds(kinds: str | None) -> str:
+    """Return kinds of change in words.
+
+    >>> in_kinds("links images")
+    'links, images'
+    """
+    return ", ".join((kinds or "").split())
 
 
 def in_counts(change: Summarised) -> str:

@@ -234,3 +234,26 @@ def registrable_domain(host: str) -> str:
 @cache
 def _public_suffixes() -> PublicSuffixList:
     return PublicSuffixList()
+
+
+# -- sessions ----------------------------------------------------------------
+
+#: Names that frameworks use only for sessions.
+_SESSION_NAME = re.compile(
+    r"phpsessid|jsessionid|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid|xtcsid",
+    re.IGNORECASE,
+)
+#: Names that may mean a session, a story or a conference: the value decides.
+_MAYBE_SESSION_NAME = re.compile(r"s|sid|sess|sessid|session|session[-_]?(?:id|key)", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"(?=[^/]*\d)[0-9A-Za-z]{16,}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+)
+
+
+def is_session(name: str, value: str) -> bool:
+    """Return whether a parameter of a URL is the id of a visitor's session."""
+    if not value:
+        return False
+    if _SESSION_NAME.fullmatch(name):
+        return True
+    return bool(_MAYBE_SESSION_NAME.fullmatch(name) and _TOKEN.fullmatch(value))

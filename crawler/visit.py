@@ -23,6 +23,7 @@ import zstandard
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.clock import Clock
+from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
@@ -305,6 +306,7 @@ class Comparer:
     detector: Detector
     check: NotContentCheck
     redirects: Redirects
+    kinds: ChangeKinds
 
     async def compare(self, due: DueUrl, result: FetchResult, content: Reduced) -> Verdict:
         """Compare content with the page's last version in the store."""
@@ -314,7 +316,8 @@ class Comparer:
             self.redirects.end(due)
         match content:
             case ReducedPage():
-                return await self._page(due, result, content)
+                found = await self._page(due, result, content)
+                return await self.kinds.judge(due, result, found)
             case ReducedFeed():
                 return await self._judged(due, result, content)
             case ReducedSitemap():
@@ -695,7 +698,9 @@ def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | Non
     if not isinstance(content, Captured):
         return None
     kept = content.capture if verdict.keeps_sketch else replace(content.capture, sketch=None)
-    if not indexes or verdict.kind == "unchanged" or isinstance(content, ReducedFeed):
+    kept = replace(kept, channels=verdict.channels)
+    is_as_indexed = verdict.kind == "unchanged" and not verdict.kinds
+    if not indexes or is_as_indexed or isinstance(content, ReducedFeed):
         return kept
     blocks = content.parsed.blocks if isinstance(content, ReducedPage) else Blocks()
     return replace(kept, words=index_lines(kept.title, blocks.texts, blocks.kinds))
@@ -792,4 +797,5 @@ def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observat
         blocks_removed=verdict.blocks_removed,
         duration_s=result.duration_s,
         size_bytes=(len(result.body) or None) if has_content else None,
+        kinds=" ".join(verdict.kinds) or None,
     )

@@ -138,7 +138,7 @@ def moved_tables(db: Connection) -> list[MovedTable]:
         if name in _KEYS:
             refs["id"] = name
         # Others' numbers are given anew, but for showings: links to opened pages name them.
-        new = {"id", "seq"} if name != "showing" else set()
+        new = {"id", "seq", "findings"} if name != "showing" else set()
         plain = tuple(c for c in columns if c not in refs and c not in new)
         found.append(MovedTable(name, owner, parent, plain, refs))
     order = ("observation", "claim_source", "page", "host")

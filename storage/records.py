@@ -225,7 +225,8 @@ class Observation:
     """The result of one visit to one page. Append-only.
 
     ``resemblance`` (0 to 1) and its standard error are Broder's estimate from MinHash values, or
-    None.
+    None. ``kinds`` names the channels that differ, in the order of :data:`.entries.CHANNELS` with
+    spaces between; of an ``unchanged`` page none of them counts as a change.
     """
 
     page_id: int
@@ -241,6 +242,7 @@ class Observation:
     blocks_removed: int | None = None
     duration_s: float = 0.0
     size_bytes: int | None = None
+    kinds: str | None = None
 
     @property
     def visited_at(self) -> datetime:
@@ -254,7 +256,8 @@ class Capture:
 
     ``body`` is zstd-compressed, None if it is not kept; ``sketch`` is versioned bytes, None without
     text; ``noindex`` is what the page itself says. ``words`` are the lines for the search index
-    (:func:`.words.index_lines`), None if there is none, or nothing new for it.
+    (:func:`.words.index_lines`), None if there is none, or nothing new for it. ``channels`` are
+    digests of what its document shows, None if they are not made yet.
     """
 
     digests: Digests
@@ -270,6 +273,7 @@ class Capture:
     noarchive: bool = False
     nofollow: bool = False
     words: str | None = None
+    channels: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from urllib.parse import unquote_plus
 
 from freshet.crawler.lru import LruCache
-from freshet.crawler.urls import without_fragment
+from freshet.crawler.urls import is_session, without_fragment
 
 _Parameters = Sequence[tuple[str, str]]
 
@@ -137,37 +137,18 @@ def _in_a_row(segments: Sequence[str], length: int, times: int) -> bool:
     return False
 
 
-#: Names that frameworks use only for sessions.
-_SESSION_NAME = re.compile(
-    r"phpsessid|jsessionid|aspsessionid\w*|asp\.net_sessionid|cfid|cftoken|oscsid|zenid|xtcsid",
-    re.IGNORECASE,
-)
-#: Names that may mean a session, a story or a conference: the value decides.
-_MAYBE_SESSION_NAME = re.compile(r"s|sid|sess|sessid|session|session[-_]?(?:id|key)", re.IGNORECASE)
-_TOKEN = re.compile(
-    r"(?=[^/]*\d)[0-9A-Za-z]{16,}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-)
-
 _PATH_PARAMETER = re.compile(r";([^;=/]+)=([^;/]+)")
 #: ASP.NET without cookies: ``/(S(lit3py55t21z5v55vlm25s55))/page.aspx``.
 _ASP_SEGMENT = re.compile(r"/\((?:[A-Z]\([^()/]+\))+\)(?=/|$)")
 
 
-def _is_session(name: str, value: str) -> bool:
-    if not value:
-        return False
-    if _SESSION_NAME.fullmatch(name):
-        return True
-    return bool(_MAYBE_SESSION_NAME.fullmatch(name) and _TOKEN.fullmatch(value))
-
-
 def _without_session(path: str, parameters: _Parameters) -> tuple[str, _Parameters, str]:
     """Return the URL without its session id, and the id's name, empty if it has none."""
-    names = [name for name, value in parameters if _is_session(name, value)]
+    names = [name for name, value in parameters if is_session(name, value)]
     if names:
-        parameters = [p for p in parameters if not _is_session(*p)]
+        parameters = [p for p in parameters if not is_session(*p)]
     if ";" in path:
-        found = [m for m in _PATH_PARAMETER.finditer(path) if _is_session(m[1], m[2])]
+        found = [m for m in _PATH_PARAMETER.finditer(path) if is_session(m[1], m[2])]
         names += [m[1] for m in found]
         for match in found:
             path = path.replace(match[0], "")

@@ -17,11 +17,12 @@ from freshet.config.sites import Sites
 from freshet.crawler.alerts.rules import Channel, Condition, in_words
 from freshet.crawler.audience import Audience, Listed, link_to, seed_of
 from freshet.crawler.clock import Clock, iso
-from freshet.crawler.documents import UnknownPage, change_summary, in_counts, read_text
+from freshet.crawler.documents import UnknownPage, change_summary, in_counts, in_kinds, read_text
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
+from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.tables import alerts as alerts_tables
@@ -53,6 +54,7 @@ def of_alert(
         "resemblance_se": pending.resemblance_se,
         "blocks_added": pending.blocks_added,
         "blocks_removed": pending.blocks_removed,
+        "kinds": (pending.kinds or "").split(),
         "summary": summary,
         "importance": importance,
     }
@@ -285,6 +287,8 @@ class Composing:
                 rejecting = await hosts.rejecting(current)
             words = [each.words for each in rejecting if each.origin == pending.origin]
             return (words or [f"pages of {pending.origin} were no content"])[0]
+        if pending.kind == REFRESHED:
+            return in_kinds(pending.kinds)
         if pending.kind != "changed":
             return "gone" if pending.kind == "gone" else "new"
         try:

@@ -19,6 +19,7 @@ from freshet.crawler.documents import Documents, change_summary
 from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
 from freshet.crawler.terminal import moment, print_json, show_line, show_list
+from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import PageChange
 
@@ -38,7 +39,7 @@ def changes_command(
         int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N changes.")
     ] = 50,
     all_kinds: Annotated[
-        bool, typer.Option("--all", help="Also show new pages, pages that are gone, and noise.")
+        bool, typer.Option("--all", help="Also show new pages, those gone or refreshed, and noise.")
     ] = False,
     config: ConfigFile = None,
     json: Json = False,
@@ -98,7 +99,7 @@ async def _summaries(made: Documents, changes: Sequence[PageChange]) -> list[str
     async with page.snapshot(made.path) as db:
         return [
             await change_summary(db, made.parser, it, _SUMMARY_WIDTH)
-            if it.kind == "changed"
+            if it.kind in {"changed", REFRESHED}
             else it.title or ""
             for it in changes
         ]

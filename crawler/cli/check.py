@@ -1,11 +1,13 @@
 """``freshet check URL``: fetch a page now, and show the result of every step."""
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
+import aiosqlite
 import typer
 
 from freshet.config.settings import Settings, SiteSettings
@@ -26,6 +28,7 @@ from freshet.crawler.cli.options import (
     read_settings,
 )
 from freshet.crawler.clock import SteadyClock
+from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
 from freshet.crawler.compare.not_content.cues import is_short
@@ -36,7 +39,6 @@ from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.formats.registry import as_shown
 from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import ParsedPage
@@ -44,13 +46,13 @@ from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import in_force, record_of
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.run.wiring import never_at, render_at, stored_histories
+from freshet.crawler.run.wiring import never_at, render_at, stored_histories, stored_kinds
 from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
 from freshet.storage.database import reading
-from freshet.storage.entries import REBASED
+from freshet.storage.entries import REBASED, REFRESHED
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts
@@ -63,6 +65,7 @@ _RUNGS = {
     "frame": "only blocks differ that belong to the site's template",
     "flip": "the page alternates between these versions",
     "blocks": "blocks of main text differ",
+    "document": "the document differs in what counts beside the text",
     "body": "the bytes differ, and one of the versions has no text",
 }
 
@@ -109,7 +112,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
             result = await visited(page_fetcher(settings, network, parser), settings, found)
             if result is not None and result.outcome != "failed":
                 result = as_shown(result, settings.fetch.max_body_bytes)
-                judged = await _judged(parser, db, found, result, now)
+                judged = await _judged(settings, parser, db, found, result, now)
                 await _watched(parser, settings, judged, result)
                 return judged
         return found
@@ -208,7 +211,9 @@ def _mended(result: FetchResult) -> list[Step]:
     return [Step(where, "mended", REPAIRS[repair]) for repair in result.repairs]
 
 
-async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, now: float) -> Check:
+async def _judged(
+    settings: Settings, parser: Parser, db: Path, found: Check, result: FetchResult, now: float
+) -> Check:
     if result.outcome != "fetched":
         found.conclusion = f"{result.outcome}: no content to compare"
         return found
@@ -233,7 +238,11 @@ async def _judged(parser: Parser, db: Path, found: Check, result: FetchResult, n
         return found
     text_version = parser.text_version(result.url, result.header("Content-Type"))
     seen = Digests(body_digest(result.body), None, text_version)
-    found.conclusion = await _compared(parser, db, found, seen, parsed.blocks, now=now)
+    kinds = partial(stored_kinds, parser=parser, settings=settings)
+    try:
+        found.conclusion = await _compared(parser, db, found, seen, parsed, result, kinds, now=now)
+    except ParserLost as error:
+        raise CrawlError(f"{result.url}: not compared: {error}; try again") from error
     return found
 
 
@@ -286,8 +295,20 @@ def _read(parsed: ParsedPage) -> Step:
     return Step("parse", parsed.encoding or "bytes", joined((words, parsed.remark), "; ") or words)
 
 
+#: The judge of what differs beside the text of a page in an open store.
+_Kinds: TypeAlias = Callable[[aiosqlite.Connection], ChangeKinds]
+
+
 async def _compared(
-    parser: Parser, db: Path, found: Check, seen: Digests, blocks: Blocks, *, now: float
+    parser: Parser,
+    db: Path,
+    found: Check,
+    seen: Digests,
+    parsed: ParsedPage,
+    result: FetchResult,
+    kinds: _Kinds,
+    *,
+    now: float,
 ) -> str:
     """Return the conclusion; the rungs of the ladder become steps."""
     if not db.exists():
@@ -301,7 +322,7 @@ async def _compared(
             found.steps.append(Step("body", "equal", "to the bytes of the last capture"))
             return "unchanged: the same bytes"
         found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
-        new = sketch(blocks.texts, blocks.places)
+        new = sketch(parsed.blocks.texts, parsed.blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
         detector = Detector(stored_histories(connection, parser))
         verdict = await detector.detect(due, new, now, text_version=seen.text_version)
@@ -310,8 +331,13 @@ async def _compared(
         answer = "equal" if digests.text == new.text_digest else "differs"
         found.steps.append(Step("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
         found.steps.extend(_rung(verdict))
+        verdict = await kinds(connection).judge(due, result, verdict)
+        kind = verdict.kind
+        if verdict.kinds:
+            found.steps.append(Step("document", "differs", ", ".join(verdict.kinds)))
+            kind = kind if kind == "changed" else REFRESHED
         why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
-        return f"{verdict.kind}: {why}" if why else str(verdict.kind)
+        return f"{kind}: {why}" if why else str(kind)
 
 
 def _rung(verdict: Verdict) -> list[Step]:

@@ -16,6 +16,7 @@ import typer
 
 from freshet.crawler import documents, terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, home_of
+from freshet.crawler.documents import in_kinds
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     Cell,
@@ -29,6 +30,7 @@ from freshet.crawler.terminal import (
     size,
     told_in_one_line,
 )
+from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import page
 from freshet.storage.queries.page import KnownUrl, OtherName, PastObservation
 
@@ -52,40 +54,54 @@ def history_command(
     limit: Annotated[
         int, typer.Option(metavar="N", min=1, max=10**9, help="Show at most N observations.")
     ] = 20,
+    all_kinds: Annotated[
+        bool, typer.Option("--all", help="Show kinds of change, also those that do not count.")
+    ] = False,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
     """List every visit to a page and what it found, newest first.
 
     Each line has the result (kind), the rung of the change-detection ladder that decided, and the
-    similarity of the main text to the one before (0 to 1).
+    similarity of the main text to the one before (0 to 1). With --all a page that differs only in
+    what does not count as a change (change.counts) is "refreshed", and the reason says in what.
     """
-    history = terminal.run(_read(partial(home_of, db, config=config), url, limit))
+    read = _read(partial(home_of, db, config=config), url, limit, all_kinds=all_kinds)
+    history = terminal.run(read)
     if json:
         print_json(asdict(history))
     else:
         _print(history, time.time())
 
 
-async def _read(home: Callable[[str], Path], url: str, limit: int) -> _VisitHistory:
+async def _read(
+    home: Callable[[str], Path], url: str, limit: int, *, all_kinds: bool
+) -> _VisitHistory:
+    visits = partial(_visits, limit=limit, all_kinds=all_kinds)
     async with page.snapshot(home(url)) as connection:
         known = await documents.known(connection, url)
-        own = await _visits(connection, known, limit)
+        own = await visits(connection, known)
         if (alias := known.alias) is None:
             return own
-        final = await _visits(connection, alias, limit)
+        final = await visits(connection, alias)
     async with page.snapshot(home(alias.url)) as connection:
         # Another shard may not have been told of it yet.
         if (there := await page.find(connection, [alias.url])) is not None:
-            final = await _visits(connection, there, limit)
+            final = await visits(connection, there)
     return replace(own, alias=alias, final_page=final)
 
 
 async def _visits(
-    connection: aiosqlite.Connection, of: KnownUrl | OtherName, limit: int
+    connection: aiosqlite.Connection, of: KnownUrl | OtherName, limit: int, *, all_kinds: bool
 ) -> _VisitHistory:
     total = await page.observation_count(connection, of.page_id)
-    return _VisitHistory(of.url, total, await page.observations(connection, of.page_id, limit))
+    found = await page.observations(connection, of.page_id, limit)
+    return _VisitHistory(of.url, total, found if all_kinds else [_plain(each) for each in found])
+
+
+def _plain(observation: PastObservation) -> PastObservation:
+    """Return an observation without kinds of change that do not count."""
+    return replace(observation, kinds=None) if observation.kind == "unchanged" else observation
 
 
 def _print(history: _VisitHistory, now: float) -> None:
@@ -106,14 +122,14 @@ def row(observation: PastObservation, now: float) -> Sequence[Cell]:
     o = observation
     return (
         moment(o.at, now),
-        o.kind,
+        REFRESHED if o.kind == "unchanged" and o.kinds else o.kind,
         str(o.version) if o.version is not None else None,
         o.rung,
         str(o.status) if o.status is not None else None,
         _resemblance(o),
         blocks(o.blocks_added, o.blocks_removed) if o.kind == "changed" else None,
         size(o.size_bytes) if o.size_bytes is not None else None,
-        joined((o.reason, o.detail), ": "),
+        joined((o.reason, o.detail or in_kinds(o.kinds)), ": "),
     )
 
 

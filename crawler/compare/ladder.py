@@ -7,8 +7,10 @@
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
     blocks      all other differences, block by block, and their size
+    document    no other block, but what is set to count beside the text
 
-The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last four of
+The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last one is of
+:mod:`freshet.crawler.compare.kinds`, the four before it of
 :func:`freshet.crawler.compare.ladder.judge_blocks`.
 
 Digests decide exactly whether a page changed; MinHash only estimates by how much. Error
@@ -51,7 +53,7 @@ from freshet.crawler.compare.layout import (
 from freshet.crawler.compare.templates import HostRun, Template, frame_items
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch, resemblance
-from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
+from freshet.storage.entries import REBASED, Amendment, Channel, Kind, Retraction, Rung
 from freshet.storage.records import Digests, DueUrl, PageHistory
 
 
@@ -64,7 +66,8 @@ class Verdict:
     ``resemblance`` (0 to 1) and its standard error are estimates; the
     numbers of blocks added and removed are exact. ``reason`` and ``detail`` replace those of the
     fetch result where they are not None. ``keeps_sketch`` and the fields from ``memory`` on: see
-    :class:`~freshet.storage.records.Visit`.
+    :class:`~freshet.storage.records.Visit`. ``kinds`` and ``channels``: see
+    :mod:`freshet.crawler.compare.kinds`.
     """
 
     kind: Kind
@@ -80,6 +83,8 @@ class Verdict:
     amendments: tuple[Amendment, ...] = ()
     not_content: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
+    kinds: tuple[Channel, ...] = ()
+    channels: bytes | None = None
 
 
 # -- renaming ----------------------------------------------------------------

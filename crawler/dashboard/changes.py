@@ -13,10 +13,17 @@ from aiosqlite import Connection as Reader
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.compare.diff import AlignedBlock, in_numbers, in_one_line
 from freshet.crawler.dashboard.asked import Asked, value_of
-from freshet.crawler.documents import Documents, change_blocks, difference, in_counts
+from freshet.crawler.documents import (
+    Documents,
+    change_blocks,
+    difference,
+    in_counts,
+    in_kinds,
+    is_of_text,
+)
 from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
-from freshet.storage.entries import Kind
+from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import CHANGES, PageChange
 from freshet.storage.tables import hosts
@@ -28,9 +35,9 @@ _LOOKED = 500
 _SUMMARY_WIDTH = 160
 _MOST_ID, _EPOCH = 2**62, date(1970, 1, 1)
 _FILTERS = ("site", "words", "titles", "kind", "size", "since")
-_KINDS: Mapping[str, tuple[Kind, ...]] = {
+_KINDS: Mapping[str, tuple[str, ...]] = {
     "": CHANGES[:3], "changed": ("changed",), "new": ("new",), "gone": ("gone",),
-    "noise": ("unchanged",), "failed": ("failed",),
+    "refreshed": (REFRESHED,), "noise": ("unchanged",), "failed": ("failed",),
 }  # fmt: skip
 
 #: A place in the list of changes, ascending: the negative time, the shard, the negative id.
@@ -89,11 +96,11 @@ async def _newest(
 
 async def _summary(db: Reader, made: Documents, it: PageChange, words: Sequence[str]) -> str | None:
     """Return what changed, or why a visit failed; None if not all words are there."""
-    blocks = await change_blocks(db, made.parser, it) if it.kind == "changed" else ()
+    blocks = await change_blocks(db, made.parser, it) if is_of_text(it) else ()
     texts, words = {each: _altered(each) for each in blocks}, [it.casefold() for it in words]
     held = [each for each, text in texts.items() if any(word in text for word in words)]
-    said = it.reason or ""
-    if it.kind == "changed":
+    said = it.reason or in_kinds(it.kinds)
+    if is_of_text(it):
         said = in_one_line(held or blocks, _SUMMARY_WIDTH) if blocks else in_counts(it)
     whole = "\n".join([it.url, it.title or "", it.reason or "", *texts.values()]).casefold()
     return said if all(word in whole for word in words) else None

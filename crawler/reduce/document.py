@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape, unescape
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -82,22 +82,43 @@ def document(
     ``hints`` select its content in HTML: on a page that has elements to include, it is all that
     they hold.
     """
+    return content_of(body, url, content_type, hints=hints, deepest=deepest).document
+
+
+class Content(NamedTuple):
+    """A document, and the tree and pieces that it was made of; without markup there are none."""
+
+    document: Document
+    tree: Tree | None = None
+    pieces: Sequence[Piece] = ()
+
+
+def content_of(
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    *,
+    hints: SelectorHints = NO_HINTS,
+    deepest: int | None = None,
+) -> Content:
+    """Return the document of a page with what it was made of, as :func:`document`."""
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
-        return _plain(found)
+        return Content(_plain(found))
     refuse_depth(found.html, body, deepest)
     about, tree, pieces, is_selected = _taken_apart(found.html, hints)
     del found
     head = PageHead(tree, url)
     writer = MarkdownWriter(tree, head.base_url)
     written, headings = [], []
-    for piece in pieces if is_selected else chosen(tree, pieces, about.heading):
+    pieces = pieces if is_selected else chosen(tree, pieces, about.heading)
+    for piece in pieces:
         text, html = writer.piece(piece)
         if text:
             written.append((text, html))
             if piece.kind in HEADINGS:
                 headings.append((int(piece.kind[1]), plain_text(html)))
-    return Document(
+    made = Document(
         title=about.title(),
         description=about.meta("description", "og:description", "twitter:description")
         or about.said("description"),
@@ -110,6 +131,7 @@ def document(
         blocks=tuple([text for text, _ in written]),
         html="\n".join([html for _, html in written]),
     )
+    return Content(made, tree, pieces)
 
 
 def taken_apart(

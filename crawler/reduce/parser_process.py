@@ -30,6 +30,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
+from freshet.crawler.reduce.channels import Channels, channels
 from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
@@ -55,6 +56,8 @@ _MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitema
 #: Bounds on a body for the second process: its length, and its work beside that of a calm one.
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
+#: A document takes so many times longer than the text.
+_DOCUMENT_TIMES: Final = 32
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
 #: Share of the time limit for a first try, and hosts that are remembered to need more.
@@ -215,6 +218,19 @@ class Parser:
         hints = hints or self.hints(url)
         read = partial(document, body, url, content_type, hints=hints, deepest=_DEEPEST)
         return await self._apart(url, len(body), Document, read)
+
+    async def channels(
+        self, body: bytes, url: str, content_type: str | None
+    ) -> Channels | Unparsable:
+        """Make as :func:`.reduce.channels.channels`; of a small page in this process."""
+        read = partial(channels, body, url, content_type, hints=self.hints(url))
+        is_small = len(body) * _DOCUMENT_TIMES <= self._inline_bytes
+        if is_small and format_of(content_type).most_inline is None and is_calm(body):
+            try:
+                return read()
+            except Exception as error:  # noqa: BLE001  # as in parse()
+                return Unparsable(f"{type(error).__name__}: {error}"[:200])
+        return await self._apart(url, len(body), Channels, partial(read, deepest=_DEEPEST))
 
     async def selector(
         self, url: str, sides: Sequence[Side], hints: SelectorHints

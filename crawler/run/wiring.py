@@ -35,6 +35,7 @@ from freshet.crawler.archive.writer import (
 )
 from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
+from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes, waits_for_scripts
 from freshet.crawler.fetch.browser import Browsers
@@ -58,7 +59,7 @@ from freshet.crawler.tally import CrawlError, Ending, UsageError
 from freshet.crawler.urls import origin, robots_url, site_key
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer, sketch_of
 from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
-from freshet.storage.entries import Host, Role
+from freshet.storage.entries import Channel, Host, Role
 from freshet.storage.queries import page
 from freshet.storage.records import (
     Acknowledged,
@@ -82,7 +83,7 @@ _DESCRIBED: Final[dict[str, Any]] = {
     **dict.fromkeys(
         ("crawl", "fetch", "robots", "sitemaps", "signals", "traps", "change", "parse"), True
     ),
-    "sites": {"__all__": {"match", "include", "ignore"}},
+    "sites": {"__all__": {"match", "include", "ignore", "counts"}},
 }
 
 
@@ -158,6 +159,16 @@ def stored_histories(
     )
 
 
+def stored_kinds(reader: aiosqlite.Connection, parser: Parser, settings: Settings) -> ChangeKinds:
+    """Return the judge of what differs beside the text, with its queries on the store."""
+    return ChangeKinds(
+        parser=parser,
+        counts=counts_at(settings),
+        channels=partial(page.channels, reader),
+        content=partial(page.last_content, reader),
+    )
+
+
 def copy_rule(settings: Settings) -> CopyRule:
     """Return the rule by which a URL pattern counts as leading to copies only."""
     return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
@@ -219,6 +230,11 @@ def render_at(settings: Settings) -> Callable[[str], tuple[RenderMode, RenderWai
     mode_at = _key_at(settings, "render", settings.browser.render)
     wait_at = _key_at(settings, "render_wait", settings.browser.wait)
     return lambda url: (mode_at(url), wait_at(url))
+
+
+def counts_at(settings: Settings) -> Callable[[str], Collection[Channel]]:
+    """Return a function that gives the kinds that count as a change of the page at a URL."""
+    return _key_at(settings, "counts", settings.change.counts)
 
 
 def never_at(settings: Settings) -> Callable[[str], bool] | None:
@@ -411,6 +427,7 @@ class Assembly:
             partial(pages.led_to, reader),
             max_redirects=settings.crawl.max_redirects,
         )
+        self._kinds = stored_kinds(reader, context.parser, settings)
         ask = context.probe or self._probes.ask
         fetcher = self._rendering or context.fetcher
         if context.archive is not None:
@@ -430,6 +447,7 @@ class Assembly:
                     stored, context.parser, context.rng, ask=ask if settings.change.probe else None
                 ),
                 redirects=redirects,
+                kinds=self._kinds,
             ),
             recorder=Recorder(
                 discovery=self._discovery,
@@ -500,6 +518,7 @@ class Assembly:
         self.robots.politeness = rules
         self._retries.rules = rules
         self._is_never = never_at(settings) or _nowhere
+        self._kinds.counts = counts_at(settings)
         if self.requisites is not None:
             self.requisites.is_never = self._is_never
         if self._rendering is not None:

@@ -43,6 +43,7 @@ from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, wh
 from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
 from freshet.storage.database import StoreError
+from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
 from freshet.storage.tables import changefeed, openings, site_settings
@@ -388,7 +389,8 @@ def _add(parent: ET.Element, tag: str, text: str) -> None:
 
 
 _WORDS: Final = {
-    "new": "New", "changed": "Changed", "gone": "Gone", "moved": "Moved to {}",
+    "new": "New", "changed": "Changed", "refreshed": "Refreshed", "gone": "Gone",
+    "moved": "Moved to {}",
     "noindex": "No longer to be indexed", "robots": "Forbidden by robots.txt",
     "withdrawn": "Taken back: it was no content", "forgotten": "Forgotten",
 }  # fmt: skip
@@ -398,4 +400,6 @@ def _summary(change: LastChange) -> str:
     words = _WORDS[change.kind].format(change.moved_to or "another page")
     blocks = {"added": change.blocks_added, "removed": change.blocks_removed}
     parts = [f"{counted(count, 'block')} {how}" for how, count in blocks.items() if count]
-    return f"{words}: {', '.join(parts)}" if parts and change.kind == "changed" else words
+    parts += [each for each in change.channels if each not in TEXT_CHANNELS or not parts]
+    is_told = parts and change.kind in {"changed", REFRESHED}
+    return f"{words}: {', '.join(parts)}" if is_told else words

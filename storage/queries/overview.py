@@ -12,7 +12,7 @@ import aiosqlite
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json
-from freshet.storage.entries import OWN_FAULTS, REBASED, Kind
+from freshet.storage.entries import OWN_FAULTS, REBASED, REFRESHED
 from freshet.storage.queries.page import NUMBER
 from freshet.storage.tables.observations import SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
@@ -260,6 +260,7 @@ def _why_silent(row: aiosqlite.Row) -> str:
 class PageChange:
     """A page that changed, appeared or vanished.
 
+    ``kind`` is "refreshed" where what differs does not count as a change; ``kinds`` names it.
     ``resemblance`` is to the text before; ``version_id`` is the version after the change, with its
     number; ``before_id`` is the significant one before it, or None. ``reason``: of a failed visit.
     """
@@ -275,19 +276,21 @@ class PageChange:
     before_id: int | None
     version: int | None
     reason: str | None
+    kinds: str | None = None
 
 
 _CHANGE: Final = (
-    "f.at, p.url, f.kind, p.title, f.resemblance, f.blocks_added, f.blocks_removed, "
+    f"f.at, p.url, iif(f.kind = 'unchanged' AND f.kinds IS NOT NULL, '{REFRESHED}', f.kind) "
+    "AS kind, p.title, f.resemblance, f.blocks_added, f.blocks_removed, "
     f"f.version_id, (SELECT max(version_id) FROM ({SIGNIFICANT} AND page_id = f.page_id) "
     f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version, "
-    "iif(f.kind = 'failed', coalesce(f.detail, f.reason), NULL) AS reason"
+    "iif(f.kind = 'failed', coalesce(f.detail, f.reason), NULL) AS reason, f.kinds"
 )
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
 _OF_RUN: Final = "AND f.run_id = ? AND f.id > ?"
 _SIGNIFICANTLY: Final = "f.kind = 'changed'"
 #: Kinds of changes, of which the first is significant, and ``unchanged`` noise: another version.
-CHANGES: Final[tuple[Kind, ...]] = ("changed", "new", "gone", "unchanged")
+CHANGES: Final = ("changed", "new", "gone", REFRESHED, "unchanged")
 #: Changes that are looked at for words, at most.
 _LOOKED: Final = 1_000
 #: The newest 1,000 failures, in the columns of ``site_change``: an index has them by run.
@@ -318,7 +321,8 @@ async def since(
 ) -> tuple[list[PageChange], int]:
     """Return the newest ``limit`` changes after a moment (Unix seconds), and the number of all.
 
-    ``all_kinds`` adds pages that appeared, pages that are gone and noise to significant changes.
+    ``all_kinds`` adds to significant changes pages that appeared or are gone, refreshed ones, and
+    noise.
     """
     kinds = CHANGES if all_kinds else CHANGES[:1]
     found = await changes_page(db, limit, after=at, kinds=kinds)
@@ -344,7 +348,7 @@ async def changes_page(
     *,
     before: tuple[float, int] | None = None,
     after: float = -inf,
-    kinds: Sequence[Kind] = CHANGES,
+    kinds: Sequence[str] = CHANGES,
     host_ids: Sequence[int] = (),
     words: Sequence[str] = (),
 ) -> ChangesPage:

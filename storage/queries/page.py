@@ -380,6 +380,12 @@ async def last_content(db: Reader, page_id: int) -> tuple[bytes, str | None] | N
     return None
 
 
+async def channels(db: Reader, page_id: int) -> bytes | None:
+    """Return the digests of what the document of a page's last version shows, or None."""
+    sql = "SELECT v.channels FROM page AS p JOIN version AS v ON v.id = p.version_id WHERE p.id = ?"
+    return next((row[0] for row in await db.execute_fetchall(sql, (page_id,))), None)
+
+
 async def by_id(db: Reader, *version_ids: int) -> list[StoredVersion]:
     """Return versions by their rows, in this order; retracted ones are left out."""
     found = []
@@ -416,8 +422,9 @@ async def document_sources(db: Reader, version_ids: Sequence[int]) -> dict[int, 
     columns = columns_of(
         DocumentSource, "v", version_id="v.id", url="p.url", fetched_at="v.at",
         number="(SELECT count(*) FROM version WHERE page_id = v.page_id AND id <= v.id)",
-        changed_at="coalesce(c.at, (SELECT f.at FROM finding AS f WHERE f.page_id = v.page_id "
-        "AND f.kind IN ('new', 'changed') AND f.at <= v.at ORDER BY f.at DESC LIMIT 1), v.at)",
+        changed_at="coalesce(c.changed_at, c.at, (SELECT f.at FROM finding AS f "
+        "WHERE f.page_id = v.page_id AND f.kind IN ('new', 'changed') AND f.at <= v.at "
+        "ORDER BY f.at DESC LIMIT 1), v.at)",
         digest="v.body_digest", title="c.title", language="c.language",
         canonical_url="c.canonical_url",
     )  # fmt: skip

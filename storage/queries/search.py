@@ -276,7 +276,10 @@ async def beginning(db: Reader, beginnings: Sequence[str]) -> set[int]:
 
 async def changed_within(db: Reader, since: float, until: float) -> set[int]:
     """Return the pages whose documents changed last in [since, until)."""
-    sql = "SELECT page_id FROM change WHERE kind <> 'noise' AND at >= ? AND at < ?"
+    sql = (
+        "SELECT page_id FROM change "
+        "WHERE kind <> 'noise' AND coalesce(changed_at, at) >= ? AND coalesce(changed_at, at) < ?"
+    )
     return {row[0] for row in await db.execute_fetchall(sql, (since, until))}
 
 
@@ -284,7 +287,7 @@ async def pages(db: Reader, page_ids: Sequence[int]) -> list[MatchingPage]:
     """Return indexed pages in this order."""
     columns = columns_of(
         MatchingPage, "p", page_id="p.id", version_id="v.id", content_type="v.content_type",
-        title="c.title", changed_at="c.at",
+        title="c.title", changed_at="coalesce(c.changed_at, c.at)",
     )  # fmt: skip
     rows = await db.execute_fetchall(
         f"SELECT {columns} FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value "

@@ -17,7 +17,7 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import REBASED, summed
+from freshet.storage.entries import REBASED, REFRESHED, summed
 from freshet.storage.records import Observation, Visit
 from freshet.storage.tables import hosts
 from freshet.storage.tables.observations import SIGNIFICANT
@@ -27,7 +27,9 @@ WITHDRAWN: Final = "withdrawn"
 #: Kind of an alert that many pages of a host are no content; it is of the page that was the last.
 REJECTED: Final = "rejected"
 #: Kinds of observations that alerts can tell of.
-_KINDS: Final = frozenset({"new", "changed", "gone"})
+_KINDS: Final = frozenset({"new", "changed", "gone", REFRESHED})
+#: Those with kinds of change.
+_DIFFERING: Final = frozenset({"changed", REFRESHED})
 #: Age at which an amended observation is no news; alerts of it may have been deleted.
 _LATE_S: Final = 30 * 86_400.0
 
@@ -36,16 +38,18 @@ _LATE_S: Final = 30 * 86_400.0
 class AlertFilter:
     """Selects observations of these kinds of pages whose whole URL matches, for rule ``name``.
 
-    The kind :data:`REJECTED` selects hosts.
+    The kind :data:`REJECTED` selects hosts, a kind of change the pages that differ in it, whether
+    it counts or not.
     """
 
     name: str
     kinds: frozenset[str]
     pattern: re.Pattern[str]
 
-    def wants(self, kind: str, url: str) -> bool:
+    def wants(self, kind: str, url: str, differs: str | None = None) -> bool:
         """Return whether the rule asks for an alert of an observation."""
-        return kind in self.kinds and self.pattern.fullmatch(url) is not None
+        said = {kind, *(differs or "").split()} if kind in _DIFFERING else {kind}
+        return not said.isdisjoint(self.kinds) and self.pattern.fullmatch(url) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class _Seen:
     kind: str
     url: str
     role: str
+    kinds: str | None
 
 
 def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]) -> None:
@@ -76,14 +81,15 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
         if visit.rejected is not None and visit.due.host_id not in told:
             told.add(visit.due.host_id)
             _tell_of_host(db, rules, visit)
-        if seen.kind not in _KINDS or visit.role != "page":
+        kind = REFRESHED if seen.kind == "unchanged" and seen.kinds else seen.kind
+        if kind not in _KINDS or visit.role != "page":
             continue
-        wanting = [rule for rule in rules if rule.wants(seen.kind, visit.due.url)]
+        wanting = [rule for rule in rules if rule.wants(kind, visit.due.url, seen.kinds)]
         if wanting and _is_news(db, seen):
             sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
             found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
             for rule in wanting:
-                _insert(db, rule.name, found, seen.kind, seen.at)
+                _insert(db, rule.name, found, kind, seen.at)
 
 
 def _tell_of_host(db: Connection, rules: Sequence[AlertFilter], visit: Visit) -> None:
@@ -121,7 +127,8 @@ def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> 
     if rule is None:
         # A rule that is not in the settings any more gets only withdrawals.
         return seen.kind if any(alert.kind == seen.kind for alert in alerts) else None
-    return seen.kind if seen.role == "page" and rule.wants(seen.kind, seen.url) else None
+    is_wanted = seen.role == "page" and rule.wants(seen.kind, seen.url, seen.kinds)
+    return seen.kind if is_wanted else None
 
 
 def _agree(
@@ -159,7 +166,8 @@ def _is_news(db: Connection, seen: Observation) -> bool:
 
 def _seen(db: Connection, observation_id: int) -> _Seen:
     row = db.execute(
-        "SELECT f.id, f.at, f.kind, p.url, p.role FROM finding AS f "
+        f"SELECT f.id, f.at, iif(f.kind = 'unchanged' AND f.kinds IS NOT NULL, '{REFRESHED}', "
+        "f.kind), p.url, p.role, f.kinds FROM finding AS f "
         "JOIN page AS p ON p.id = f.page_id WHERE f.id = ?",
         (observation_id,),
     ).fetchone()
@@ -257,6 +265,7 @@ class PendingAlert:
     before_id: int | None
     withdraws: str | None
     reason: str | None
+    kinds: str | None
 
 
 @dataclass(frozen=True, slots=True)

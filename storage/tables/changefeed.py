@@ -10,6 +10,10 @@ and asks for those after it is told the last state of every page whose document 
 A change that proves to be noise is taken back: its row says how the page became known, or its last
 real change, and a noise row says the rest. The row keeps its number and its version. Consequence:
 who has read it holds the document that others get, and who has not is not told of a change.
+
+*Invariant.* A row names the findings that it and the rows before it told, each with its number.
+Consequence: of several changes that a consumer has not read it is told the kinds of all, as they
+are seen today, and ``refreshed`` hides no change from it.
 """
 
 import base64
@@ -25,18 +29,25 @@ from typing import Final, Literal, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
+from freshet.storage.entries import CHANNELS, REFRESHED, Channel
 from freshet.storage.records import Visit
 from freshet.storage.tables import search
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
-#: Kinds of changes. Those after ``noise`` say why there is no document any more.
+#: Kinds of changes; ``refreshed``: the document differs in what does not count as a change. Those
+#: after ``noise`` say why there is no document any more.
 ChangeKind: TypeAlias = Literal[
-    "new", "changed", "noise", "gone", "moved", "noindex", "robots", "withdrawn", "forgotten"
-]
+    "new", "changed", "refreshed", "noise",
+    "gone", "moved", "noindex", "robots", "withdrawn", "forgotten",
+]  # fmt: skip
 
 #: Kinds of visits that tell nothing of a document, unless they bring a new version.
 _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
 _NO_WORDS: Final[Mapping[int, str]] = {}
+#: Kinds that one document may have, as it is judged later.
+_DIFFERING: Final = frozenset({"changed", REFRESHED})
+#: Findings that a row names.
+_MOST_FINDINGS: Final = 32
 _STATES: Final = (files(__package__) / "changefeed.sql").read_text("utf-8")
 
 
@@ -72,7 +83,7 @@ def tell(
     """
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
         page_id, missing, last_id, last_at, version, *significant = row[:8]
-        told, noise, exists, was, *told_by, is_no_change, kind = row[8:]
+        told, noise, exists, was, *told_by, is_noise, kind = row[8:]
         last = now if last_at is None else last_at, last_id
         if missing is not None:
             # Another reason is told, too; what was forgotten stays so until it is back.
@@ -84,13 +95,25 @@ def tell(
         # Noise that was taken back leaves the document as it was.
         if newest != told or (noise or 0) > version:
             seen = (found_at, found_id) if newest == found else last
-            _enter(db, page_id, "new" if told is None else "changed", newest, seen)
-        elif is_no_change:
+            is_refreshed = newest == told or (newest == found and kind == REFRESHED)
+            how: ChangeKind = REFRESHED if is_refreshed else "changed"
+            _enter(db, page_id, "new" if told is None else how, newest, seen)
+        elif is_noise:
             _take_back(db, page_id, kind or "new", found_id)
             last = told_by[0], told_by[1]
-        if (version > newest or is_no_change) and version != noise:
+        elif found == told and {was, kind} == _DIFFERING:
+            _take_back(db, page_id, kind, found_id)
+        elif was == REFRESHED:
+            _add_change(db, page_id)
+        if (version > newest or is_noise) and version != noise:
             _enter(db, page_id, "noise", version, last)
     return search.follow(db, page_ids, words, meter) if search.exists(db) else {}
+
+
+#: What a row ``c`` names: its own finding, if it replaced no other row.
+_FINDINGS: Final = (
+    "coalesce(c.findings, json_array(json_array(ifnull(c.observation_id, 0), c.seq)))"
+)
 
 
 def _enter(
@@ -101,18 +124,53 @@ def _enter(
     seen: tuple[float, int | None],
 ) -> None:
     """Replace a page's row; ``seen`` is when and by which observation. Noise before it ends."""
+    before, changed_at = list[list[int]](), None
     if kind != "noise":
         db.execute("DELETE FROM change WHERE page_id = ? AND kind = 'noise'", (page_id,))
-    db.execute(
-        "INSERT OR REPLACE INTO change (kind, version_id, at, observation_id, page_id, title, "
-        "language, canonical_url) SELECT ?, ?, ?, ?, id, title, language, canonical_url "
+        if version_id is not None:
+            before, changed_at = _told_before(db, page_id)
+    entered = db.execute(
+        "INSERT OR REPLACE INTO change (kind, version_id, at, observation_id, changed_at, page_id, "
+        "title, language, canonical_url) SELECT ?, ?, ?, ?, ?, id, title, language, canonical_url "
         "FROM page WHERE id = ?",
-        (kind, version_id, *seen, page_id),
+        (kind, version_id, *seen, changed_at if kind == REFRESHED else None, page_id),
+    )
+    if before and seen[1] is not None:
+        _name(db, page_id, [*before, [seen[1], entered.lastrowid or 0]])
+
+
+def _told_before(db: Connection, page_id: int) -> tuple[list[list[int]], float | None]:
+    """Return the findings that a page's row names, and when the page was new or changed last."""
+    row = db.execute(
+        f"SELECT {_FINDINGS}, coalesce(c.changed_at, c.at) FROM change AS c "
+        "WHERE c.page_id = ? AND c.kind <> 'noise' AND c.version_id IS NOT NULL",
+        (page_id,),
+    ).fetchone()
+    return (json.loads(row[0]), row[1]) if row else ([], None)
+
+
+def _name(db: Connection, page_id: int, findings: Sequence[Sequence[int]]) -> None:
+    db.execute(
+        "UPDATE change SET findings = ? WHERE page_id = ? AND kind <> 'noise'",
+        (as_json(findings[-_MOST_FINDINGS:]), page_id),
     )
 
 
+def _add_change(db: Connection, page_id: int) -> None:
+    """Let a page's row name a change that was noise when the row was entered."""
+    findings, _ = _told_before(db, page_id)
+    named = [each[0] for each in findings]
+    found = db.execute(
+        "SELECT id FROM finding WHERE page_id = ? AND kind = 'changed' AND id BETWEEN ? AND ? "
+        "ORDER BY id DESC LIMIT 1",
+        (page_id, min(named), max(named)),
+    ).fetchone()
+    if found is not None and found[0] not in named:
+        _name(db, page_id, [*findings[:-1], [found[0], findings[-1][1]], findings[-1]])
+
+
 def _take_back(db: Connection, page_id: int, kind: ChangeKind, found_id: int | None) -> None:
-    """Let a page's row, whose change was none, say what was found before; its document stays."""
+    """Let a page's row say what it is by now, or what was found before; its document stays."""
     db.execute(
         "UPDATE change SET kind = ?, observation_id = coalesce(?, observation_id) "
         "WHERE page_id = ? AND kind <> 'noise'",
@@ -169,7 +227,8 @@ class LastChange:
 
     ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
     that has moved. Visits have found no content ``no_content_since`` then, None: they have.
-    ``resemblance`` and the numbers of blocks are those of the observation.
+    ``resemblance`` and the numbers of blocks are those of the observation. ``kinds`` are channels
+    that differ from what the consumer was told before, with spaces between.
     """
 
     seq: int
@@ -184,6 +243,13 @@ class LastChange:
     resemblance: float | None
     blocks_added: int | None
     blocks_removed: int | None
+    kinds: str | None
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """Return the channels of ``kinds``, each once."""
+        said = (self.kinds or "").split()
+        return tuple(each for each in CHANNELS if each in said)
 
 
 #: The cursor of a folder of shards begins so; and the most bytes that one is read for.
@@ -250,6 +316,11 @@ async def position(db: Reader, since: str) -> Position:
     return place
 
 
+#: The findings ``k`` that a row ``c`` names, as they are seen today.
+_NAMED: Final = (
+    f"FROM json_each({_FINDINGS}) AS e CROSS JOIN finding AS k "
+    "WHERE k.id = json_extract(e.value, '$[0]')"
+)
 _COLUMNS: Final = columns_of(
     LastChange, "c", url="p.url", title="p.title",
     resemblance="iif(a.kind IS 'failed', NULL, f.resemblance)",
@@ -258,6 +329,12 @@ _COLUMNS: Final = columns_of(
     # By its last name; out of scope, or where the old URL serves something again, as it was told.
     no_content_since=NO_CONTENT_SINCE,
     moved_to="iif(c.kind = 'moved', coalesce(t.url, a.detail, f.detail), NULL)",
+    # The last change that "refreshed" replaced and that was not told.
+    kind=f"iif(c.kind = '{REFRESHED}', coalesce((SELECT k.kind {_NAMED} AND "
+    "json_extract(e.value, '$[1]') > :told AND k.kind IN ('new', 'changed') "
+    f"ORDER BY k.id DESC LIMIT 1), '{REFRESHED}'), c.kind)",
+    kinds=f"(SELECT group_concat(k.kinds, ' ') {_NAMED} AND (k.id = c.observation_id "
+    "OR json_extract(e.value, '$[1]') > :told))",
 )  # fmt: skip
 #: The changes in their order, behind one number; with noise or without. The view ``finding`` is not
 #: joined: SQLite would make all of its rows before.
@@ -266,7 +343,7 @@ _CHANGES: Final = (
     "LEFT JOIN page AS t ON t.id = p.alias_of "
     "LEFT JOIN observation AS f ON f.id = c.observation_id "
     "LEFT JOIN amendment AS a ON a.observation_id = f.id "
-    "WHERE c.seq > ? AND (c.kind <> 'noise' OR ?) ORDER BY c.seq LIMIT ?"
+    "WHERE c.seq > :after AND (c.kind <> 'noise' OR :noise) ORDER BY c.seq LIMIT :most"
 )
 
 
@@ -286,7 +363,8 @@ async def changes(
     seq, most = after.seq, limit if match is None else _ROWS
     rows = most
     while len(found) < limit and rows == most:
-        told = await db.execute_fetchall(_CHANGES, (seq, noise, most))
+        asked = {"after": seq, "told": after.seq, "noise": noise, "most": most}
+        told = await db.execute_fetchall(_CHANGES, asked)
         read = list(map(row_to(LastChange), told))
         rows = len(read)
         for change in read:
@@ -299,9 +377,10 @@ async def changes(
 
 
 async def newest(db: Reader, limit: int) -> list[LastChange]:
-    """Return the last changes but noise, newest first."""
-    sql = _CHANGES.replace("ORDER BY c.seq", "ORDER BY c.seq DESC")
-    return list(map(row_to(LastChange), await db.execute_fetchall(sql, (0, False, limit))))
+    """Return the last changes but noise, newest first, each by itself."""
+    sql = _CHANGES.replace("ORDER BY c.seq", "ORDER BY c.seq DESC").replace(":told", "c.seq - 1")
+    asked = {"after": 0, "noise": False, "most": limit}
+    return list(map(row_to(LastChange), await db.execute_fetchall(sql, asked)))
 
 
 async def document_of(db: Reader, page_id: int) -> int | None:

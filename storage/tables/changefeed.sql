@@ -1,7 +1,7 @@
 -- Of each page: why there is no document (by the last finding f that tells it), the newest version,
--- the last significant one with its finding s, what consumers were told, when, by which observation,
--- and whether that is no change any more; and the kind of s. The view finding is not joined: SQLite
--- would make all of its rows before.
+-- the last one whose document differs with its finding s and the kind of that, what consumers were
+-- told, when, by which observation, and whether that is noise by now. The view finding is not joined:
+-- SQLite would make all of its rows before.
 SELECT p.id,
     CASE WHEN p.role <> 'page' OR coalesce(a.kind, f.kind) = 'gone' THEN 'gone'
         WHEN coalesce(a.kind, f.kind) = 'redirected' THEN 'moved'
@@ -9,9 +9,9 @@ SELECT p.id,
         WHEN p.version_id IS NULL THEN 'withdrawn' WHEN p.noindex THEN 'noindex' END,
     f.id, f.at, p.version_id, s.id, s.at, s.version_id, c.version_id, n.version_id,
     EXISTS (SELECT 1 FROM version WHERE id = c.version_id), c.kind, c.at, c.observation_id,
-    c.kind IS 'changed' AND EXISTS (SELECT 1 FROM amendment
-        WHERE observation_id = c.observation_id AND kind = 'unchanged'),
-    coalesce(b.kind, s.kind)
+    c.kind IN ('changed', 'refreshed') AND EXISTS (SELECT 1 FROM amendment
+        WHERE observation_id = c.observation_id AND kind = 'unchanged' AND kinds IS NULL),
+    iif(coalesce(b.kind, s.kind) = 'unchanged', 'refreshed', coalesce(b.kind, s.kind))
 FROM json_each(?) AS wanted JOIN page AS p ON p.id = wanted.value
 LEFT JOIN change AS c ON c.page_id = p.id AND c.kind <> 'noise'
 LEFT JOIN change AS n ON n.page_id = p.id AND n.kind = 'noise'
@@ -23,6 +23,7 @@ LEFT JOIN observation AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.i
     ORDER BY at DESC, id DESC LIMIT 1)
 LEFT JOIN amendment AS a ON a.observation_id = f.id
 LEFT JOIN observation AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
-    AND kind IN ('new', 'changed') AND version_id IN (SELECT id FROM version)
+    AND (kind IN ('new', 'changed') OR kind = 'unchanged' AND kinds IS NOT NULL)
+    AND version_id IN (SELECT id FROM version)
     ORDER BY at DESC, id DESC LIMIT 1)
 LEFT JOIN amendment AS b ON b.observation_id = s.id

@@ -9,7 +9,7 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import Values, as_json, columns_of, row_to, values_of
-from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Role
+from freshet.storage.entries import REBASED, TEXT_CHANNELS, Amendment, Kind, Retraction, Role
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
 
@@ -63,14 +63,26 @@ _OPEN = "(o.kind = 'changed' AND o.rung = 'blocks') OR o.rung = 'frame'"
 
 
 def amend(db: Connection, page_id: int, amendment: Amendment, now: float) -> None:
-    """Correct the verdict of an observation; a later correction replaces it."""
-    db.execute(
-        "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, at) "
-        "SELECT id, ?, ?, ?, ? FROM observation WHERE page_id = ? AND at = ?",
-        (amendment.kind, amendment.rung, amendment.reason, now, page_id, amendment.at),
+    """Correct the verdict of an observation; a later correction replaces it.
+
+    What differs beside the text stands; a change by that alone is not corrected.
+    """
+    sql = (
+        "SELECT id, kinds FROM observation "
+        "WHERE page_id = ? AND at = ? AND rung IS NOT 'document' ORDER BY id"
     )
-    sql = "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?"
-    db.execute(sql, (amendment.kind, page_id, amendment.at))
+    for observation_id, said in db.execute(sql, (page_id, amendment.at)).fetchall():
+        kinds = [each for each in (said or "").split() if each not in TEXT_CHANNELS]
+        if amendment.kind == "changed":
+            kinds.insert(0, "words")
+        db.execute(
+            "INSERT OR REPLACE INTO amendment (observation_id, kind, rung, reason, kinds, at) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (observation_id, amendment.kind, amendment.rung, amendment.reason,
+             " ".join(kinds) or None, now),
+        )  # fmt: skip
+        sql = "UPDATE page SET last_kind = ? WHERE id = ? AND last_at = ?"
+        db.execute(sql, (amendment.kind, page_id, amendment.at))
 
 
 def fail(
@@ -215,9 +227,9 @@ def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:
     captured = [(v.due.page_id, v.observation.at, v.capture) for v in visits if v.capture]
     db.executemany(
         "INSERT INTO version (page_id, at, body_digest, text_digest, text_version, content_type, "
-        "encoding, sketch) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "encoding, sketch, channels) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (page_id, at, *values_of(c.digests), c.content_type, c.encoding, c.sketch)
+            (page_id, at, *values_of(c.digests), c.content_type, c.encoding, c.sketch, c.channels)
             for page_id, at, c in captured
         ],
     )

@@ -8,6 +8,7 @@ from freshet.crawler.admission.admit import Admission, Redirects, Scope
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.fetch.client import Request
@@ -100,6 +101,16 @@ class Past:
             history=history, predecessor=none, sample=sample, not_content=none, again=again
         )
 
+    def kinds(self, parser: Parser) -> ChangeKinds:
+        """Kinds of change without what was before, of which words and their order count."""
+
+        async def none(page_id: int) -> None:
+            return None
+
+        return ChangeKinds(
+            parser=parser, counts=lambda url: ("words", "order"), channels=none, content=none
+        )
+
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []
 
@@ -168,6 +179,7 @@ class Stages:
                 detector=Detector(self.past.queries()),
                 check=NotContentCheck(self.past.queries(), parser, Random(0)),
                 redirects=redirects,
+                kinds=self.past.kinds(parser),
             ),
             recorder=Recorder(
                 discovery=self.discovery,

@@ -36,7 +36,7 @@ from tests.console import as_json, freshet, shown
 from tests.crawler.service.described import undescribed
 from tests.crawler.service.test_api import serving
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, redirected, targets
-from tests.storage.tables.test_changefeed import ACTIONS, what_happens
+from tests.storage.tables.test_changefeed import VISITS, what_happens
 from tests.storage.versioned_store import html
 
 COUNT = 3
@@ -123,7 +123,7 @@ def down(folder: Path, shard: int) -> Path:
     st.lists(
         st.tuples(
             st.sampled_from(URLS[:5]),
-            st.sampled_from([each for each in ACTIONS if each != "no change"]),
+            st.sampled_from(VISITS),
             st.sampled_from((1, 2, 3, 9)),
             st.sets(st.integers(0, COUNT - 1), max_size=COUNT - 1),
         ),

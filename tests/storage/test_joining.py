@@ -11,12 +11,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.database import open_store
+from freshet.storage.database import APPLICATION_ID, open_store
 from freshet.storage.identity import identity
 from freshet.storage.joining import join
 from freshet.storage.migrations import migrations, newest
 from freshet.storage.tables import changefeed, search
-from tests.storage.small_store import rows, small_store
+from tests.storage.small_store import SmallStore, rows
 
 HOST = "https://example.org"
 #: Of each page its spellings; of the last one none is the canonical one.
@@ -264,10 +264,20 @@ def test_each_table_gives_what_it_has_of_a_page_to_the_one_that_stays(
         assert db.execute("SELECT views, opens FROM past_openings").fetchall() == [(3.0, 3)]
 
 
+#: Migrations before the one that joins pages.
+_BEFORE = next(n for n, (_, name, _) in enumerate(migrations()) if name == "identity")
+
+
 async def test_opening_a_store_of_before_joins_its_pages_and_a_failure_leaves_it_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = await small_store(tmp_path / "crawl.db")
+    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
+        for number, name, sql in migrations()[:_BEFORE]:
+            db.executescript(sql)
+            db.execute("INSERT INTO migration VALUES (?, ?, 0.0)", (number, name))
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 28")
+    store = SmallStore(tmp_path / "crawl.db")
     store.run(0.0)
     store.host(HOST)
     for path in ("/%e3", "/%E3", "/%7Ejoe", "/plain"):
@@ -276,8 +286,6 @@ async def test_opening_a_store_of_before_joins_its_pages_and_a_failure_leaves_it
         store.execute("UPDATE page SET version_id = ? WHERE id = ?", version, page)
         store.insert("change", page_id=page, kind="new", at=float(page), version_id=version)
         store.link(page, f"https://other.example/%7E?{page}", 1.0)
-    store.execute("DELETE FROM migration WHERE number = 29")
-    store.execute("PRAGMA user_version = 28")
     before = rows(store.path, "SELECT * FROM page")
 
     def fail(db: sqlite3.Connection, now: float) -> None:

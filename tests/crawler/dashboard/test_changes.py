@@ -62,7 +62,7 @@ async def test_a_wrong_parameter_is_named_with_what_is_accepted(reader: Reader) 
         ("/changes?size=abc", "size=abc: accepted are numbers"), ("/x", "There is no page here"),
         ("/changes?since=then", "since=then: accepted are dates, as 2026-03-31"),
         ("/changes?before=x", "before=x: accepted are those of"), ("/site", "origin=: accepted"),
-        ("/changes?kind=x", "kind=x: accepted are changed, new, gone, noise, failed"),
+        ("/changes?kind=x", "kind=x: accepted are changed, new, gone, refreshed, noise, failed"),
         ("/changes?site=a%20b", "site=a b: accepted are"), ("/site?origin=a%20b", "origin=a b: a"),
         ("/sites?value=x&after=y", "value=x: "), ("/policies?seen=x", "seen=x: accepted are 0"),
     ):  # fmt: skip

@@ -279,7 +279,7 @@ async def test_a_state_that_goes_on_is_that_which_was_written(database: Database
         "DELETE FROM snapshot WHERE name = 'agenda'",
         "DELETE FROM snapshot WHERE name = 'site/1'",
         "UPDATE page SET held_back = 'depth' WHERE id = 5",
-        "INSERT INTO amendment VALUES (9, 'failed', NULL, 'x', NULL, 0.0)",
+        "INSERT INTO amendment VALUES (9, 'failed', NULL, 'x', NULL, 0.0, NULL)",
     ],
 )
 async def test_what_is_damaged_or_corrected_is_learnt_anew(database: Database, damage: str) -> None:

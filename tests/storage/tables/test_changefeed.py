@@ -52,16 +52,24 @@ def seen(due: DueUrl, text: str, kind: Kind, at: float, *, noindex: bool = False
     return replace(found, observation=observation, capture=replace(capture(text), noindex=noindex))
 
 
+_KINDS = {"changed links": "words links", "refreshed": "links"}
+
+
+def differing(found: Visit, kinds: str | None) -> Visit:
+    return replace(found, observation=replace(found.observation, kinds=kinds))
+
+
 def what_happens(due: DueUrl, action: str, n: int) -> Visit:
     """The n-th visit of a history, to one page."""
     at = START + n
     match action:
-        case "changed" | "noindex":
-            return seen(due, f"text {n}", "changed", at, noindex=action == "noindex")
+        case "changed" | "noindex" | "changed links":
+            found = seen(due, f"text {n}", "changed", at, noindex=action == "noindex")
+            return differing(found, _KINDS.get(action))
         case "new":
             return seen(due, f"text {n}", "new", at)
-        case "noise":
-            return seen(due, f"text {n}", "unchanged", at)
+        case "noise" | "refreshed":
+            return differing(seen(due, f"text {n}", "unchanged", at), _KINDS.get(action))
         case "moved" | "away":
             way: AliasKind = "permanent" if action == "moved" else "temporary"
             found = redirected(due, "/target", way, at)
@@ -83,8 +91,10 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
 
 ACTIONS = (
     "changed", "noise", "gone", "moved", "away", "robots", "failed", "unchanged", "noindex",
-    "taken back", "left", "no change",
+    "taken back", "left", "no change", "refreshed", "changed links", "a change",
 )  # fmt: skip
+#: Those of visits; the others amend one.
+VISITS = tuple(each for each in ACTIONS if each not in {"no change", "a change"})
 
 
 @given(
@@ -110,10 +120,7 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
             mirror, last, cursor = dict[str, int](), dict[str, int](), "0"
             # In the end the consumer reads all that is left.
             for n, (path, action, limit) in enumerate((*history, ("/end", "failed", 100))):
-                if action == "no change":
-                    await amend_last_change(store, due[path])
-                else:
-                    await store.apply(what_happens(due[path], action, n))
+                await happens(store, due[path], action, n)
                 place = await changefeed.position(store.database.reader, cursor)
                 found, place = await changefeed.changes(
                     store.database.reader, place, limit, noise=noise
@@ -134,6 +141,22 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
                 "AND version_id IS NOT NULL AND last_kind IN ('new', 'changed')"
             )
             assert dict(rows).items() <= mirror.items()
+            # A document that differs is told, whether what differs counts or not.
+            rows = await store.rows(
+                "SELECT p.url, max(f.version_id) FROM finding AS f JOIN page AS p "
+                "ON p.id = f.page_id WHERE f.kinds IS NOT NULL AND f.version_id IN "
+                "(SELECT id FROM version) GROUP BY p.id"
+            )
+            assert all(mirror[url] >= version for url, version in rows if url in mirror)
+
+
+async def happens(store: CrawlStore, due: DueUrl, action: str, n: int) -> None:
+    if action == "no change":
+        await amend_last_change(store, due)
+    elif action == "a change":
+        await amend_last_noise(store, due)
+    else:
+        await store.apply(what_happens(due, action, n))
 
 
 async def happened(store: CrawlStore, *actions: str) -> DueUrl:
@@ -141,7 +164,7 @@ async def happened(store: CrawlStore, *actions: str) -> DueUrl:
     await store.admit("/a")
     due = await store.taken("/a")
     for n, action in enumerate(actions):
-        await store.apply(what_happens(due, action, n))
+        await happens(store, due, action, n)
     return due
 
 
@@ -163,6 +186,12 @@ async def happened(store: CrawlStore, *actions: str) -> DueUrl:
         (["changed", "changed", "taken back"], ["changed"]),
         (["changed", "noise", "taken back"], ["changed"]),
         (["changed", "taken back"], ["withdrawn"]),
+        (["new", "refreshed"], ["new"]),
+        (["new", "gone", "refreshed"], ["new"]),
+        (["new", "refreshed", "changed"], ["changed"]),
+        (["new", "changed", "refreshed"], ["changed"]),
+        (["new", "changed", "refreshed", "gone"], ["gone"]),
+        (["new", "changed", "refreshed", "taken back"], ["changed"]),
     ],
     ids="-".join,
 )
@@ -203,6 +232,106 @@ async def amend_last_change(store: CrawlStore, due: DueUrl) -> None:
         amend(store, due, Amendment(at, "unchanged", "frame", "many pages changed so"))
 
 
+async def amend_last_noise(store: CrawlStore, due: DueUrl) -> None:
+    """Let the last noise of a page, or what refreshed it, prove to be a change."""
+    sql = (
+        "SELECT max(at) FROM finding WHERE kind = 'unchanged' AND rung = 'frame' AND page_id = ? "
+        "AND id NOT IN (SELECT observation_id FROM amendment)"
+    )
+    ((at,),) = await store.database.reader.execute_fetchall(sql, (due.page_id,))
+    if at is not None:
+        amend(store, due, Amendment(at, "changed", "blocks", "no other page followed"))
+
+
+async def cursor_after(store: CrawlStore, seq: int) -> str:
+    place = await changefeed.position(store.database.reader, "now")
+    return f"{place.epoch}-{seq}"
+
+
+@pytest.mark.parametrize(
+    ("read", "unread", "expected"),
+    [
+        (["new"], ["refreshed"], ("refreshed", "links")),
+        (["new"], ["refreshed", "refreshed"], ("refreshed", "links")),
+        (["new"], ["changed links"], ("changed", "words links")),
+        (["new"], ["changed", "refreshed"], ("changed", "links")),
+        (["new"], ["refreshed", "changed links"], ("changed", "words links")),
+        (["new", "changed links"], ["refreshed"], ("refreshed", "links")),
+        (["new", "refreshed"], ["refreshed", "noise"], ("refreshed", "links")),
+        (["new", "gone"], ["refreshed"], ("new", "links")),
+        (["new", "changed"], ["refreshed", "failed", "unchanged"], ("refreshed", "links")),
+        # What is amended: words that are noise after all, and noise that is a change.
+        (["new"], ["changed links", "no change"], ("refreshed", "links")),
+        (["new"], ["changed links", "no change", "a change"], ("refreshed", "links")),
+        (["new"], ["changed", "refreshed", "no change"], ("refreshed", "links")),
+        (["new"], ["changed links", "refreshed", "no change"], ("refreshed", "links")),
+        (["new"], ["refreshed", "a change"], ("changed", "words links")),
+        (["new"], ["noise", "refreshed", "refreshed", "a change"], ("changed", "words links")),
+        (["new", "changed"], ["refreshed", "changed", "no change"], ("refreshed", "links")),
+    ],
+    ids=str,
+)
+async def test_a_reader_is_told_all_that_it_has_not_read_as_it_is_seen_today(
+    store: CrawlStore, read: list[str], unread: list[str], expected: tuple[str, str]
+) -> None:
+    due = await happened(store, *read)
+    place = str(await changefeed.position(store.database.reader, "now"))
+    for n, action in enumerate(unread, len(read)):
+        await happens(store, due, action, n)
+    (change,) = await told(store, place)
+    assert (change.kind, " ".join(change.channels)) == expected
+
+
+@pytest.mark.parametrize(
+    ("actions", "amended", "kind"),
+    [
+        (["new", "changed links"], "no change", "refreshed"),
+        (["new", "refreshed"], "a change", "changed"),
+        (["new", "changed", "refreshed"], "no change", "refreshed"),
+    ],
+    ids=str,
+)
+async def test_an_entry_is_amended_in_its_place_with_its_document(
+    store: CrawlStore, actions: list[str], amended: str, kind: str
+) -> None:
+    """Who has read it holds the document already: nothing more is told, but noise to nobody."""
+    due = await happened(store, *actions)
+    (before,) = await changefeed.newest(store.database.reader, 9)
+    await happens(store, due, amended, 9)
+    (after,) = await changefeed.newest(store.database.reader, 9)
+    assert (after.kind, after.seq, after.version_id) == (kind, before.seq, before.version_id)
+    assert await told(store, await cursor_after(store, before.seq), noise=True) == []
+
+
+async def test_noise_that_is_a_change_is_told_although_the_page_was_refreshed_since(
+    store: CrawlStore,
+) -> None:
+    due = await happened(store, "new", "noise", "noise", "refreshed")
+    (before,) = await told(store, await cursor_after(store, 1))
+    amend(store, due, Amendment(START + 1, "changed", "blocks", "no other page followed"))
+    (after,) = await told(store, await cursor_after(store, 1))
+    assert (before.kind, before.kinds) == ("refreshed", "links")
+    assert (after.kind, set(after.channels)) == ("changed", {"words", "links"})
+    assert (after.seq, after.version_id) == (before.seq, before.version_id)
+
+
+async def test_what_refreshed_a_page_and_proves_to_be_no_content_is_taken_back(
+    store: CrawlStore,
+) -> None:
+    due = await happened(store, "new", "refreshed")
+    place = str(await changefeed.position(store.database.reader, "now"))
+    await happens(store, due, "taken back", 3)
+    (change,) = await told(store, place)
+    assert (change.version_id, change.kinds) == (1, None)
+
+
+async def test_a_long_row_of_refreshed_entries_stays_short(store: CrawlStore) -> None:
+    await happened(store, "new", *["refreshed"] * 40)
+    assert await store.value("SELECT json_array_length(findings) FROM change") == 32
+    (change,) = await told(store)
+    assert (change.kind, change.channels) == ("refreshed", ("links",))
+
+
 @pytest.mark.parametrize(
     ("actions", "unread", "read"),
     [
@@ -227,10 +356,7 @@ async def test_a_change_that_proves_to_be_none_is_taken_back(
     await store.admit("/a")
     due = await store.taken("/a")
     for n, action in enumerate(actions):
-        if action == "no change":
-            await amend_last_change(store, due)
-        else:
-            await store.apply(what_happens(due, action, n))
+        await happens(store, due, action, n)
     if actions == ["new", "changed", "changed"]:
         # Both that came after the first: the last one is amended below.
         amend(store, due, Amendment(START + 1, "unchanged", "frame", "many pages changed so"))
@@ -279,7 +405,9 @@ async def test_a_filter_passes_over_other_pages_and_nothing_reads_all_observatio
     found, after = await changefeed.changes(reader, start, 9, match=re.compile(".*/b"))
     assert [each.url[-2:] for each in found] == ["/b"]
     assert after == await changefeed.position(reader, "now")
-    for sql, *values in ((changefeed._STATES, "[1]"), (changefeed._CHANGES, 0, False, 1)):
+    named = re.compile(":(after|told|noise|most)")
+    changes = named.sub("1", changefeed._CHANGES)
+    for sql, *values in ((changefeed._STATES, "[1]"), (changes,)):
         plan = str(await store.rows(f"EXPLAIN QUERY PLAN {sql}", *values))
         assert ("MATERIALIZE" in plan, "SCAN o" in plan) == (False, False)
 

@@ -1,0 +1,98 @@
+"""Which kinds of change a visit found, and which of them count.
+
+The ladder (:mod:`freshet.crawler.compare.ladder`) decides by the text. Where the bytes differ, the
+documents of both versions are compared, too (:mod:`freshet.crawler.reduce.channels`): what differs
+beside the text counts as a change where ``change.counts`` names it, and is *refreshed* elsewhere.
+
+*Invariant.* A version of a page whose bytes differ from the last one's has either the channels of
+the last one, or a finding that names what differs. Consequence: a document that differs in more
+than noise is told in the changefeed. A page pays for this from its second version on.
+"""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.reduce.channels import Channels, kinds_of
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.storage.entries import CHANNELS, TEXT_CHANNELS, Channel, Rung
+from freshet.storage.records import DueUrl, FetchResult
+
+#: Verdicts of which the differences of the text are noise.
+_NOISE: Final = frozenset[Rung | None]({"volatile", "frame", "flip"})
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ChangeKinds:
+    """Judges what differs beside the text.
+
+    ``counts`` returns the kinds that count as a change of the page at a URL. ``channels`` and
+    ``content`` are queries of the store: what was kept of the last version of a page.
+    """
+
+    parser: Parser
+    counts: Callable[[str], Collection[Channel]]
+    channels: Callable[[int], Awaitable[bytes | None]]
+    content: Callable[[int], Awaitable[tuple[bytes, str | None] | None]]
+
+    async def judge(self, due: DueUrl, result: FetchResult, verdict: Verdict) -> Verdict:
+        """Return the verdict on a page whose bytes differ, with the kinds of change.
+
+        Raises as :meth:`.Parser.channels`.
+        """
+        if verdict.kind not in {"changed", "unchanged"}:
+            return verdict
+        of_text = _of_text(verdict)
+        if due.digests is None:
+            # It stood at another URL before.
+            return _judged(verdict, of_text, frozenset(), self.counts(due.url))
+        new = await self._made(due, result.body, result.header("Content-Type"))
+        old = None if new is None else await self._last(due, new.made)
+        found = frozenset[Channel]() if new is None or old is None else kinds_of(old, new)
+        if verdict.rung in _NOISE:
+            found -= TEXT_CHANNELS
+        judged = _judged(verdict, of_text, found, self.counts(due.url))
+        return judged if new is None else replace(judged, channels=new.to_bytes())
+
+    async def _last(self, due: DueUrl, made: int) -> Channels | None:
+        """Return the channels of the last version; None if its bytes are not kept, either."""
+        stored = Channels.from_bytes(await self.channels(due.page_id))
+        if stored is not None and stored.made == made:
+            return stored
+        kept = await self.content(due.page_id)
+        return None if kept is None else await self._made(due, *kept)
+
+    async def _made(self, due: DueUrl, body: bytes, content_type: str | None) -> Channels | None:
+        made = await self.parser.channels(body, due.fetch_url, content_type)
+        return None if isinstance(made, Unparsable) else made
+
+
+def _of_text(verdict: Verdict) -> frozenset[Channel]:
+    """Return what differs in the text, also where the change is too small to count."""
+    if verdict.kind == "unchanged" and verdict.rung != "blocks":
+        return frozenset()
+    is_order = verdict.blocks_added == 0 == verdict.blocks_removed
+    return frozenset({"order" if is_order else "words"})
+
+
+def _judged(
+    verdict: Verdict,
+    of_text: frozenset[Channel],
+    found: frozenset[Channel],
+    counts: Collection[Channel],
+) -> Verdict:
+    """Return the verdict by the kinds that count.
+
+    Of words and their order the text decides: a document may hold others.
+    """
+    kinds = of_text | found
+    told = tuple(each for each in CHANNELS if each in kinds)
+    counts_by_text = verdict.kind == "changed" and not of_text.isdisjoint(counts)
+    if counts_by_text:
+        return replace(verdict, kinds=told)
+    if not (found - TEXT_CHANNELS).isdisjoint(counts):
+        return replace(verdict, kind="changed", rung="document", kinds=told)
+    # The bytes alone tell of no text.
+    rung: Rung | None = "blocks" if verdict.kind == "changed" else verdict.rung
+    return replace(verdict, kind="unchanged", rung=rung, kinds=told)

@@ -1,0 +1,314 @@
+"""Kinds of change: in what two versions of a page differ, as its documents show it.
+
+Each channel of a version (its words, links, images, states, and what is delivered as a whole) is a
+few digests. They are stored with the version, and two of them say what kinds of change lie between:
+any difference of two documents that is not noise is in at least one kind. What says only when the
+page was shown, characters that are default-ignorable, and session ids in URLs are noise.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from html import unescape
+from struct import Struct
+from typing import Final
+from unicodedata import normalize
+
+from freshet.crawler.reduce.blocks import compared
+from freshet.crawler.reduce.boilerplate import is_stamp
+from freshet.crawler.reduce.document import DOCUMENT_VERSION, Content, content_of
+from freshet.crawler.reduce.markdown import HEADINGS, Piece
+from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.tree import PLACES, Tree
+from freshet.crawler.urls import canonical, is_session
+from freshet.storage.entries import Channel
+
+#: Raise it with every change that gives other digests of some document.
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Digests of the channels of one version, 64 bits each.
+
+    ``made`` names the way in which they were made: those of different ways are not compared.
+    ``texts`` is of the texts of paragraphs, items and cells in any order, ``words`` of all words in
+    their order; so are ``targets`` and ``links``, ``pictures`` and ``images``, and, of controls and
+    numbers of items, ``settings`` and ``states``. ``shape`` is of all that is delivered without
+    noise; ``html`` and ``markdown`` are of both forms with it.
+    """
+
+    made: int
+    texts: int
+    words: int
+    targets: int
+    links: int
+    pictures: int
+    images: int
+    settings: int
+    states: int
+    shape: int
+    html: int
+    markdown: int
+
+    def to_bytes(self) -> bytes:
+        """Return the digests one after another."""
+        return _ALL.pack(*astuple(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes | None) -> "Channels | None":
+        """Return what :meth:`to_bytes` wrote; None of bytes of another length."""
+        return cls(*_ALL.unpack(data)) if data is not None and len(data) == _ALL.size else None
+
+
+_ALL: Final = Struct("<12Q")
+
+
+def kinds_of(old: Channels, new: Channels) -> frozenset[Channel]:
+    """Return the kinds of change between two versions of a page; the digests were made alike."""
+    found: set[Channel] = set()
+    is_moved = old.words != new.words
+    if is_moved:
+        found.add("order" if old.texts == new.texts else "words")
+    # Where texts change places, so do the links and images in them.
+    if old.targets != new.targets or (not is_moved and old.links != new.links):
+        found.add("links")
+    if old.pictures != new.pictures:
+        found.add("images")
+    elif not is_moved and old.images != new.images:
+        found.add("order")
+    if old.settings != new.settings or (not is_moved and old.states != new.states):
+        found.add("state")
+    is_rewritten = old.html == new.html and old.markdown != new.markdown
+    if not found and (old.shape != new.shape or is_rewritten):
+        found.add("layout")
+    return frozenset(found)
+
+
+def channels(
+    body: bytes,
+    url: str,
+    content_type: str | None,
+    *,
+    hints: SelectorHints = NO_HINTS,
+    deepest: int | None = None,
+) -> Channels:
+    """Return the channels of a page; arguments and errors are those of :func:`.document`."""
+    content = content_of(body, url, content_type, hints=hints, deepest=deepest)
+    return channels_of(content, made_by(hints))
+
+
+def made_by(hints: SelectorHints) -> int:
+    """Name the way in which channels are made of a site's pages with these selectors."""
+    return _digest([str(_VERSION), DOCUMENT_VERSION, repr((hints.include, hints.ignore))])
+
+
+def channels_of(content: Content, made: int) -> Channels:
+    """Return the channels of a document, with the tree and the pieces that it was made of."""
+    document, tree, pieces = content
+    moments = {} if tree is None else _moments(tree)
+    read = _Reading(moments)
+    read.html(document.html)
+    about = (document.title, document.description, document.language, document.author)
+    dates = document.published_at, document.canonical_url
+    said = [each or "" for each in (*about, *dates)]
+    states = [] if tree is None else _states(tree, pieces)
+    return Channels(
+        made=made,
+        texts=_digest(sorted(read.texts)),
+        words=_digest(word for text in read.texts for word in text.split()),
+        targets=_digest(sorted(read.targets)),
+        links=_digest(read.targets),
+        pictures=_digest(sorted(read.pictures)),
+        images=_digest(read.pictures),
+        settings=_digest(sorted(state for _, state in states)),
+        states=_digest(f"{choice} {state}" for choice, state in states),
+        shape=_digest([*said, *read.shape]),
+        html=_digest([*said, document.html]),
+        markdown=_digest(document.blocks),
+    )
+
+
+def _digest(parts: Iterable[str]) -> int:
+    """Return 64 bits of texts, none of which has a NUL."""
+    octets = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(octets, digest_size=8).digest())
+
+
+# -- words, links and images, from the document's HTML ---------------------------
+
+_PARTS: Final = re.compile(r"<(/?)([a-z0-9]+)([^>]*)>|([^<]+)")
+_VALUES: Final = re.compile(r'([a-z]+)="([^"]*)"')
+#: What ends a text; anything else stands in one.
+_ENDING: Final = frozenset(
+    (*HEADINGS, *"p ul ol dl li dt dd table tr td th caption pre blockquote figcaption hr".split())
+)
+
+
+class _Reading:
+    """What a document's HTML holds: texts, targets of links, images, and its shape.
+
+    ``moments`` are texts that only say when the page was shown, and what they stand for.
+    """
+
+    def __init__(self, moments: dict[str, str]) -> None:
+        self.texts: list[str] = []
+        self.targets: list[str] = []
+        self.pictures: list[str] = []
+        self.shape: list[str] = []
+        self._moments = moments
+        shown = sorted(map(re.escape, moments), key=len, reverse=True)
+        self._shown = re.compile("|".join(shown)) if moments else None
+        self._run: list[str] = []
+        self._begin = 0
+
+    def html(self, html: str) -> None:
+        """Read a document."""
+        for ends, name, values, text in _PARTS.findall(html):
+            if text:
+                shown = self._words(unescape(text))
+                self._run.append(shown)
+                self.shape.append(shown)
+                continue
+            if name == "br":
+                self._run.append(" ")
+            elif name in _ENDING:
+                self._end()
+            self.shape.append(f"<{ends}{name}{'' if ends else self._values(name, values)}>")
+            if name in _ENDING:
+                self._begin = len(self.shape)
+        self._end()
+
+    def _end(self) -> None:
+        """End the text of a paragraph, an item or a cell."""
+        text = " ".join("".join(self._run).split())
+        if text and is_stamp(text):
+            del self.shape[self._begin :]
+        elif text:
+            self.texts.append(text)
+        self._run.clear()
+
+    def _words(self, text: str) -> str:
+        if self._shown is not None:
+            text = self._shown.sub(lambda found: self._moments[found[0]], text)
+        return text if text.isascii() else normalize("NFC", compared(text))
+
+    def _values(self, name: str, values: str) -> str:
+        if not values:
+            return ""
+        said = {key: unescape(value) for key, value in _VALUES.findall(values)}
+        if name == "a":
+            self.targets.append(target := target_of(said["href"]))
+            return f" {target}"
+        if name == "img":
+            self.pictures.append(image := f"{target_of(said['src'])} {self._words(said['alt'])}")
+            return f" {image}"
+        return values
+
+
+@lru_cache(maxsize=4096)
+def target_of(url: str) -> str:
+    """Return what a link or an image refers to: a canonical URL, and the place in the page.
+
+    Left out are parameters that are others for each visitor or at each visit: sessions, signatures,
+    and what keeps a cache from answering.
+    """
+    address, mark, place = url.partition("#")
+    try:
+        address = canonical(address)
+    except ValueError:
+        return url
+    head, _, query = address.partition("?")
+    kept = [each for each in query.split("&") if each and not _is_passing(each)]
+    return head + "?" * bool(kept) + "&".join(kept) + mark + place
+
+
+def _is_passing(parameter: str) -> bool:
+    name, _, value = parameter.partition("=")
+    if _PASSING.fullmatch(name) or is_session(name, value):
+        return True
+    return bool(_BUSTER.fullmatch(name) and (not value or _MOMENT_OR_DIGEST.fullmatch(value)))
+
+
+#: Names of signed URLs (Amazon, Google, Azure, Akamai, Meta) and of tokens of forms.
+_PASSING: Final = re.compile(
+    r"x-(?:amz|goog)-\w[\w-]*|awsaccesskeyid|googleaccessid|key-pair-id|signature|hdn[a-z]+|"
+    r"expires?|sig|se|_nc_\w+|oh|oe|nonce|_wpnonce|csrf(?:[-_]?token)?|_token",
+    re.IGNORECASE,
+)
+#: Names that keep a cache from answering where their value is a moment, a digest or a number.
+_BUSTER: Final = re.compile(
+    r"_|v|ver|version|t|ts|time|timestamp|cb|cache|cache-?bust(?:er)?|nocache|r|rnd|rand|random",
+    re.IGNORECASE,
+)
+_MOMENT_OR_DIGEST: Final = re.compile(r"\d{9,}|0?\.\d{6,}|(?=.*\d)[0-9a-fA-F]{8,}")
+
+
+_MOMENT: Final = re.compile(r"\s*\d{4}-\d\d.*", re.DOTALL)
+
+
+def _moments(tree: Tree) -> dict[str, str]:
+    """Return the texts of ``time`` elements, and the moments for which they stand."""
+    found = dict[str, str]()
+    for node in tree.named("time"):
+        value = tree.attribute_of(node, "datetime") or ""
+        text = " ".join(tree.text_of(node).split())
+        if text and _MOMENT.fullmatch(value):
+            found.setdefault(text, value.strip())
+    return found
+
+
+# -- states, from the tree -------------------------------------------------------
+
+_STATEFUL: Final = frozenset("input option progress meter ol li".split())
+#: What a reader chooses among.
+_CHOICES: Final = ("input", "option")
+#: Attributes that tell a state; those of ARIA may stand on any element.
+_STATES: Final = (
+    *("checked", "selected", "disabled", "value", "start", "reversed"),
+    *("aria-checked", "aria-selected", "aria-pressed", "aria-valuenow", "aria-disabled"),
+)
+#: Inputs whose value is no state: tokens, secrets, and the words on buttons.
+_MUTE: Final = frozenset("hidden password submit button reset image file".split())
+_FRAME: Final = PLACES["frame"] | PLACES["nav"] | PLACES["footer"]
+
+
+def _states(tree: Tree, pieces: Sequence[Piece]) -> list[tuple[int, str]]:
+    """Return the states of controls and the numbers of items, from the first piece to the last.
+
+    Before each stands the number of choices up to it, chosen or not.
+    """
+    if not pieces:
+        return []
+    first, last = pieces[0], pieces[-1]
+    begin = first.holder if first.kind == "p" else first.nodes[0]
+    end = tree.end[last.holder if last.kind == "p" else last.nodes[-1]]
+    nodes = {node for name in _STATES for node in tree.saying(name) if begin <= node < end}
+    nodes |= {node for tag in _CHOICES for node in tree.named(tag) if begin <= node < end}
+    found, choices = list[tuple[int, str]](), 0
+    for node in sorted(nodes):
+        if tree.place[node] & _FRAME:
+            continue
+        kind = (tree.attribute_of(node, "type") or "").lower()
+        choices += tree.tag(node) == "option" or kind in {"checkbox", "radio"}
+        if state := _state(tree, node):
+            found.append((choices, state))
+    return found
+
+
+def _state(tree: Tree, node: int) -> str:
+    tag, said = tree.tag(node), tree.attributes(node)
+    told: dict[str, str] = {name: said[name] for name in _STATES if name in said}
+    if tag not in _STATEFUL:
+        told = {name: value for name, value in told.items() if name.startswith("aria-")}
+    elif tag == "option":
+        told = {name: "" for name in told if name in {"selected", "disabled"}}
+        told |= {"text": " ".join(tree.text_of(node).split())} if told else {}
+    elif tag == "input":
+        kind = said.get("type", "text").lower()
+        if kind in _MUTE:
+            return ""
+        told |= {name: "" for name in ("checked", "disabled") if name in told}
+    return " ".join(f"{name}={value}" for name, value in told.items())
