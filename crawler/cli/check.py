@@ -332,12 +332,12 @@ async def _compared(
         found.steps.append(Step("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
         found.steps.extend(_rung(verdict))
         verdict = await kinds(connection).judge(due, result, verdict)
-        kind = verdict.kind
+        kind: str = verdict.kind
         if verdict.kinds:
             found.steps.append(Step("document", "differs", ", ".join(verdict.kinds)))
             kind = kind if kind == "changed" else REFRESHED
         why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
-        return f"{kind}: {why}" if why else str(kind)
+        return f"{kind}: {why}" if why else kind
 
 
 def _rung(verdict: Verdict) -> list[Step]:
