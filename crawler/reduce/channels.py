@@ -141,6 +141,8 @@ def _digest(parts: Iterable[str]) -> int:
 
 _PARTS: Final = re.compile(r"<(/?)([a-z0-9]+)([^>]*)>|([^<]+)")
 _VALUES: Final = re.compile(r'([a-z]+)="([^"]*)"')
+#: Characters in the place of boxes that are ticked or not: states, no words.
+_BOXES: Final = str.maketrans("", "", "☐☑")
 #: What ends a text; anything else stands in one.
 _ENDING: Final = frozenset(
     (*HEADINGS, *"p ul ol dl li dt dd table tr td th caption pre blockquote figcaption hr".split())
@@ -169,7 +171,7 @@ class _Reading:
         for ends, name, values, text in _PARTS.findall(html):
             if text:
                 shown = self._words(unescape(text))
-                self._run.append(shown)
+                self._run.append(shown.translate(_BOXES))
                 self.shape.append(shown)
                 continue
             if name == "br":

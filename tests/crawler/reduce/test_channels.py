@@ -141,6 +141,7 @@ ORDER = [
      "<p>A mill</p><p>The <img src=/1.png alt=a> dam</p>"),
 ]  # fmt: skip
 LAYOUT = [
+    ("<p>☐ open on Sundays</p>", "<p>☑ open on Sundays</p>"),
     ("<p>The dam is old.</p>", "<p>The <em>dam</em> is old.</p>"),
     ("<p>The dam is <em>old</em>.</p>", "<p>The dam is <strong>old</strong>.</p>"),
     ("<p>The dam is old. It stands.</p>", "<p>The dam is old.</p><p>It stands.</p>"),
