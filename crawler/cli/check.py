@@ -112,7 +112,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
             result = await visited(page_fetcher(settings, network, parser), settings, found)
             if result is not None and result.outcome != "failed":
                 result = as_shown(result, settings.fetch.max_body_bytes)
-                judged = await _judged(settings, parser, db, found, result, now)
+                judged = await _judged(settings, parser, db, found, result, now=now)
                 await _watched(parser, settings, judged, result)
                 return judged
         return found
@@ -212,7 +212,7 @@ def _mended(result: FetchResult) -> list[Step]:
 
 
 async def _judged(
-    settings: Settings, parser: Parser, db: Path, found: Check, result: FetchResult, now: float
+    settings: Settings, parser: Parser, db: Path, found: Check, result: FetchResult, *, now: float
 ) -> Check:
     if result.outcome != "fetched":
         found.conclusion = f"{result.outcome}: no content to compare"
@@ -240,7 +240,9 @@ async def _judged(
     seen = Digests(body_digest(result.body), None, text_version)
     kinds = partial(stored_kinds, parser=parser, settings=settings)
     try:
-        found.conclusion = await _compared(parser, db, found, seen, parsed, result, kinds, now=now)
+        found.conclusion = await _compared(
+            parser, db, found, seen, parsed=parsed, result=result, kinds=kinds, now=now
+        )
     except ParserLost as error:
         raise CrawlError(f"{result.url}: not compared: {error}; try again") from error
     return found
@@ -304,10 +306,10 @@ async def _compared(
     db: Path,
     found: Check,
     seen: Digests,
+    *,
     parsed: ParsedPage,
     result: FetchResult,
     kinds: _Kinds,
-    *,
     now: float,
 ) -> str:
     """Return the conclusion; the rungs of the ladder become steps."""

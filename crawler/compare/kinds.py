@@ -1,4 +1,4 @@
-"""Which kinds of change a visit found, and which of them count.
+"""Kinds of change that a visit found, and those of them that count.
 
 The ladder (:mod:`freshet.crawler.compare.ladder`) decides by the text. Where the bytes differ, the
 documents of both versions are compared, too (:mod:`freshet.crawler.reduce.channels`): what differs

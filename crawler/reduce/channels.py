@@ -18,7 +18,7 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.boilerplate import is_stamp
-from freshet.crawler.reduce.document import DOCUMENT_VERSION, Content, content_of
+from freshet.crawler.reduce.document import DOCUMENT_VERSION, MadeDocument, content_of
 from freshet.crawler.reduce.markdown import HEADINGS, Piece
 from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import PLACES, Tree
@@ -105,7 +105,7 @@ def made_by(hints: SelectorHints) -> int:
     return _digest([str(_VERSION), DOCUMENT_VERSION, repr((hints.include, hints.ignore))])
 
 
-def channels_of(content: Content, made: int) -> Channels:
+def channels_of(content: MadeDocument, made: int) -> Channels:
     """Return the channels of a document, with the tree and the pieces that it was made of."""
     document, tree, pieces = content
     moments = {} if tree is None else _moments(tree)
@@ -150,7 +150,7 @@ _ENDING: Final = frozenset(
 
 
 class _Reading:
-    """What a document's HTML holds: texts, targets of links, images, and its shape.
+    """Reader of a document's HTML: its texts, targets of links, images, and shape.
 
     ``moments`` are texts that only say when the page was shown, and what they stand for.
     """

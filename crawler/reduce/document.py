@@ -85,7 +85,7 @@ def document(
     return content_of(body, url, content_type, hints=hints, deepest=deepest).document
 
 
-class Content(NamedTuple):
+class MadeDocument(NamedTuple):
     """A document, and the tree and pieces that it was made of; without markup there are none."""
 
     document: Document
@@ -100,11 +100,11 @@ def content_of(
     *,
     hints: SelectorHints = NO_HINTS,
     deepest: int | None = None,
-) -> Content:
+) -> MadeDocument:
     """Return the document of a page with what it was made of, as :func:`document`."""
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
-        return Content(_plain(found))
+        return MadeDocument(_plain(found))
     refuse_depth(found.html, body, deepest)
     about, tree, pieces, is_selected = _taken_apart(found.html, hints)
     del found
@@ -131,7 +131,7 @@ def content_of(
         blocks=tuple([text for text, _ in written]),
         html="\n".join([html for _, html in written]),
     )
-    return Content(made, tree, pieces)
+    return MadeDocument(made, tree, pieces)
 
 
 def taken_apart(
