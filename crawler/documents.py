@@ -32,8 +32,8 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.formats.registry import format_of
-from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.tally import CrawlError, UsageError, needs_extra
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin

@@ -21,8 +21,8 @@ from freshet.crawler.clock import calendar
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
 from freshet.crawler.reduce.blocks import compared
-from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.numbers import NUMBER, value_of
+from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import AlertFilter

@@ -40,9 +40,9 @@ from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.reduce.formats.registry import as_shown
-from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import in_force, record_of
 from freshet.crawler.run.upkeep import require_readable

@@ -30,10 +30,10 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.blocks import compared
-from freshet.crawler.reduce.markup import SelectorHints
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.offers import Offer
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.tally import CrawlError, UsageError

@@ -104,18 +104,15 @@ def within(place: int, name: int) -> int:
     return (mixed ^ (mixed >> 29)) or 1
 
 
+# So do the names.
+@lru_cache(maxsize=4096)
 def named(tag: str, element_id: str | None, classes: str | None) -> int:
     """Return 64 bits for an element's name: its tag and its meaningful id and classes."""
     tokens = {t for t in classes.split() if _tells(t)} - _PASSING if classes else ()
     own_id = element_id if element_id and tag not in _LEAVES and _tells(element_id) else ""
-    return _hashed(f"{tag}#{own_id}.{'.'.join(sorted(tokens))}")
-
-
-@lru_cache(maxsize=4096)
-def _hashed(name: str) -> int:
-    return int.from_bytes(
-        blake2b(name.encode("utf-8", "replace"), digest_size=8).digest(), "little"
-    )
+    name = f"{tag}#{own_id}.{'.'.join(sorted(tokens))}"
+    digest = blake2b(name.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def _tells(token: str) -> bool:

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from freshet.crawler.reduce.nesting import ELEMENTS, NAMES
 
@@ -137,32 +137,44 @@ _PLAIN: Final = re.compile(rb"(?:[ -~]|\xe2..)+")
 _DIGITS: Final = [b"%d" % digit for digit in range(10)]
 
 
+#: Bits of the compiled core, which looks for stamps as it cuts a page: most blocks can be none.
+_BEGINS: Final = 1
+_WITHIN: Final = 2
+_COUNTED: Final = 4
+
+
 def _relative_groups() -> Iterator[tuple[int, bytes]]:
     """Yield bits and groups of relative times; the core asks about blocks with other letters."""
     for text in map(str.encode, _RELATIVE):
         if not _PLAIN.fullmatch(text):
             continue
         if text.startswith(b"0"):
-            yield 8, text.rstrip(b".")[-3:]
+            yield _COUNTED, text.rstrip(b".")[-3:]
         else:
             start = text[:3]
             digits = _DIGITS if b"0" in start else _DIGITS[:1]
-            yield from ((1, start.replace(b"0", digit)) for digit in digits)
+            yield from ((_BEGINS, start.replace(b"0", digit)) for digit in digits)
 
 
 def _groups() -> bytes:
     """Return what each group of three tells; its index is the last five bits of each character."""
     groups = bytearray(1 << 15)
-    # Bits of the compiled core, which looks for phrases as it cuts a page: most blocks can be none.
-    named = zip((1, 1, 2, 4, 8), _STARTS.values(), strict=True)
+    named = zip((_BEGINS, _BEGINS, _WITHIN, _COUNTED), _STARTS.values(), strict=True)
     told = [(bit, start.encode("ascii")) for bit, starts in named for start in starts]
     for bit, (first, second, third) in (*told, *_relative_groups()):
         groups[(first & 31) << 10 | (second & 31) << 5 | third & 31] |= bit
     return bytes(groups)
 
 
-#: What the core is told: the groups, and the most characters and words.
-PHRASES: Final = _groups(), _MOST_CHARACTERS, _STAMP_WORDS, _CONTROL_WORDS
+class _Stamps(NamedTuple):
+    """Stamps, as the core is told of them: groups, the most characters, and too many words."""
+
+    groups: bytes = _groups()
+    characters: int = _MOST_CHARACTERS
+    words: int = _STAMP_WORDS
+
+
+STAMPS: Final = _Stamps()
 #: Letters that are written for "i" and "s".
 _ALIKE: Final = str.maketrans("İıſ", "iis")
 

@@ -12,73 +12,105 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 from itertools import groupby
 from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from selectolax.lexbor import LexborHTMLParser
 
 from freshet.compiled import numeric
-from freshet.crawler.reduce.boilerplate import is_control
+from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
 from freshet.crawler.reduce.features import Vocabulary, judged
-from freshet.crawler.reduce.markdown import HEADINGS, Piece
+from freshet.crawler.reduce.markdown import HEADINGS, Piece, pieces_at
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import CONTROL, PLACES, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.tree import (
+    CONTROL,
+    PARSER_OPTIONS,
+    PLACES,
+    TRAITS,
+    UNSEEN,
+    Tree,
+    marked,
+)
 
 _BLOCK: Final = TRAITS["block"]
 _APART: Final = TRAITS["apart"]
 _CAPTION: Final = PLACES["figcaption"]
-#: Recall counts more than precision: who reads a menu too many skips it, who misses a price or a
-#: list of options has lost what the page is about.
-_BETA: Final = 1.5
+#: Precision counts a little more than recall, as the trees know manuals and shops, too.
+_BETA: Final = 0.75
+#: Pieces in a row that are kept because those around them are.
+_GAP: Final = 3
+#: On a page of no more words all prose is content that is no frame by its place or name.
+_FEW_WORDS: Final = 100
+_FRAME: Final = PLACES["nav"] | PLACES["frame"]
+_ASIDE: Final = PLACES["aside"]
+_NO_PROSE: Final = _FRAME | _ASIDE | PLACES["link"] | PLACES["noscript"]
+_EDGES: Final = PLACES["header"] | PLACES["footer"]
+_ARTICLES: Final = PLACES["main"] | PLACES["article"]
+#: Edges of the page, not of an article.
+_EDGE_ONLY: Final = {PLACES["header"], PLACES["footer"], _EDGES}
 #: Controls in a row that are content, and times that a page has the same control where it is none.
 _MOST_CONTROLS: Final = 5
 _REPEATED: Final = 3
 
 
-@dataclass(frozen=True)
-class ContentModel:
-    """Boosted trees in columns, and what words of names say.
-
-    A node sends a row to ``yes`` where the value of its column is at most ``limit``, else to
-    ``no``; a leaf leads to itself. The first node of each tree is in ``roots``.
-    """
-
-    words: Mapping[str, float]
-    column: NDArray[np.int64]
-    limit: NDArray[np.float64]
-    yes: NDArray[np.int64]
-    no: NDArray[np.int64]
-    value: NDArray[np.float64]
-    roots: NDArray[np.int64]
-    levels: int
-
-    @cached_property
-    def trees(self) -> numeric.Structure:
-        """The trees as the core reads them."""
-        branch = np.empty(len(self.column), numeric.record("branch"))
-        for name in ("limit", "value", "column", "yes", "no"):
-            branch[name] = getattr(self, name)
-        numbers = {"nodes": len(branch), "count": len(self.roots), "levels": self.levels}
-        arrays = SimpleNamespace(branch=branch, roots=self.roots)
-        return numeric.Structure("trees", arrays, **numbers)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The words as the core reads them."""
-        return Vocabulary(self.words)
-
-
 @cache
-def _model() -> ContentModel:
+def _model() -> tuple[Vocabulary, numeric.Structure]:
+    """Return what words of names say, and the fitted trees."""
     path = files("freshet.crawler.reduce") / "content_model.json"
     said = json.loads(path.read_text(encoding="utf-8"))
-    columns = {name: np.array(values) for name, values in said["trees"].items()}
-    return ContentModel(words=said["words"], levels=said["levels"], **columns)
+    return Vocabulary(said["words"]), trees_of(said["trees"], said["levels"])
+
+
+def trees_of(columns: Mapping[str, Sequence[float]], levels: int) -> numeric.Structure:
+    """Return boosted trees, of so many levels, as the core reads them.
+
+    A node sends a row to ``yes`` where the value of its ``column`` is at most ``limit``, else to
+    ``no``; a leaf leads to itself, and has a ``value``. The first node of each tree is in
+    ``roots``.
+    """
+    roots = np.array(columns["roots"])
+    branch = np.empty(len(columns["column"]), numeric.record("branch"))
+    for name in ("limit", "value", "column", "yes", "no"):
+        branch[name] = columns[name]
+    numbers = {"nodes": len(branch), "count": len(roots), "levels": levels}
+    return numeric.Structure("trees", SimpleNamespace(branch=branch, roots=roots), **numbers)
+
+
+def choice_of(tree: Tree, html: str, hints: SelectorHints) -> tuple[Tree, list[Piece], bool]:
+    """Return the chosen pieces of a page, the tree as its site's selectors show it.
+
+    ``html`` is the page. The last value is true if ``hints`` include some of it: that is the
+    content, then.
+    """
+    tree, pieces, has_included = pieces_shown(tree, html, hints)
+    if has_included:
+        return tree, list(pieces), True
+    return tree, [] if hints.strict else chosen(tree, pieces, title_of(tree)), False
+
+
+def pieces_shown(tree: Tree, html: str, hints: SelectorHints) -> tuple[Tree, Sequence[Piece], bool]:
+    """Return the tree as selectors show it, and all pieces that may be content.
+
+    The last value is true if they are what ``hints`` include.
+    """
+    if hints != NO_HINTS:
+        parser = LexborHTMLParser(html, options=PARSER_OPTIONS)
+        has_included = hints.mark(parser)
+        tree, included = marked(tree, parser)
+        if has_included:
+            return tree, [it for node in included for it in pieces_at(tree, node)], True
+    return tree, Pieces(tree), False
+
+
+def title_of(tree: Tree) -> str:
+    """Return the title in the head of a page, or an empty text."""
+    titles = (it for it in tree.named("title") if tree.place[it] & PLACES["page_head"])
+    return next((" ".join(tree.text_of(it).split()) for it in titles), "")
 
 
 def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
@@ -99,8 +131,8 @@ def _judged(pieces: Pieces, title: str) -> list[Piece]:
     """Return the pieces that are probably content; none of them is a control."""
     if not pieces:
         return []
-    model, texts = _model(), pieces.texts
-    odds, sizes = judged(pieces, title, model.vocabulary, model.trees)
+    texts = pieces.texts
+    odds, sizes = judged(pieces, title, *_model())
     probability = 1 / (1 + np.exp(-odds))
     order = np.argsort(-probability, kind="stable")
     found = np.cumsum((probability * sizes)[order])
@@ -110,33 +142,95 @@ def _judged(pieces: Pieces, title: str) -> list[Piece]:
     heads = [i for i, piece in enumerate(pieces) if piece.kind == "h1" and texts[i]]
     own = [i for i in heads if len(heads) == 1 or texts[i].casefold() in title.casefold()]
     kept.update(own[:1])
-    return [piece for i, piece in enumerate(pieces) if i in kept]
+    frame = _Frame(pieces, kept)
+    kept.update(list(_beside(pieces, kept, frame)))
+    if sizes.sum() <= _FEW_WORDS:
+        # The trees know little of such pages, most of whose tables lead to other pages.
+        kept.update(i for i, it in enumerate(pieces) if it.kind != "table" and frame.lacks(i))
+    # A long menu outweighs a few words, and so may an advert on a page of few.
+    edges = _FRAME | _ASIDE if sizes.sum() <= _FEW_WORDS else _FRAME
+    kept = {i for i in kept if not pieces.tree.place[pieces[i].holder] & edges} or kept
+    # Links such as "Read more" are no content either. A cell of a table may say it of something.
+    spared = {"h1", "table"}
+    said = [
+        i
+        for i in sorted(kept)
+        if pieces[i].kind in spared or not is_control(texts[i]) or frame.lacks(i)
+    ]
+    return [pieces[i] for i in said or sorted(kept)]
+
+
+class _Frame:
+    """The frame of a page, by places and names of elements, with what is hidden.
+
+    What holds a piece that was ``kept`` is none, whatever its name.
+    """
+
+    def __init__(self, pieces: Pieces, kept: Set[int]) -> None:
+        self._pieces = pieces
+        self._known = {0: False, pieces.tree.body: False}
+        for i in kept:
+            node = pieces.tree.parent[pieces[i].holder]
+            while node not in self._known:
+                self._known[node] = False
+                node = pieces.tree.parent[node]
+
+    def lacks(self, number: int) -> bool:
+        """Return whether a piece is prose, not most of it links, and stands outside."""
+        tree, piece = self._pieces.tree, self._pieces[number]
+        linked = sum(tree.linked[node] for node in piece.nodes)
+        return (
+            piece.link is None
+            and not tree.place[piece.holder] & _NO_PROSE
+            and 2 * linked < len(self._pieces.texts[number])
+            and not self._holds(piece.holder)
+        )
+
+    def _holds(self, node: int) -> bool:
+        tree = self._pieces.tree
+        if node not in self._known:
+            said = tree.attributes(node)
+            self._known[node] = (
+                is_frame_name(said.get("id"), said.get("class"))
+                or is_hidden(said)
+                or tree.place[node] & (_EDGES | _ARTICLES) in _EDGE_ONLY
+                or self._holds(tree.parent[node])
+            )
+        return self._known[node]
+
+
+def _beside(pieces: Pieces, kept: Set[int], frame: _Frame) -> Iterator[int]:
+    """Yield the prose beside a kept piece that stands in its block, a few pieces at most.
+
+    It may be a price, or a sentence about a picture: the trees trust few words little.
+    """
+    blocks = [pieces.tree.parent[piece.holder] for piece in pieces]
+    for is_kept, run in groupby(range(len(pieces)), kept.__contains__):
+        gap = list(run)
+        if not is_kept and len(gap) <= _GAP:
+            ends = [i for i in (gap[0] - 1, gap[-1] + 1) if 0 <= i < len(pieces)]
+            around = {blocks[i] for i in ends}
+            yield from (i for i in gap if blocks[i] in around and frame.lacks(i))
 
 
 def _kept_beside(
-    tree: Tree, pieces: Sequence[Piece], controls: Sequence[bool], kept: Set[int]
+    tree: Tree, pieces: Pieces, controls: Sequence[bool], kept: Set[int]
 ) -> Iterator[Piece]:
     """Yield the controls, and the images with their captions, that stand inside of content.
 
     Both neighbours are kept, or one in the block around them. A call for an action is no content,
     nor is what stands at each entry of a list, nor one of many controls in a row.
     """
-    texts = [
-        text_of(tree, it, UNSEEN) if acts else "" for it, acts in zip(pieces, controls, strict=True)
-    ]
-    times = Counter(texts)
-    depends = [
-        acts
-        or tree.place[piece.holder] & _CAPTION > 0
-        or (piece.kind == "p" and not any(tree.chars[node] for node in piece.nodes))
-        for piece, acts in zip(pieces, controls, strict=True)
-    ]
-    for is_row, run in groupby(range(len(pieces)), depends.__getitem__):
-        row = list(run)
-        around = [pieces[i] for i in (row[0] - 1, row[-1] + 1) if 0 <= i < len(pieces)]
+    texts = {i: text_of(tree, pieces[i], UNSEEN) for i, acts in enumerate(controls) if acts}
+    times = Counter(texts.values())
+    in_caption = np.asarray(tree.place)[pieces.holders] & _CAPTION > 0
+    depends = pieces.are_wordless | in_caption | np.array(controls, bool)
+    edges = np.flatnonzero(np.diff(depends, prepend=False, append=False)).tolist()
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        around = [pieces[i] for i in (begin - 1, end) if 0 <= i < len(pieces)]
         near = [piece for piece in around if id(piece) in kept]
-        are_many = sum(controls[i] for i in row) > _MOST_CONTROLS
-        for i in row if is_row else ():
+        are_many = sum(controls[begin:end]) > _MOST_CONTROLS
+        for i in range(begin, end) if near else ():
             block = _block_of(tree, pieces[i].holder)
             is_inside = len(near) == 2 or any(
                 block <= piece.nodes[0] < tree.end[block] for piece in near

@@ -13,25 +13,15 @@ from datetime import datetime
 from html import escape, unescape
 from typing import Any, Final, NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
-
-from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.content import choice_of, title_of
 from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.head import PageHead
-from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece, pieces_at
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.page import markup_of, refuse_depth, shown_text
-from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece
+from freshet.crawler.reduce.page import refuse_depth, shown_text
 from freshet.crawler.reduce.plain_text import plain_text
-from freshet.crawler.reduce.tree import (
-    PARSER_OPTIONS,
-    PLACES,
-    Tree,
-    marked,
-    tree_of,
-    with_shadow_roots,
-)
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.tree import PLACES, Tree, tree_of
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = f"6{versions()}"
@@ -106,12 +96,12 @@ def content_of(
     if found.html is None:
         return MadeDocument(_plain(found))
     refuse_depth(found.html, body, deepest)
-    about, tree, pieces, is_selected = _taken_apart(found.html, hints)
+    shown = shown_text(found.html)
     del found
-    head = PageHead(tree, url)
+    tree, pieces, _ = choice_of(tree_of(shown), shown, hints)
+    about, head = _About(tree), PageHead(tree, url)
     writer = MarkdownWriter(tree, head.base_url)
     written, headings = [], []
-    pieces = pieces if is_selected else chosen(tree, pieces, about.heading)
     for piece in pieces:
         text, html = writer.piece(piece)
         if text:
@@ -132,31 +122,6 @@ def content_of(
         html="\n".join([html for _, html in written]),
     )
     return MadeDocument(made, tree, pieces)
-
-
-def taken_apart(
-    body: bytes, content_type: str | None, hints: SelectorHints = NO_HINTS
-) -> tuple["_About", Tree, Sequence[Piece], bool]:
-    """Return what a page says of itself, its tree, and the pieces that may be its main content.
-
-    The last value is true if they are what ``hints`` include.
-    """
-    return _taken_apart(markup_of(body, content_type), hints)
-
-
-def _taken_apart(
-    markup: str | bytes, hints: SelectorHints
-) -> tuple["_About", Tree, Sequence[Piece], bool]:
-    html = with_shadow_roots(shown_text(markup))
-    tree = tree_of(html)
-    about = _About(tree)
-    if hints != NO_HINTS:
-        parser = LexborHTMLParser(html, options=PARSER_OPTIONS)
-        is_selected = hints.mark(parser)
-        tree, included = marked(tree, parser)
-        if is_selected:
-            return about, tree, [it for node in included for it in pieces_at(tree, node)], True
-    return about, tree, Pieces(tree), False
 
 
 def _plain(body: Body) -> Document:
@@ -213,8 +178,7 @@ class _About:
             content = _words(values.get("content"))
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
-        titles = (it for it in tree.named("title") if tree.place[it] & PLACES["page_head"])
-        self.heading = self._first_text(titles)
+        self.heading = title_of(tree)
         scripts = (it for it in tree.named("script") if self._says(it, "type", _LINKED_DATA))
         self._nodes = _linked_data([tree.text_of(script) for script in scripts])
 

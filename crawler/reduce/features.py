@@ -82,7 +82,7 @@ def has_comments(names: frozenset[str]) -> bool:
 
 
 class Vocabulary:
-    """What words in names of elements say; ``odds`` are their log odds of content."""
+    """Words in names of elements; ``odds`` are their log odds of content."""
 
     def __init__(self, odds: Mapping[str, float]) -> None:
         self.odds = odds
@@ -135,7 +135,7 @@ _BLOCKS: Final = 0x110000 // _BLOCK
 
 
 class _Characters(NamedTuple):
-    """What is known of characters, by blocks of 256: the number of each block, plus 1."""
+    """Known characters, by blocks of 256: the number of each block, plus 1."""
 
     numbers: bytes = bytes(2 * _BLOCKS)
     kinds: bytes = b""

@@ -1,85 +1,191 @@
-"""The main text of a page, in blocks, with the frame set aside.
+"""The main text of a page, which is compared version by version: blocks of its chosen pieces.
 
-One walk over the tags gathers blocks of running text (headings, paragraphs, list items,
-table cells, runs of text between block elements) outside the frame; a second pass over the
-columns of blocks picks those of the main element, or else sets aside lists of links.
+What is compared is what is delivered (:mod:`freshet.crawler.reduce.document`): a block has the
+words that the document shows. Only noise may differ: characters that nobody sees, and stamps, which
+change although nobody edited the page.
 
-Blocks are compared version by version, so stability comes before taste: no rule weighs the
-words of one block against the rest of the page except the thresholds named here.
+The compiled core cuts the pieces into blocks (``freshet/compiled/blocks.c``); the tests have the
+same in Python (``tests/crawler/reduce/reference/main_text.py``).
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby, takewhile
-from math import inf
-from typing import Final
+from array import array
+from collections.abc import Iterable, Iterator
+from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint32, c_void_p
+from types import SimpleNamespace
+from typing import Final, NamedTuple
 from unicodedata import normalize
 
-from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
-from freshet.crawler.reduce.boilerplate import begins_back_matter, is_control, is_stamp
-from freshet.crawler.reduce.markup import (
-    CONTROL,
-    HIDDEN,
-    IN_ARTICLE,
-    IN_LIST,
-    IN_MAIN,
-    IN_TITLE,
-    NAMED,
-    STAMP,
-    Markup,
-    Walk,
+import numpy as np
+
+from freshet.compiled import function, numeric
+from freshet.crawler.reduce.blocks import (
+    ROOT,
+    BlockKind,
+    Blocks,
+    alike,
+    below,
+    compared,
+    kind_of,
+    named,
+    within,
 )
+from freshet.crawler.reduce.boilerplate import STAMPS, is_stamp
+from freshet.crawler.reduce.markdown import Piece
+from freshet.crawler.reduce.nesting import NAMES
+from freshet.crawler.reduce.pieces import TreeColumns, checked, columns_of
+from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
 
-#: The share of the page's text that the main element must hold to be taken for the whole of the
-#: main text, and that of its text, or else the page's, that the articles must hold.
-_MAIN_SHARE: Final = 0.25
-_ARTICLE_SHARE: Final = 0.5
-#: A page of prose has this share of its text in paragraphs of so many characters; what follows
-#: the article begins after this share of the weight.
-_PROSE_SHARE: Final = 0.5
-_PARAGRAPH: Final = 80
-_BODY_SHARE: Final = 0.9
-#: Text before the title is frame if it is at most this share.
-_LEAD_SHARE: Final = 0.2
-#: This number of links in a row is a list of links.
-_LINK_LIST: Final = 3
-#: Elements that are not shown, or whose name sounds like frame, hold the main text where they have
-#: so many times the characters of all other text, and this number more.
-_OUTWEIGHS: Final = 1.5
-_LEAST_WEIGHT: Final = 250
-
-#: A table of more lines is compared by its paragraphs.
+_HOURS: Final = r"(?:[01]\d|2[0-3]):?[0-5]\d"
+_DAY: Final = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_TIME_OF_DAY: Final = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+_ZONE: Final = rf"(?:Z|[+-]{_HOURS})"
+#: The valid machine-readable times (HTML, section 4.5.14); any digits of a second.
+MOMENT: Final = re.compile(
+    rf"""\s*(?:\d{{4,}}(?:-(?:0[1-9]|1[0-2]))? | \d{{4,}}-W(?:0[1-9]|[1-4]\d|5[0-3])
+    | (?:\d{{4,}}-|--)?{_DAY} | {_TIME_OF_DAY} | {_ZONE}
+    | \d{{4,}}-{_DAY}[T\ ]{_TIME_OF_DAY}\ ?{_ZONE}?
+    | P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?
+    | (?:\d+(?:\.\d+)?[WDHMSwdhms]\s*)+)\s*""",
+    re.VERBOSE | re.ASCII,
+)
+#: The signs of boxes that a reader may tick (``elements.toml``).
+BOXES: Final = "☐☑"
+UNBOXED: Final = str.maketrans("", "", BOXES)
+#: A text of more lines is compared by its paragraphs.
 _MOST_LINES: Final = 20_000
 _BLANK_LINE: Final = re.compile(r"(?>\r\n?|\n)[^\S\r\n]*(?>\r\n?|\n)")
 
 
-def main_text(markup: Markup, *, selected: bool = False) -> Blocks:
-    """Return the blocks of main text in the body: NFC, white space collapsed, none empty.
+# -- the compiled core ---------------------------------------------------------
 
-    A page that is all frame (a menu, a list of links) is its own content: only stamps and
-    hidden text are left out. ``selected``: elements marked as included
-    (:mod:`freshet.crawler.reduce.markup`) are the main text, if there are any.
-    """
-    if selected:
-        walk = markup.walk(selected=True, spares=True)
-        if walk[3][0]:
-            return _chosen(walk)
-    walk = _outside_frame(markup)
-    return _chosen(walk, _principal(walk)) or _chosen(markup.walk(spares=True))
+#: What elements are to the core, by their numbers there.
+_ROLES: Final = (
+    *((), NAMES["code"] | NAMES["verbatim"], ("br",), ("sup",), ("sub",), ("rt",), ("time",)),
+)
+#: Added to that of one that makes no place.
+_IS_INLINE: Final = 16
+#: Bits of the core: NFC may change a block, and it may be a stamp.
+_IS_ODD: Final = 1
+_MAY_BE_STAMP: Final = 2
 
 
-def _chosen(walk: Walk, numbers: Iterable[int] | None = None) -> Blocks:
-    """Return the chosen blocks, or all, that are not stamps."""
-    blocks, _, _, _, phrases = walk
-    chosen = range(len(blocks)) if numbers is None else numbers
-    kept = [i for i in chosen if not (phrases[i] & STAMP and is_stamp(blocks.texts[i]))]
-    if len(kept) == len(blocks):
-        return blocks
-    return Blocks(
-        tuple([blocks.texts[i] for i in kept]),
-        tuple([blocks.kinds[i] for i in kept]),
-        tuple([blocks.places[i] for i in kept]),
+def _wording() -> numeric.Structure:
+    kinds = np.zeros(len(NUMBERS), np.int64)
+    for role, names in enumerate(_ROLES):
+        for name in names:
+            kinds[NUMBERS[name]] = role
+    for name in NAMES["inline"]:
+        kinds[NUMBERS[name]] += _IS_INLINE
+    classes = "".join(f"{name}\n" for name in sorted(NAMES["line_numbers"])).encode()
+    arrays = SimpleNamespace(
+        kinds=kinds,
+        groups=np.frombuffer(bytearray(STAMPS.groups), np.uint8),
+        line_numbers=np.frombuffer(bytearray(classes), np.uint8),
     )
+    numbers = {name: NUMBERS[name] for name in ("id", "class", "datetime")}
+    numbers |= {name: TRAITS[name] for name in ("block", "apart", "tex")}
+    numbers |= {"unseen": UNSEEN, "in_control": CONTROL, "names": len(kinds)}
+    numbers |= {"most": STAMPS.characters, "words": STAMPS.words, "octets": len(classes)}
+    return numeric.Structure("wording", arrays, **numbers)
+
+
+_WORDING: Final = _wording()
+_made: Final = function(
+    "blocks_made",
+    [c_void_p, POINTER(TreeColumns), c_uint32, *(c_char_p, c_size_t) * 3, c_void_p],
+    c_int64,
+)
+_columns: Final = function("blocks_columns", [c_void_p] * 3)
+_drop: Final = function("blocks_drop", [c_void_p])
+
+
+class _Cut(NamedTuple):
+    """Blocks, as the core tells of them.
+
+    ``rows`` have for each text the number of the element in which it stands, and bits. For each of
+    these elements ``standing`` has the number of the one around it, and that of its name plus 1, or
+    0 if it makes no place; the first is the body. For each name ``named`` has a node.
+    """
+
+    texts: list[str]
+    rows: memoryview
+    standing: memoryview
+    named: memoryview
+
+
+def _cut(tree: Tree, pieces: Iterable[Piece]) -> _Cut:
+    rows, nodes = array("I"), array("I")
+    for piece in pieces:
+        nodes.extend(piece.nodes)
+        rows.append(piece.holder)
+        rows.append(len(nodes))
+    moments = array("I", _moments(tree))
+    told = rows.tobytes(), len(rows) // 2, nodes.tobytes(), len(nodes)
+    core = c_void_p()
+    try:
+        result = _made(
+            *(_WORDING.address, TreeColumns.of(tree), tree.body, *told),
+            *(moments.tobytes(), len(moments), byref(core)),
+        )
+        checked(result, tree)
+        blocks, texts, *others = columns_of(_columns, core, 4)
+    finally:
+        _drop(core)
+    numbers = (memoryview(octets).cast("I") for octets in (blocks, *others))
+    return _Cut(texts.decode().split("\n")[:-1], *numbers)
+
+
+def _moments(tree: Tree) -> Iterator[int]:
+    """Yield the elements whose machine-readable time stands in place of their text.
+
+    "3 hours ago" reads otherwise tomorrow.
+    """
+    for node in tree.named("time"):
+        if MOMENT.fullmatch(tree.attribute_of(node, "datetime") or ""):
+            yield node
+
+
+# -- the blocks ----------------------------------------------------------------
+
+
+def main_text(tree: Tree, pieces: Iterable[Piece]) -> Blocks:
+    """Return the blocks of these pieces: NFC, white space collapsed, none empty, and no stamps.
+
+    Raises:
+        ValueError: a piece has nodes that the tree has not.
+        MemoryError: there is too little memory.
+    """
+    cut = _cut(tree, pieces)
+    places, texts = _places(tree, cut), cut.texts
+    if any(sign in tree.text for sign in BOXES):
+        # Whether a box is ticked is a state, and no word.
+        texts = [" ".join(text.translate(UNBOXED).split()) for text in texts]
+    found = [
+        (text, *places[number])
+        for said, number, bits in zip(texts, cut.rows[::2], cut.rows[1::2], strict=True)
+        if (text := normalize("NFC", said) if bits & _IS_ODD else said)
+        and not (bits & _MAY_BE_STAMP and is_stamp(text))
+    ]
+    return Blocks(*zip(*found, strict=True)) if found else Blocks()
+
+
+def _places(tree: Tree, cut: _Cut) -> list[tuple[BlockKind, int]]:
+    """Return the kind and the place of a block in each element in which one stands."""
+    names = []
+    for node in cut.named:
+        tag, said = tree.tag(node), tree.attributes(node)
+        names.append((kind_of(tag), named(tag, said.get("id"), said.get("class"))))
+    found = [(kind_of("body"), ROOT)]
+    for up, name in zip(cut.standing[2::2], cut.standing[3::2], strict=True):
+        where = found[up]
+        if name:
+            kind, own = names[name - 1]
+            where = kind, within(where[1], own)
+        found.append(where)
+    return found
 
 
 def plain_text(text: str, *, by_line: bool = False) -> Blocks:
@@ -90,72 +196,3 @@ def plain_text(text: str, *, by_line: bool = False) -> Blocks:
     paragraphs = (" ".join(part.split()) for part in parts)
     texts = tuple(t for p in paragraphs if p and not is_stamp(t := normalize("NFC", p)))
     return alike(texts, "paragraph", below(ROOT, "p"))
-
-
-def _outside_frame(markup: Markup) -> Walk:
-    """Return the blocks outside the frame, in a second walk if the first left out too much.
-
-    Scripts show what a page hides at first, and an article can stand in a "sidebar-content".
-    """
-    walk = blocks, _, _, left_out, _ = markup.walk()
-    bar = _LEAST_WEIGHT + _OUTWEIGHS * sum(map(len, blocks.texts))
-    shows_hidden = left_out[HIDDEN] > bar
-    if shows_hidden or left_out[NAMED] > bar:
-        fuller = blocks, _, links, _, _ = markup.walk(bar=bar, shows_hidden=shows_hidden)
-        texts = zip(blocks.texts, links, strict=True)
-        if sum(len(text) for text, is_link in texts if not is_link) > bar:
-            return fuller
-    return walk
-
-
-def _principal(walk: Walk) -> list[int]:
-    """Return the blocks of the main element and its articles, or else all but lists of links.
-
-    They begin with the title where little stands before it; buttons are not among them.
-    """
-    blocks, zones, links, _, phrases = walk
-    chosen = numbers = list(range(len(zones)))
-    sizes = list(map(len, blocks.texts))
-    # Squares: paragraphs outweigh the many words of menus and teasers.
-    weights = [0 if links[i] else size**2 for i, size in enumerate(sizes)]
-    for zone, share in ((IN_MAIN, _MAIN_SHARE), (IN_ARTICLE, _ARTICLE_SHARE)):
-        inside = [i for i in chosen if zones[i] & zone]
-        columns = (sizes, weights) if inside else ()
-        pairs = [(sum(c[i] for i in inside), sum(c[i] for i in chosen)) for c in columns]
-        if inside and all(part >= share * whole for part, whole in pairs):
-            chosen = inside
-    if chosen is numbers:
-        chosen = _without_link_lists(links)
-    lead = list(takewhile(lambda i: not zones[i] & IN_TITLE, chosen))
-    size = sum(sizes[i] for i in chosen)
-    if sum(sizes[i] for i in lead) <= _LEAD_SHARE * size:
-        chosen = chosen[len(lead) :]
-    if sum(sizes[i] for i in chosen if weights[i] >= _PARAGRAPH**2) >= _PROSE_SHARE * size:
-        chosen = _article(walk, chosen, [weights[i] for i in chosen])
-    return [
-        i
-        for i in chosen
-        if not (phrases[i] & CONTROL and is_control(blocks.texts[i]))
-        or blocks.kinds[i] == "cell"
-        or zones[i] & IN_TITLE
-    ]
-
-
-def _article(walk: Walk, chosen: list[int], weights: list[int]) -> list[int]:
-    """Return the blocks of prose: without lone links and without what follows the article."""
-    blocks, zones, links, _, _ = walk
-    bar = _BODY_SHARE * sum(weights)
-    rest = chosen[sum(weight < bar for weight in accumulate(weights, initial=0)) :]
-    whole = (i for i in rest if blocks.kinds[i] not in {"item", "cell"} and not links[i])
-    end = next((i for i in whole if begins_back_matter(blocks.texts[i])), inf)
-    return [i for i in chosen if i < end and (not links[i] or zones[i] & IN_LIST)]
-
-
-def _without_link_lists(links: Sequence[int]) -> list[int]:
-    """Return all blocks but those of lists of links."""
-    kept: list[int] = []
-    for is_link, run in groupby(range(len(links)), key=links.__getitem__):
-        stretch = list(run)
-        if not is_link or len(stretch) < _LINK_LIST:
-            kept += stretch
-    return kept if len(kept) * 2 >= len(links) else list(range(len(links)))

@@ -275,6 +275,12 @@ _STYLED: Final = re.compile(r"\{\\(?:display|text)style (.*)\}")
 _DISPLAY: Final = re.compile(r"^block$|mode=display")
 
 
+def plain_tex(tex: str) -> str:
+    """Return TeX on one line, without the style that some tools put around all of it."""
+    tex = " ".join(tex.split())
+    return found[1] if (found := _STYLED.fullmatch(tex)) else tex
+
+
 class MarkdownWriter:
     """Writer of the pieces of one tree; references of the page are relative to ``base``."""
 
@@ -479,9 +485,7 @@ class MarkdownWriter:
         if tree.tag(node) == "math" and not tree.holds[node] & _TEX:
             tex = tex_of(tree, node)
         else:
-            tex = " ".join(self._verbatim(node).split())
-        if found := _STYLED.fullmatch(tex):
-            tex = found[1]
+            tex = plain_tex(self._verbatim(node))
         said = tree.attribute_of(node, "display") or tree.attribute_of(node, "type") or ""
         mark = "$$" if _DISPLAY.search(said) else "$"
         shown = f"{mark}{self._clean(tex)}{mark}"
@@ -531,7 +535,7 @@ class MarkdownWriter:
             elif not name[at]:
                 parts.append(tree.text_of(at))
                 at += 1
-            elif tree.chars[at] < _DIGITS and _is_line_number(tree, at):
+            elif is_line_number(tree, at):
                 at = tree.end[at]
             else:
                 tag = tree.tag(at)
@@ -670,9 +674,12 @@ def _first_source(said: str) -> str:
     return said.strip().split(",", 1)[0].split(" ", 1)[0]
 
 
-def _is_line_number(tree: Tree, node: int) -> bool:
+def is_line_number(tree: Tree, node: int) -> bool:
     """Return whether an element in code is called the number of a line, and is a number."""
-    if not tree.text_of(node).strip().isdecimal():
+    if tree.chars[node] >= _DIGITS:
+        return False
+    text = tree.text_of(node).strip()
+    if not (text.isascii() and text.isdecimal()):
         return False
     classes = (tree.attribute_of(node, "class") or "").lower().split()
     return not _LINE_NUMBERS.isdisjoint(classes)

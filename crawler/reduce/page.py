@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import unescape
+from html import escape, unescape
 from itertools import islice
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
@@ -17,13 +17,14 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.content import choice_of
 from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.head import MetaRefresh, PageHead
 from freshet.crawler.reduce.links import gathered, page_links
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, read, shown_addresses
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits, tree_of, with_shadow_roots
 from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links
@@ -92,18 +93,17 @@ def parse(
     encoding, html = found.encoding, shown_text(found.html)
     del found  # up to 40 MB of a large page
     # Of two links one may lead where the other does.
-    tree = tree_of(with_shadow_roots(html), TreeLimits(links=2 * max_links))
+    tree = tree_of(html, TreeLimits(links=2 * max_links))
     page, is_cut = _about(tree, url, encoding, agent_token, max_links)
     if requisites:
         page = replace(page, requisites=page_requisites(tree, page.base_url))
-    del tree
-    blocks, has_included = _blocks(html, hints)
+    tree, pieces, has_included = choice_of(tree, html, hints)
     remark = None
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
     elif hints.include and not has_included:
         remark = "nothing matches the site's include: its main text was found as without it"
-    return replace(page, blocks=blocks, remark=remark)
+    return replace(page, blocks=main_text(tree, pieces), remark=remark)
 
 
 def beginning(
@@ -121,7 +121,7 @@ def beginning(
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
         raise ValueError("what has no markup has no links")
-    html = with_shadow_roots(shown_text(found.html))
+    html = shown_text(found.html)
     tree = tree_of(html, limits._replace(links=2 * max_links), partly=True)
     return _about(tree, url, found.encoding, agent_token, max_links)[0]
 
@@ -147,44 +147,28 @@ def _about(
     return page, is_cut
 
 
-def _blocks(html: str, hints: SelectorHints) -> tuple[Blocks, bool]:
-    """Return the compared text of a page, and whether the site's selectors include some of it."""
-    tree = LexborHTMLParser(html, options=PARSER_OPTIONS)
-    has_included = hints.mark(tree)
-    markup = read(written(tree))
-    if hints.strict:
-        return markup.walk(selected=True, spares=True)[0], has_included
-    return main_text(markup, selected=has_included), has_included
-
-
-#: Lexbor writes their text as it is, also in drawings and formulas, where it may be anything.
-_RAW: Final = ":is(script, style, xmp, iframe, noembed, noframes, plaintext)"
-_FOREIGN_RAW: Final = f"svg {_RAW}, math {_RAW}"
-
-
-def written(tree: LexborHTMLParser) -> str:
-    """Return the document of a tree.
-
-    Raw text in drawings and formulas is taken out of the tree where it may be mistaken for tags.
-
-    Raises:
-        MemoryError: Lexbor has written nothing, not even the tags that every document has.
-    """
-    html = tree.html
-    if html and ("<svg" in html or "<math" in html):
-        raw = [it for it in tree.css(_FOREIGN_RAW) if "<" in it.text()]
-        # The inner ones first: an element that is taken out takes them with it.
-        for node in reversed(raw):
-            node.decompose()
-        html = tree.html if raw else html
-    if html:
-        return html
-    raise MemoryError("no memory for the document of a tree")
+#: An address that Cloudflare hides from machines: its bytes, each combined with the first one.
+_HIDDEN_ADDRESS: Final = re.compile(
+    r'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
+)
 
 
 def shown_text(html: str | bytes) -> str:
-    """Return HTML as text, with the addresses that Cloudflare hides in it."""
-    return shown_addresses(html if isinstance(html, str) else html.decode("utf-8", "ignore"))
+    """Return HTML as text, with the addresses that Cloudflare hides in it, and shadow roots."""
+    text = html if isinstance(html, str) else html.decode("utf-8", "ignore")
+    if "data-cfemail" in text:
+        text = _HIDDEN_ADDRESS.sub(_with_address, text)
+    return with_shadow_roots(text)
+
+
+def _with_address(found: re.Match[str]) -> str:
+    """Return the tag and the address that a script would write in place of the text.
+
+    The same page comes with and without this protection, and the text hides which address changed.
+    """
+    key = int(found[2], 16)
+    address = bytes(byte ^ key for byte in bytes.fromhex(found[3]))
+    return found[1] + escape(address.decode("utf-8", "replace"), quote=False)
 
 
 def markup_of(body: bytes, content_type: str | None) -> str | bytes:

@@ -33,11 +33,11 @@ from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.channels import Channels, channels
 from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.formats.registry import format_of
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.offers import Offer, Offers, offers
 from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of
 from freshet.crawler.reduce.parser_worker import FRAME, OUT_OF_MEMORY
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.reduce.tree import TreeLimits
 from freshet.crawler.urls import origin

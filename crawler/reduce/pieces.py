@@ -24,6 +24,7 @@ from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freshet.compiled import function, numeric
 from freshet.crawler.reduce.markdown import HEADINGS, Piece
@@ -56,14 +57,23 @@ def _elements() -> numeric.Structure:
 _ELEMENTS: Final = _elements()
 
 
-class _Columns(Structure):
+class TreeColumns(Structure):
+    """The columns of a tree as the core reads them; what they are of must live as long."""
+
     _fields_ = (
         ("nodes", c_char_p), ("said", c_char_p), ("text", c_char_p), ("values", c_char_p),
         *[(f"count{i}", c_size_t) for i in range(6)],
     )  # fmt: skip
 
+    @classmethod
+    def of(cls, tree: Tree) -> Self:
+        """Return those of a tree."""
+        text, values = tree.text.encode(), tree.values.encode()
+        counts = len(tree), len(tree.owner), len(text), len(tree.text), len(values)
+        return cls(tree.nodes, tree.said, text, values, *counts, len(tree.values))
 
-_TAKING: Final[list[Any]] = [c_void_p, POINTER(_Columns), c_uint32]
+
+_TAKING: Final[list[Any]] = [c_void_p, POINTER(TreeColumns), c_uint32]
 _cut: Final = function("pieces_cut", [*_TAKING, c_void_p], c_int64)
 _given: Final = function(
     "pieces_given", [*_TAKING, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p], c_int64
@@ -79,16 +89,13 @@ class _Held(NamedTuple):
     """Pieces in the core, and what it reads, which must live as long."""
 
     core: c_void_p
-    octets: tuple[bytes, bytes]
+    columns: TreeColumns
 
 
 def _held(tree: Tree, cut: Callable[..., int], *told: object) -> _Held:
-    text, values = tree.text.encode(), tree.values.encode()
-    counts = len(tree), len(tree.owner), len(text), len(tree.text), len(values)
-    columns = _Columns(tree.nodes, tree.said, text, values, *counts, len(tree.values))
-    core = c_void_p()
+    columns, core = TreeColumns.of(tree), c_void_p()
     checked(cut(_ELEMENTS.address, columns, tree.body, *told, byref(core)), tree)
-    return _Held(core, (text, values))
+    return _Held(core, columns)
 
 
 class Pieces(Sequence[Piece]):
@@ -166,6 +173,20 @@ class Pieces(Sequence[Piece]):
 
     def __iter__(self) -> Iterator[Piece]:
         return iter(self._made)
+
+    @property
+    def holders(self) -> NDArray[np.uint32]:
+        """The holder of each."""
+        return np.asarray(self._rows)[1::_ROW]
+
+    @property
+    def are_wordless(self) -> NDArray[np.bool_]:
+        """Return for each whether it is a run without words, such as an image."""
+        kinds, _, _, begin, end, _ = np.asarray(self._rows).reshape(-1, _ROW).T
+        chars = np.asarray(self.tree.chars)[np.asarray(self._nodes)]
+        before = np.concatenate(([0], chars.cumsum(dtype=np.int64)))
+        found: NDArray[np.bool_] = (kinds == 0) & (before[begin] == before[end])
+        return found
 
     @cached_property
     def _made(self) -> list[Piece]:

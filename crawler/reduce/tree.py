@@ -39,8 +39,8 @@ import selectolax.lexbor
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from freshet.compiled import function
-from freshet.crawler.reduce.markup import IGNORED, INCLUDED, MARK
 from freshet.crawler.reduce.nesting import ELEMENTS, NAMES
+from freshet.crawler.reduce.selectors import IGNORED, INCLUDED, MARK
 from freshet.crawler.urls import reference_head
 
 log = logging.getLogger(__name__)
@@ -119,7 +119,10 @@ def _by_name(section: str, bits: Mapping[str, int]) -> dict[str, int]:
 
 
 #: Names that the core looks for by themselves.
-_SOUGHT: Final = ("br", *"role id class itemprop data-testid style hidden aria-hidden href".split())
+_SOUGHT: Final = (
+    *"br role id class itemprop data-testid style hidden aria-hidden href".split(),
+    *(*sorted(NAMES["code"] | NAMES["inline"]), *"sup sub rt time datetime".split()),
+)
 
 
 def _meanings() -> dict[str, _Meaning]:
@@ -378,8 +381,9 @@ def with_shadow_roots(html: str) -> str:
     Readers see what stands in them, but to the parser they are templates, which are empty in every
     tree. Of those that never end nothing is changed.
     """
-    # Faster than to make all letters small, or to look for any.
-    if not any(part in html for part in ("hadow", "HADOW")):
+    # Faster than to make all letters small. Styles in a page have shadows, too.
+    has_part = any(part in html for part in ("hadow", "HADOW"))
+    if not has_part or _SHADOW.encode() not in html.encode("utf-8", "ignore").lower():
         return html
     opened: list[re.Match[str]] = []
     tags = list[tuple[int, int, str]]()
@@ -407,8 +411,8 @@ def with_shadow_roots(html: str) -> str:
 def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     """Return the tree of a page as its selectors show it, and the outermost included elements.
 
-    ``parser`` has the same page with the marks of :class:`.markup.SelectorHints`. Elements that are
-    marked as ignored are not seen; the outermost of those that are included are seen.
+    ``parser`` has the same page with the marks of :class:`.selectors.SelectorHints`. Elements that
+    are marked as ignored are not seen; the outermost of those that are included are seen.
     """
     elements = [node for node, name in enumerate(tree.name) if name]
     found = parser.css("*")

@@ -384,6 +384,24 @@ struct trees {
     int64_t *roots; /* [count] */
 };
 
+/* -- the main text (blocks.c) -- */
+
+/* Groups of three characters, by the last five bits of each. */
+#define GROUPS 32768
+
+/* What elements are to the walk over the main text, by their numbers in every tree; the numbers of
+ * other names; bits of places and traits; the most characters of a stamp, the words that are too
+ * many for one, and what groups tell of stamps; the classes of numbers of lines, each with a "\n"
+ * behind it. */
+struct wording {
+    int64_t names, id, class, datetime;
+    int64_t unseen, in_control, block, apart, tex;
+    int64_t most, words, octets;
+    int64_t *kinds; /* [names] */
+    uint8_t *groups; /* [GROUPS] */
+    uint8_t *line_numbers; /* [octets] */
+};
+
 bool trees_fit(const struct trees *trees, int64_t columns);
 void add_leaves(
     const struct trees *trees, const double *cells, int64_t width, double *sums, int64_t rows);

@@ -35,15 +35,7 @@ EXPORTED void pieces_drop(struct pieces *all)
 
 /* -- characters -------------------------------------------------------------------------------- */
 
-/* A text in UTF-8 in which characters are found by their number, fast where it rises. */
-struct characters {
-    struct span text;
-    const uint8_t *at;
-    size_t number;
-    bool is_plain;
-};
-
-static struct characters characters_of(const uint8_t *octets, size_t length, size_t count)
+struct characters characters_of(const uint8_t *octets, size_t length, size_t count)
 {
     return (struct characters){{octets, octets + length}, octets, 0, length == count};
 }
@@ -53,9 +45,14 @@ static const uint8_t *character(struct characters *all, size_t number)
     size_t length = (size_t)(all->text.end - all->text.at);
     if (all->is_plain)
         return all->text.at + (number < length ? number : length);
-    if (number < all->number) {
+    if (number < all->number / 2) {
         all->at = all->text.at;
         all->number = 0;
+    }
+    for (; all->number > number && all->at > all->text.at; all->number--) {
+        all->at--;
+        while (all->at > all->text.at && (*all->at & 0xC0) == 0x80)
+            all->at--;
     }
     for (; all->number < number && all->at < all->text.end; all->number++) {
         all->at++;
@@ -65,8 +62,7 @@ static const uint8_t *character(struct characters *all, size_t number)
     return all->at;
 }
 
-/* Return the octets of the characters from one on up to another. */
-static struct span characters_in(struct characters *all, size_t begin, size_t end)
+struct span characters_in(struct characters *all, size_t begin, size_t end)
 {
     const uint8_t *at = character(all, begin);
     return (struct span){at, end > begin ? character(all, end) : at};
@@ -526,8 +522,7 @@ static bool cut(struct cutter *cutter, uint32_t at)
 
 /* -- a page ------------------------------------------------------------------------------------ */
 
-/* Return whether the rows of a tree name only what is there. */
-static bool is_tree(const struct columns *tree)
+bool is_tree(const struct columns *tree)
 {
     for (size_t i = 0; i < tree->node_count; i++) {
         const struct node *node = tree->nodes + i;

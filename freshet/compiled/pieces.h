@@ -14,6 +14,14 @@ enum { RUN, QUOTE, LIST, TABLE, CODE, HEADING, KINDS = HEADING + 6 };
 /* Blocks of 256 characters in Unicode. */
 #define BLOCKS 4352
 
+/* A text in UTF-8 in which characters are found by their number, fast near the last one. */
+struct characters {
+    struct span text;
+    const uint8_t *at;
+    size_t number;
+    bool is_plain;
+};
+
 /* The columns of a tree, with the octets and characters of its texts and values. */
 struct columns {
     const struct node *nodes;
@@ -55,5 +63,13 @@ static inline struct span nth_text(const struct pieces *all, size_t number)
 
 /* Return the length of the character, no ASCII one, that a text begins with, and its code. */
 size_t decoded(struct span text, uint32_t *code);
+
+struct characters characters_of(const uint8_t *octets, size_t length, size_t count);
+
+/* Return the octets of the characters from one on up to another. */
+struct span characters_in(struct characters *all, size_t begin, size_t end);
+
+/* Return whether the rows of a tree name only what is there. */
+bool is_tree(const struct columns *tree);
 
 #endif

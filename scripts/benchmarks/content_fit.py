@@ -2,7 +2,9 @@
 
 ``--wcxb``: a clone of Murrough-Foley/web-content-extraction-benchmark, of which the part ``dev``
 is read; ``--articles``: one of scrapinghub/article-extraction-benchmark, of which the half
-``tuned`` is read (:mod:`scripts.benchmarks.main_text`). ``--lightgbm``: the folder of an
+``tuned`` is read (:mod:`scripts.benchmarks.main_text`). ``--manuals``: a folder with a folder of
+HTML files for each manual, whose generators mark the main element; of each manual a sample is read.
+``--lightgbm``: the folder of an
 environment in which LightGBM is installed; it is no dependency of the project.
 
 A piece counts as content if six tenths of its runs of three words are in the known main text. It
@@ -22,16 +24,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import log
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.document import taken_apart
 from freshet.crawler.reduce.features import Vocabulary, described, names_in
+from freshet.crawler.reduce.page import markup_of, shown_text
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import Tree
+from freshet.crawler.reduce.tree import Tree, tree_of
 from scripts.benchmarks.command import arguments
 from scripts.benchmarks.main_text import Page, articles, in_tuned_half, wcxb
 
@@ -40,11 +44,25 @@ _RUN = 3
 _IS_CONTENT = 0.6
 #: Pages of the second corpus are few, and the only ones whose notes leave out captions.
 _ARTICLE_WEIGHT = 3.0
-_ROUNDS = 150
+#: Pages of each manual, so that none outweighs the others, and their most bytes and least words.
+_PAGES = 40
+_MOST_BYTES = 600_000
+_LEAST_WORDS = 20
+#: The main element as generators of manuals mark it, the likely ones first.
+_MAIN = (
+    "main, [role=main], #page-content, div.innertube, #apicontent, #main, article, "
+    "body > div.book, body > div.chapter, body > div.sect1, body > div.refentry, "
+    "body > div.preface, body > div.appendix, body > div.part, body > div.section, "
+    "div.document, #content, div.content"
+)
+#: What is frame in it.
+_FRAME = "nav, [role=navigation], .navheader, .navfooter, .nav-panel, .headerlink, form, button"
+_UNSEEN = ["script", "style", "template", "svg", "noscript"]
+_ROUNDS = 300
 _LEVELS = 6
 _PARAMETERS: Mapping[str, object] = {
     "objective": "binary",
-    "learning_rate": 0.08,
+    "learning_rate": 0.06,
     "num_leaves": 16,
     "max_depth": _LEVELS,
     "min_data_in_leaf": 60,
@@ -89,7 +107,7 @@ class Known:
 def known(page: Page, weight: float) -> Known:
     wanted = _WORD.findall((page.reference or "").lower())
     runs = {n: set(_runs(wanted, n)) for n in range(1, _RUN + 1)}
-    about, tree, *_ = taken_apart(page.body, page.content_type)
+    tree = tree_of(shown_text(markup_of(page.body, page.content_type)))
     pieces = Pieces(tree)
     labels, shares = [], []
     for text in pieces.texts:
@@ -99,13 +117,37 @@ def known(page: Page, weight: float) -> Known:
         labels.append(bool(own) and found >= _IS_CONTENT * len(own))
         shares.append(min(1.0, len(words) / max(30, len(wanted))))
     return Known(
-        page, tree, pieces, about.heading, np.array(labels, bool), np.array(shares), weight
+        page, tree, pieces, content.title_of(tree), np.array(labels, bool), np.array(shares), weight
     )
 
 
 def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     if length:
         yield from (tuple(words[i : i + length]) for i in range(len(words) - length + 1))
+
+
+def manuals(folder: Path) -> Iterator[Page]:
+    """Yield pages of each manual whose main element is known."""
+    for manual in sorted(folder.iterdir()):
+        paths = sorted(p for p in manual.rglob("*.htm*") if p.is_file() and not p.is_symlink())
+        for path in Random(0).sample(paths, min(_PAGES, len(paths))):  # a sample, no secret
+            body = path.read_bytes()
+            text = main_element(body) if len(body) <= _MOST_BYTES else ""
+            if len(text.split()) >= _LEAST_WORDS:
+                yield Page(f"{manual.name}/{path.name}", body, text)
+
+
+def main_element(body: bytes) -> str:
+    """Return the text of a page's own main element, or none."""
+    tree = LexborHTMLParser(body.decode("utf-8", "replace"))
+    tree.strip_tags(_UNSEEN)
+    node = tree.css_first(_MAIN)
+    if node is None:
+        return ""
+    for each in node.css(_FRAME):
+        if each.mem_id != node.mem_id:
+            each.decompose()
+    return node.text(separator=" ")
 
 
 def lexicon(pages: Sequence[Known], least: int = 8) -> dict[str, float]:
@@ -133,7 +175,7 @@ def lexicon(pages: Sequence[Known], least: int = 8) -> dict[str, float]:
 
 
 def columns(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """The trees as the columns of :class:`freshet.crawler.reduce.content.ContentModel`."""
+    """The trees as columns, as :mod:`freshet.crawler.reduce.content` reads them."""
     nodes: list[list[float]] = []
     roots = []
 
@@ -155,7 +197,7 @@ def columns(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 def main() -> None:
     """Fit and write."""
     parser = arguments(__doc__)
-    for name in ("wcxb", "articles", "lightgbm"):
+    for name in ("wcxb", "articles", "manuals", "lightgbm"):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", required=True)
     options = parser.parse_args()
     sys.path.extend(map(str, options.lightgbm.glob("lib/python*/site-packages")))
@@ -163,7 +205,8 @@ def main() -> None:
 
     dev = (known(page, 1.0) for page in wcxb(options.wcxb, "dev") if page.reference is not None)
     half = (known(p, _ARTICLE_WEIGHT) for p in articles(options.articles) if in_tuned_half(p))
-    pages = [page for page in (*dev, *half) if page.pieces]
+    marked = (known(page, 1.0) for page in manuals(options.manuals))
+    pages = [page for page in (*dev, *half, *marked) if page.pieces]
     halves: tuple[list[Known], list[Known]] = ([], [])
     for page in pages:
         halves[sha256(page.page.name.encode()).digest()[1] & 1].append(page)

@@ -27,9 +27,10 @@ if __name__ == "__main__":
     compiled._LIBRARY = ctypes.CDLL(sys.argv[1])
     compiled._AT_ONCE = ctypes.PyDLL(sys.argv.pop(1))
 
+
 from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markdown import pieces_of
-from freshet.crawler.reduce.markup import read
 from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.pieces import Pieces
@@ -45,7 +46,7 @@ from freshet.crawler.reduce.tree import (
 from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
 from freshet.storage.words import index_lines
 from scripts.benchmarks.fuzz_commands import Case
-from scripts.benchmarks.fuzz_inputs import document, mutated
+from scripts.benchmarks.fuzz_inputs import document
 
 _PAGES = 40
 _DEEPEST = 500
@@ -70,7 +71,6 @@ def _read(rng: Random, body: bytes) -> None:
     sketch(blocks.texts, blocks.places)
     _score(rng, index_lines(None, blocks.texts, blocks.kinds))
     _tree(rng, body.decode("utf-8", "replace"))
-    _walk(rng, mutated(rng, _serialised(body), 0.9).decode("utf-8", "surrogateescape"))
 
 
 def _score(rng: Random, lines: str) -> None:
@@ -91,11 +91,6 @@ def _score(rng: Random, lines: str) -> None:
     table.usefulness()
 
 
-def _serialised(body: bytes) -> bytes:
-    html = LexborHTMLParser(body.decode("utf-8", "surrogateescape").replace("\0", "")).html or ""
-    return html.encode("utf-8", "surrogatepass")
-
-
 def _tree(rng: Random, html: str) -> None:
     parser, links = LexborHTMLParser(html, options=PARSER_OPTIONS), rng.choice((0, 3, 50_000))
     tree = tree_of(html, TreeLimits(links=links))
@@ -105,6 +100,7 @@ def _tree(rng: Random, html: str) -> None:
     if [astuple(piece) for piece in cut] != [astuple(piece) for piece in pieces]:
         raise ValueError("the core cuts other pieces")
     chosen(tree, cut, html[:40])
+    main_text(tree, cut)
     limits = TreeLimits(rng.randrange(1, 300), rng.randrange(1, 9_000), 60.0, 1 << 32, 50_000)
     with suppress(TreeLimit):
         _bounded(tree_of(html, limits, partly=True), limits)
@@ -113,17 +109,6 @@ def _tree(rng: Random, html: str) -> None:
 def _bounded(beginning: Tree, limits: TreeLimits) -> None:
     if len(beginning) > limits.nodes or len(beginning.text) > limits.octets:
         raise ValueError("the beginning of a page is beyond its limits")
-
-
-def _walk(rng: Random, odd: str) -> None:
-    markup = read(odd)
-    starts = [i for i, _ in markup.told]
-    markup.texts(starts, rng.choice((0, 1, 2_000)), rng.choice((0, 1, 200)))
-    for bar in (float("inf"), rng.expovariate(0.01), -1.0):
-        found, *_ = markup.walk(
-            selected=rng.random() < 0.2, spares=rng.random() < 0.5, bar=bar, shows_hidden=True
-        )
-        sketch(found.texts, found.places)
 
 
 # -- guided by coverage -------------------------------------------------------
@@ -156,8 +141,7 @@ def guided(seconds: float, seed: int, keep: Path) -> int:
             body = document(rng, "html", host="127.0.0.1:9")
             start = rng.randbytes(4)
             (corpus / f"page-{number}").write_bytes(b"\0" + start + body)
-            (corpus / f"markup-{number}").write_bytes(b"\1" + start + _serialised(body))
-            (corpus / f"words-{number}").write_bytes(b"\2" + start + body)
+            (corpus / f"words-{number}").write_bytes(b"\1" + start + body)
         (loaded,) = place.glob("atheris/**/asan_with_fuzzer.so")
         limits = [f"-max_total_time={seconds:.0f}", f"-seed={seed}", f"-max_len={_LONGEST}"]
         limits += ["-timeout=60", "-rss_limit_mb=4096", f"-artifact_prefix={keep}/"]
@@ -173,14 +157,12 @@ def guided(seconds: float, seed: int, keep: Path) -> int:
 
 
 def _one(data: bytes) -> None:
-    """Read what libFuzzer made: a kind, four bytes of chance, then a page or markup."""
+    """Read what libFuzzer made: a kind, four bytes of chance, then a page or words."""
     rng, rest = Random(data[1:5]), data[5:]
     if data[:1] < b"\1":
         _read(rng, rest)
-    elif data[:1] == b"\2":
-        _score(rng, rest.decode("utf-8", "replace"))
     else:
-        _walk(rng, rest.decode("utf-8", "surrogateescape"))
+        _score(rng, rest.decode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

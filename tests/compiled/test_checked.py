@@ -24,7 +24,9 @@ TESTS = [
 ]
 TESTS += [
     f"tests/crawler/reduce/test_{name}.py"
-    for name in "content features links main_text markup nesting page selectors sketch tree".split()
+    for name in (
+        "content cut_blocks features links main_text nesting page selectors sketch tree".split()
+    )
 ]
 TESTS += ["tests/crawler/reduce/test_word_hashes.py"]
 ADDRESSES = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -25,7 +25,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
 from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
-from freshet.crawler.reduce.markup import VOID_TAGS
+from freshet.crawler.reduce.nesting import NAMES
 
 #: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
 _MOST_INLINE: Final = 64 * 1024
@@ -170,7 +170,7 @@ class _Html:
         pairs = zip(attributes[::2], attributes[1::2], strict=True)
         said = "".join([f' {_parts(key)[1]}="{escape(value)}"' for key, value in pairs])
         self._write(f"<{tag}{said}>" + ("\n" if tag in _LINED else ""))
-        self._ends.append("" if tag in VOID_TAGS else f"</{tag}>")
+        self._ends.append("" if tag in NAMES["void"] else f"</{tag}>")
         is_html = space in {"", _XHTML}
         if tag in _RAW or (is_html and tag in _TEXTS | _DROPPED):
             self._inside = 1

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.cli.diff import page_of, print_difference
 from freshet.crawler.compare.diff import align
@@ -14,12 +13,11 @@ from freshet.crawler.compare.history import PageMemory, SlotHistory
 from freshet.crawler.compare.layout import Layout
 from freshet.crawler.documents import VersionDifference, volatile_blocks
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import read
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.records import PageHistory
 from tests.console import as_json, freshet
+from tests.crawler.reduce.pages import blocks_of
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store
 
@@ -169,7 +167,7 @@ PAGE = "<main><h1>Tea</h1><p>{}</p><div class=seen>Drunk {} times.</div></main>"
 
 
 def blocks(text: str, times: int) -> Blocks:
-    return main_text(read(LexborHTMLParser(PAGE.format(text, times)).html or ""))
+    return blocks_of(PAGE.format(text, times))
 
 
 def history(of: Blocks, volatile: int) -> PageHistory:

@@ -1,15 +1,14 @@
 """Kinds and places of blocks."""
 
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.blocks import ROOT, Blocks, below, kind_of
-from freshet.crawler.reduce.main_text import main_text, plain_text
-from freshet.crawler.reduce.markup import read
+from freshet.crawler.reduce.main_text import plain_text
+from tests.crawler.reduce.pages import blocks_of
 
 
 def blocks(markup: str) -> Blocks:
-    return main_text(read(LexborHTMLParser(markup).html or ""))
+    return blocks_of(markup)
 
 
 def places(markup: str) -> tuple[int, ...]:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.channels import Channels, channels, kinds_of, made_by
 from freshet.crawler.reduce.document import document
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.storage.entries import CHANNELS
 
 URL = "https://a.example/guide/page"
@@ -60,8 +60,8 @@ LINKS = [
     ("<p>Mail <a href=mailto:a@x.org>us</a>.</p>", "<p>Mail <a href=mailto:b@x.org>us</a>.</p>"),
     ("<p>Get <a href=/v1/f.zip>it</a>.</p>", "<p>Get <a href=/v2/f.zip>it</a>.</p>"),
     ("<p>A <a href=/d?id=1>file</a>.</p>", "<p>A <a href=/d?id=2>file</a>.</p>"),
-    ("<ul><li><a href=/1>one</a></li><li><a href=/2>two</a></li></ul>",
-     "<ul><li><a href=/2>one</a></li><li><a href=/1>two</a></li></ul>"),
+    ("<ul><li>The <a href=/1>one</a></li><li>The <a href=/2>two</a></li></ul>",
+     "<ul><li>The <a href=/2>one</a></li><li>The <a href=/1>two</a></li></ul>"),
     ("<table><tr><td>x</td><td><a href=/1>y</a></td></tr><tr><td>1</td><td>2</td></tr></table>",
      "<table><tr><td>x</td><td><a href=/2>y</a></td></tr><tr><td>1</td><td>2</td></tr></table>"),
     ("<h2><a href=/old>More</a></h2><p>of it</p>", "<h2><a href=/new>More</a></h2><p>of it</p>"),
@@ -128,8 +128,8 @@ ORDER = [
      "<table><tr><td>b</td><td>2</td></tr><tr><td>a</td><td>1</td></tr></table>"),
     ("<h2>North</h2><p>Cold.</p><h2>South</h2><p>Warm.</p>",
      "<h2>South</h2><p>Warm.</p><h2>North</h2><p>Cold.</p>"),
-    ("<ul><li><a href=/1>one</a></li><li><a href=/2>two</a></li></ul>",
-     "<ul><li><a href=/2>two</a></li><li><a href=/1>one</a></li></ul>"),
+    ("<ul><li>The <a href=/1>one</a></li><li>The <a href=/2>two</a></li></ul>",
+     "<ul><li>The <a href=/2>two</a></li><li>The <a href=/1>one</a></li></ul>"),
     ("<dl><dt>a</dt><dd>x</dd><dt>b</dt><dd>y</dd></dl>",
      "<dl><dt>b</dt><dd>y</dd><dt>a</dt><dd>x</dd></dl>"),
     ("<p>Words</p><pre><code>a = 1</code></pre>", "<pre><code>a = 1</code></pre><p>Words</p>"),

@@ -1,11 +1,14 @@
 """The model that chooses the main content, and the rows it judges."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import ContentModel, chosen, text_of
+from freshet.crawler.reduce.content import chosen, text_of, trees_of
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
 from freshet.crawler.reduce.markdown import Piece, in_control
 from freshet.crawler.reduce.pieces import Pieces
@@ -49,31 +52,31 @@ def test_the_title_of_the_page_names_its_heading() -> None:
 
 
 def test_trees_send_a_row_to_a_leaf_and_add_up() -> None:
-    model = ContentModel(
-        words={},
-        column=np.array([1, 0, 0, 0, 0]),
-        limit=np.array([2.5, 0.0, 0.0, 0.0, 0.0]),
-        yes=np.array([1, 1, 2, 3, 4]),
-        no=np.array([2, 1, 2, 3, 4]),
-        value=np.array([0.0, -1.0, 3.0, 0.25, 9.9]),
-        roots=np.array([0, 3]),
-        levels=2,
-    )
-    found = leaf_sums(model.trees, np.array([[9.0, 2.5], [0.0, 2.6]]))
+    columns: dict[str, list[float]] = {
+        "column": [1, 0, 0, 0, 0],
+        "limit": [2.5, 0.0, 0.0, 0.0, 0.0],
+        "yes": [1, 1, 2, 3, 4],
+        "no": [2, 1, 2, 3, 4],
+        "value": [0.0, -1.0, 3.0, 0.25, 9.9],
+        "roots": [0, 3],
+    }
+    found = leaf_sums(trees_of(columns, 2), np.array([[9.0, 2.5], [0.0, 2.6]]))
     assert found.tolist() == [-0.75, 3.25]
 
 
 def test_the_fitted_model_fits_the_columns() -> None:
-    model = content._model()
-    assert 0 <= model.column.min() <= model.column.max() < len(COLUMNS)
-    nodes = model.roots
-    for _ in range(model.levels):
-        inner = np.unique(np.concatenate([model.yes[nodes], model.no[nodes]]))
+    path = Path(content.__file__).with_name("content_model.json")
+    said = json.loads(path.read_text("utf-8"))
+    trees = {name: np.array(values) for name, values in said["trees"].items()}
+    assert 0 <= trees["column"].min() <= trees["column"].max() < len(COLUMNS)
+    nodes = trees["roots"]
+    for _ in range(said["levels"]):
+        inner = np.unique(np.concatenate([trees["yes"][nodes], trees["no"][nodes]]))
         assert (inner >= nodes.min()).all()
         nodes = inner
     # After so many levels all are leaves.
-    assert (model.yes[nodes] == nodes).all()
-    assert (model.no[nodes] == nodes).all()
+    assert (trees["yes"][nodes] == nodes).all()
+    assert (trees["no"][nodes] == nodes).all()
 
 
 def test_of_no_pieces_none_is_chosen() -> None:

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.content import text_of
-from freshet.crawler.reduce.document import Document, document, taken_apart
-from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.document import Document, document
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.selectors import SelectorHints
+from tests.crawler.reduce.pages import pieces_in
 
 URL = "https://h.example/a/b/"
 SENTENCE = "The committee met on Tuesday, heard both sides, and put the question off once more. "
@@ -132,7 +133,7 @@ def test_hostile_nesting_gives_a_document_of_the_same_size() -> None:
      ("<plaintext>a & b", "a & b"), ("<xmp>a & b", "a & b"), ("<p x<!--y=1>a", "a")],
 )  # fmt: skip
 def test_text_that_looks_like_markup_is_text(end: str, shown: str) -> None:
-    _, tree, pieces, _ = taken_apart(f"<p>Before it.</p>{end}".encode(), "text/html")
+    tree, pieces = pieces_in(f"<p>Before it.</p>{end}".encode())
     assert [text_of(tree, piece) for piece in pieces] == ["Before it.", shown]
 
 

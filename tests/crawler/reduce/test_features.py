@@ -22,7 +22,7 @@ from tests.crawler.reduce.reference import features as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 from tests.crawler.reduce.test_tree import PIECES
 
-MODEL = content._model()
+VOCABULARY, TREES = content._model()
 
 
 def agree(html: str, title: str = "") -> Pieces:
@@ -35,25 +35,25 @@ def agree(html: str, title: str = "") -> Pieces:
     assert cut.texts == [content.text_of(tree, piece) for piece in pieces]
     if not pieces:
         return cut
-    rows = [*reference.described(tree, pieces, cut.texts, title, MODEL.words)]
-    cells = described(cut, title, MODEL.vocabulary)
+    rows = [*reference.described(tree, pieces, cut.texts, title, VOCABULARY.odds)]
+    cells = described(cut, title, VOCABULARY)
     differ = [
         (number, COLUMNS[column], rows[number][column], cells[number, column])
         for number, column in np.argwhere(np.array(rows) != cells)
     ]
     assert not differ
-    odds, words = judged(cut, title, MODEL.vocabulary, MODEL.trees)
+    odds, words = judged(cut, title, VOCABULARY, TREES)
     assert words.tolist() == [len(text.split()) for text in cut.texts]
-    assert odds.tolist() == leaf_sums(MODEL.trees, cells).tolist()
+    assert odds.tolist() == leaf_sums(TREES, cells).tolist()
     given = Pieces.of(tree, pieces)
-    assert (described(given, title, MODEL.vocabulary) == cells).all()
+    assert (described(given, title, VOCABULARY) == cells).all()
     plain = [piece for piece in cut if not in_control(tree, piece)]
     some, taken = cut.without_controls(), Pieces.of(tree, plain)
     assert list(some) == plain
     assert (some.texts, some.kinds) == (taken.texts, taken.kinds)
     if plain:
-        rows = described(some, title, MODEL.vocabulary).tolist()
-        assert rows == described(taken, title, MODEL.vocabulary).tolist()
+        rows = described(some, title, VOCABULARY).tolist()
+        assert rows == described(taken, title, VOCABULARY).tolist()
     return cut
 
 
@@ -143,7 +143,7 @@ def test_a_page_whose_pieces_take_too_long_is_refused(monkeypatch: pytest.Monkey
     pieces = Pieces(tree_of("<p>x" * 2_000))
     monkeypatch.setattr(features, "_SECONDS", -1.0)
     with pytest.raises(TreeLimit, match="2,000 pieces took more than"):
-        judged(pieces, "", MODEL.vocabulary, MODEL.trees)
+        judged(pieces, "", VOCABULARY, TREES)
 
 
 def test_what_is_not_in_the_tree_is_refused() -> None:
@@ -153,7 +153,7 @@ def test_what_is_not_in_the_tree_is_refused() -> None:
         with pytest.raises(ValueError, match="not in the tree"):
             Pieces.of(tree, [wrong])
     with pytest.raises(ValueError, match="not in the tree"):
-        described(Pieces.of(tree, []), "", MODEL.vocabulary)
+        described(Pieces.of(tree, []), "", VOCABULARY)
 
 
 def test_threads_judge_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_threads_judge_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
                              for _ in range(60))) for _ in range(40)]  # fmt: skip
 
     def odds(tree: Tree) -> list[float]:
-        return list(judged(Pieces(tree), "", MODEL.vocabulary, MODEL.trees)[0])
+        return list(judged(Pieces(tree), "", VOCABULARY, TREES)[0])
 
     expected = list(map(odds, trees))
     monkeypatch.setattr(features, "_characters", features._Characters())
@@ -187,7 +187,7 @@ def test_many_pages_leave_nothing_in_memory() -> None:
     tree = tree_of("".join(f"<p class=größe{i} hidden>{'word ' * 50}</p>" for i in range(200)))
     wrong, peak = Piece("p", [len(tree)], 0), 0
     for number in range(150):
-        judged(Pieces(tree), "", MODEL.vocabulary, MODEL.trees)
+        judged(Pieces(tree), "", VOCABULARY, TREES)
         with pytest.raises(ValueError, match="not in the tree"):
             Pieces.of(tree, [wrong])
         if number == 30:

@@ -1,13 +1,12 @@
 """What a user's selectors do to the main text."""
 
 import pytest
-from selectolax.lexbor import LexborHTMLParser
 
 from freshet.config.settings import SiteSettings
 from freshet.crawler.network import selector_hints
-from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markup import NO_HINTS, SelectorHints, read
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.tally import UsageError
+from tests.crawler.reduce.pages import blocks_of
 from tests.integration.quick import quick
 
 PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
@@ -16,9 +15,7 @@ PAGE = """<div class=price><p>12.50 EUR</p><p class=seen>Seen by 12</p></div>
 
 
 def texts(markup: str, hints: SelectorHints) -> tuple[str, ...]:
-    tree = LexborHTMLParser(markup)
-    hints.mark(tree)
-    return main_text(read(tree.html or ""), selected=bool(hints.include)).texts
+    return blocks_of(markup, hints).texts
 
 
 def test_included_elements_are_the_whole_main_text_in_document_order() -> None:

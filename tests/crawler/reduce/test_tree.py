@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce import tree as module
 from freshet.crawler.reduce.document import document
-from freshet.crawler.reduce.markup import SelectorHints
+from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.tree import (
     LEVELS,
     LINK,

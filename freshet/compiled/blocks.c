@@ -1,0 +1,603 @@
+/* The blocks of the main text of a page: crawler/reduce/main_text.py. The tests have the same in
+ * Python (tests/crawler/reduce/reference/main_text.py).
+ *
+ * Pages are made by strangers. Each step takes time and memory in proportion to the tree, whose
+ * levels are bounded. No function recurses. */
+
+#include "core.h"
+#include "pieces.h"
+
+/* Digits of the number of a line. */
+#define MOST_DIGITS 7
+
+/* What elements are to this walk, by their numbers in Python; inline ones make no place. */
+enum { IS_OTHER, IS_VERBATIM, IS_BREAK, IS_RAISED, IS_LOWERED, IS_APART, IS_TIME, IS_INLINE = 16 };
+
+/* Where a name of an element is looked for among the different ones; with more it counts as another
+ * one. Bounded, because strangers choose what collides. */
+#define SLOTS 1024
+#define PROBES 16
+
+/* What Python has to look at: a text that NFC may change, and one that may be a stamp. */
+enum { IS_ODD = 1, MAY_BE_STAMP = 2 };
+
+/* A block: the element in which it stands, by its number among those, and what Python has to look
+ * at. */
+struct block {
+    uint32_t holder, flags;
+};
+
+/* An element in which a block stands, or one around it: the number of the one around it, which is
+ * less, and that of its name plus 1; 0: it makes no place. The first is the body. */
+struct standing {
+    uint32_t up, name;
+};
+
+/* The blocks, with a "\n" behind each of their texts; the elements in which they stand, and for each
+ * different name of theirs a node that has it. */
+struct blocks {
+    struct growing blocks, texts, standing, named;
+};
+
+EXPORTED void blocks_drop(struct blocks *all)
+{
+    if (!all)
+        return;
+    free(all->blocks.items);
+    free(all->texts.items);
+    free(all->standing.items);
+    free(all->named.items);
+    free(all);
+}
+
+/* -- characters -------------------------------------------------------------------------------- */
+
+/* Return whether a character is default-ignorable (Unicode, DerivedCoreProperties.txt), such as a
+ * soft hyphen or a zero-width space: readers see no difference. */
+static bool is_ignorable(uint32_t code)
+{
+    switch (code >> 8) {
+    case 0x00: return code == 0xAD;
+    case 0x03: return code == 0x34F;
+    case 0x06: return code == 0x61C;
+    case 0x11: return code == 0x115F || code == 0x1160;
+    case 0x17: return code == 0x17B4 || code == 0x17B5;
+    case 0x18: return code >= 0x180B && code <= 0x180F;
+    case 0x20:
+        return (code >= 0x200B && code <= 0x200F) || (code >= 0x202A && code <= 0x202E)
+            || (code >= 0x2060 && code <= 0x206F);
+    case 0x31: return code == 0x3164;
+    case 0xFE: return (code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF;
+    case 0xFF: return code == 0xFFA0 || (code >= 0xFFF0 && code <= 0xFFF8);
+    case 0x1BC: return code >= 0x1BCA0 && code <= 0x1BCA3;
+    case 0x1D1: return code >= 0x1D173 && code <= 0x1D17A;
+    default: return code >= 0xE0000 && code <= 0xE0FFF;
+    }
+}
+
+/* Return whether NFC leaves a character beyond ASCII alone, whatever stands beside it: below
+ * U+0300, most punctuation, and the ideographs from U+4E00 to U+9FFF. */
+static bool is_composed(uint32_t code)
+{
+    return code < 0x300 || (code >= 0x2010 && code <= 0x2027) || (code >= 0x4E00 && code <= 0x9FFF);
+}
+
+/* -- texts ------------------------------------------------------------------------------------- */
+
+/* A text that grows, in which each run of white space is one space, with none at the ends. */
+struct line {
+    struct growing *into;
+    size_t begin, characters;
+    bool after_space, is_odd;
+};
+
+static bool add_text(struct line *line, struct span text)
+{
+    /* A space may stand before it. */
+    if (!make_room(line->into, (size_t)(text.end - text.at) + 1, 1))
+        return false;
+    uint8_t *octets = line->into->items, *to = octets + line->into->count;
+    while (text.at < text.end) {
+        size_t blank = space(text);
+        if (blank) {
+            line->after_space = true;
+            text.at += blank;
+            continue;
+        }
+        uint32_t code = *text.at;
+        size_t length = code < 0x80 ? 1 : decoded(text, &code);
+        if (code >= 0x80 && is_ignorable(code)) {
+            text.at += length;
+            continue;
+        }
+        if (line->after_space && line->characters) {
+            *to++ = ' ';
+            line->characters++;
+        }
+        line->after_space = false;
+        line->is_odd |= code >= 0x80 && !is_composed(code);
+        line->characters++;
+        while (length--)
+            *to++ = *text.at++;
+        for (; text.at < text.end && *text.at > ' ' && *text.at < 0x80; line->characters++)
+            *to++ = *text.at++;
+    }
+    line->into->count = (size_t)(to - octets);
+    return true;
+}
+
+static bool add_sign(struct line *line, char sign)
+{
+    const uint8_t *at = (const uint8_t *)&sign;
+    return add_text(line, (struct span){at, at + 1});
+}
+
+static struct span stripped(struct span text)
+{
+    size_t blank;
+    while (text.at < text.end && (blank = space(text)))
+        text.at += blank;
+    /* White space is of one, two or three octets. */
+    for (bool is_blank = true; is_blank && text.at < text.end;) {
+        is_blank = false;
+        for (size_t length = 1; length <= 3 && length <= (size_t)(text.end - text.at); length++) {
+            struct span last = {text.end - length, text.end};
+            if (space(last) == length) {
+                text.end -= length;
+                is_blank = true;
+                break;
+            }
+        }
+    }
+    return text;
+}
+
+/* Add TeX without the style that some tools put around all of it: plain_tex in markdown.py. */
+static bool add_tex(struct line *line, struct span text)
+{
+    static const char *const STYLES[] = {"{\\displaystyle", "{\\textstyle"};
+    text = stripped(text);
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(STYLES[i]);
+        struct span rest = {text.at + length, text.end};
+        if ((size_t)(text.end - text.at) > length + 1 && !memcmp(text.at, STYLES[i], length)
+            && space(rest) && text.end[-1] == '}') {
+            text = (struct span){rest.at, text.end - 1};
+            break;
+        }
+    }
+    return add_sign(line, ' ') && add_text(line, text) && add_sign(line, ' ');
+}
+
+/* -- stamps ------------------------------------------------------------------------------------ */
+
+/* What a group of three characters tells: that it begins a stamp, is within one, or is within one
+ * that begins with a number. */
+enum { BEGINS_STAMP = 1, IN_STAMP = 2, COUNTED = 4 };
+
+/* Characters count by their last five bits: what is no letter only makes a group tell too much. */
+static uint8_t told_by(const struct wording *known, const uint8_t *three)
+{
+    return known->groups[(three[0] & 31) << 10 | (three[1] & 31) << 5 | (three[2] & 31)];
+}
+
+static bool is_digit(uint8_t octet) { return octet >= '0' && octet <= '9'; }
+
+static bool is_word(uint8_t octet)
+{
+    return is_digit(octet) || ((octet | 0x20) >= 'a' && (octet | 0x20) <= 'z') || octet == '_';
+}
+
+/* Return whether a text may be a stamp: whether it is one is Python's to say. */
+static bool may_be_stamp(const struct wording *known, const struct line *line)
+{
+    const uint8_t *text = (const uint8_t *)line->into->items + line->begin;
+    size_t length = line->into->count - line->begin, first = length;
+    int64_t spaces = 0;
+    bool is_plain = !line->is_odd;
+    uint8_t within = 0;
+    if (is_plain && line->characters > (size_t)known->most)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        first = first == length && is_word(text[i]) ? i : first;
+        if (i + 2 < length)
+            within |= told_by(known, text + i);
+        spaces += text[i] == ' ';
+        /* Punctuation from U+2010 on is plain, too: NFC leaves nothing else with 0xE2 alone. */
+        is_plain &= text[i] < 0x80 || text[i] == 0xE2;
+        i += text[i] == 0xE2 ? 2 : 0;
+    }
+    if (spaces >= known->words)
+        return false;
+    if (!is_plain)
+        return true;
+    if (first + 2 >= length)
+        return false;
+    if (within & (is_digit(text[first]) ? COUNTED | IN_STAMP : IN_STAMP))
+        return true;
+    uint8_t begins = is_digit(text[first]) ? 0 : told_by(known, text + first);
+    return (begins | told_by(known, text)) & BEGINS_STAMP;
+}
+
+/* -- the walk ---------------------------------------------------------------------------------- */
+
+/* An open element: where it ends, and the block around it. */
+struct level {
+    uint32_t end, holder;
+    bool is_block;
+};
+
+struct walk {
+    const struct wording *known;
+    const struct columns *tree;
+    /* The elements whose machine-readable time stands in place of their text, in order. */
+    const uint32_t *moments;
+    size_t moment_count;
+    struct characters texts, values;
+    struct blocks *made;
+    struct line line;
+    uint32_t holder;
+    struct growing levels;
+};
+
+static bool end_block(struct walk *walk)
+{
+    struct line *line = &walk->line;
+    bool done = true;
+    if (line->characters) {
+        struct growing *blocks = &walk->made->blocks;
+        struct block block = {
+            walk->holder,
+            (line->is_odd ? IS_ODD : 0) | (may_be_stamp(walk->known, line) ? MAY_BE_STAMP : 0),
+        };
+        done = make_room(blocks, 1, sizeof block) && add(line->into, "\n", 1);
+        if (done)
+            ((struct block *)blocks->items)[blocks->count++] = block;
+    }
+    *line = (struct line){.into = line->into, .begin = line->into->count};
+    return done;
+}
+
+static bool open_level(struct walk *walk, uint32_t node, bool is_block)
+{
+    struct level level = {walk->tree->nodes[node].end, walk->holder, is_block};
+    if (!make_room(&walk->levels, 1, sizeof level))
+        return false;
+    ((struct level *)walk->levels.items)[walk->levels.count++] = level;
+    return true;
+}
+
+static bool close_level(struct walk *walk)
+{
+    struct level level = ((struct level *)walk->levels.items)[--walk->levels.count];
+    if (level.holder != walk->holder && !end_block(walk))
+        return false;
+    walk->holder = level.holder;
+    return level.is_block || add_sign(&walk->line, ' ');
+}
+
+static struct span text_of(struct walk *walk, const struct node *node)
+{
+    return characters_in(&walk->texts, node->text, node->text_end);
+}
+
+static struct span value_of(struct walk *walk, const struct node *node, int64_t name)
+{
+    for (uint32_t i = node->said; i < node->said_end; i++) {
+        const struct said *said = walk->tree->said + i;
+        if (said->name == name)
+            return characters_in(&walk->values, said->value, said->value_end);
+    }
+    return (struct span){NULL, NULL};
+}
+
+static bool is_moment(const struct walk *walk, uint32_t node)
+{
+    size_t low = 0, high = walk->moment_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (walk->moments[middle] < node)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < walk->moment_count && walk->moments[low] == node;
+}
+
+/* Return whether a word, in any case, is one of the lines that are given. */
+static bool is_one_of(const struct wording *known, struct span word)
+{
+    const uint8_t *at = known->line_numbers, *end = at + known->octets;
+    while (at < end) {
+        const uint8_t *own = word.at;
+        while (own < word.end && at < end && *at != '\n'
+               && (*own >= 'A' && *own <= 'Z' ? *own | 0x20 : *own) == *at) {
+            own++;
+            at++;
+        }
+        if (own == word.end && (at == end || *at == '\n'))
+            return true;
+        while (at < end && *at != '\n')
+            at++;
+        at++;
+    }
+    return false;
+}
+
+/* Return whether an element in code is the number of a line: is_line_number in markdown.py. */
+static bool is_line_number(struct walk *walk, const struct node *node)
+{
+    if (node->said == node->said_end || node->chars > MOST_DIGITS)
+        return false;
+    struct span classes = value_of(walk, node, walk->known->class);
+    if (classes.at == classes.end)
+        return false;
+    struct span digits = stripped(text_of(walk, node));
+    for (const uint8_t *at = digits.at; at < digits.end; at++)
+        if (!is_digit(*at))
+            return false;
+    if (digits.at == digits.end)
+        return false;
+    while (classes.at < classes.end) {
+        size_t blank = space(classes);
+        if (blank) {
+            classes.at += blank;
+            continue;
+        }
+        struct span word = {classes.at, classes.at};
+        while (classes.at < classes.end && !space(classes))
+            classes.at++;
+        word.end = classes.at;
+        if (is_one_of(walk->known, word))
+            return true;
+    }
+    return false;
+}
+
+static int64_t kind_of(const struct walk *walk, const struct node *node)
+{
+    int64_t kind
+        = node->name < (uint64_t)walk->known->names ? walk->known->kinds[node->name] : IS_OTHER;
+    return kind & ~(int64_t)IS_INLINE;
+}
+
+static bool makes_place(const struct walk *walk, const struct node *node)
+{
+    return node->name >= (uint64_t)walk->known->names
+        || !(walk->known->kinds[node->name] & IS_INLINE);
+}
+
+/* Add an element or a text; *next is the node that follows. */
+static bool add_node(struct walk *walk, uint32_t at, uint32_t *next)
+{
+    const struct wording *known = walk->known;
+    const struct node *node = walk->tree->nodes + at;
+    int64_t kind = kind_of(walk, node);
+    *next = at + 1;
+    if (!node->name)
+        return add_text(&walk->line, text_of(walk, node));
+    if (node->trait & known->tex) {
+        *next = node->end;
+        return add_tex(&walk->line, text_of(walk, node));
+    }
+    if (node->trait & known->block) {
+        bool done = end_block(walk) && open_level(walk, at, true);
+        walk->holder = at;
+        return done;
+    }
+    if (kind == IS_BREAK)
+        return end_block(walk);
+    if ((kind >= IS_RAISED && kind <= IS_APART) || node->trait & known->apart)
+        /* Words do not join those beside them: 10^2 is not 102. */
+        return add_sign(&walk->line, kind == IS_RAISED ? '^' : kind == IS_LOWERED ? '_' : ' ')
+            && open_level(walk, at, false);
+    if (kind == IS_TIME && is_moment(walk, at)) {
+        *next = node->end;
+        return add_text(&walk->line, value_of(walk, node, known->datetime));
+    }
+    return true;
+}
+
+/* Add all that stands in a node. */
+static bool add_all(struct walk *walk, uint32_t top)
+{
+    const struct node *nodes = walk->tree->nodes;
+    uint32_t at = top, stop = nodes[top].end, code_end = 0;
+    int64_t hidden = 0;
+    walk->levels.count = 0;
+    while (at < stop || walk->levels.count) {
+        const struct level *open = walk->levels.items;
+        if (walk->levels.count && at >= open[walk->levels.count - 1].end) {
+            if (!close_level(walk))
+                return false;
+            continue;
+        }
+        const struct node *node = nodes + at;
+        if (kind_of(walk, node) == IS_VERBATIM && at >= code_end) {
+            /* Documents show code without the buttons and the numbers of lines in it. */
+            code_end = node->end;
+            hidden = walk->known->in_control & ~(int64_t)node->place;
+        }
+        bool is_code = at < code_end;
+        if (node->place & (walk->known->unseen | (is_code ? hidden : 0))
+            || (is_code && is_line_number(walk, node)))
+            at = node->end;
+        else if (!add_node(walk, at, &at))
+            return false;
+    }
+    return true;
+}
+
+/* -- where blocks stand ------------------------------------------------------------------------ */
+
+/* A name of an element: its tag, id and classes, and what they hash to. */
+struct name {
+    uint64_t hash;
+    uint32_t tag;
+    struct span id, classes;
+};
+
+/* The different names, each by its number plus 1. */
+struct names {
+    struct growing all;
+    uint32_t slots[SLOTS];
+};
+
+/* FNV-1a. */
+static uint64_t hashed(uint64_t hash, struct span text)
+{
+    for (const uint8_t *at = text.at; at < text.end; at++)
+        hash = (hash ^ *at) * 0x100000001b3u;
+    return (hash ^ 0xFF) * 0x100000001b3u;
+}
+
+static bool is_equal(struct span one, struct span other)
+{
+    size_t length = (size_t)(one.end - one.at);
+    return length == (size_t)(other.end - other.at)
+        && (!length || !memcmp(one.at, other.at, length));
+}
+
+/* Find the number of an element's name plus 1, and note it if it is another one. */
+static bool find_name(struct walk *walk, struct names *names, uint32_t node, uint32_t *number)
+{
+    const struct node *row = walk->tree->nodes + node;
+    struct name name = {
+        .tag = row->name, .id = value_of(walk, row, walk->known->id),
+        .classes = value_of(walk, row, walk->known->class),
+    };
+    name.hash = hashed(hashed(0xcbf29ce484222325u ^ name.tag, name.id), name.classes);
+    uint32_t *slot = NULL;
+    for (uint64_t probe = 0; probe < PROBES; probe++) {
+        slot = names->slots + (((name.hash ^ name.hash >> 32) + probe) & (SLOTS - 1));
+        if (!*slot)
+            break;
+        const struct name *other = (const struct name *)names->all.items + *slot - 1;
+        if (other->hash == name.hash && other->tag == name.tag && is_equal(other->id, name.id)
+            && is_equal(other->classes, name.classes)) {
+            *number = *slot;
+            return true;
+        }
+    }
+    struct growing *named = &walk->made->named;
+    if (!make_room(&names->all, 1, sizeof name) || !make_room(named, 1, sizeof node))
+        return false;
+    ((struct name *)names->all.items)[names->all.count++] = name;
+    ((uint32_t *)named->items)[named->count++] = node;
+    *number = *slot = (uint32_t)named->count;
+    return true;
+}
+
+/* Number the elements in which blocks stand, those around them first. */
+static bool find_standing(struct walk *walk, uint32_t body)
+{
+    struct growing *standing = &walk->made->standing, chain = {0};
+    struct block *blocks = walk->made->blocks.items;
+    struct names *names = calloc(1, sizeof *names);
+    /* The number of each node among them plus 1. */
+    uint32_t *numbers = calloc(walk->tree->node_count, sizeof *numbers);
+    bool done = names && numbers && make_room(standing, 1, sizeof(struct standing));
+    if (done) {
+        ((struct standing *)standing->items)[standing->count++] = (struct standing){0};
+        numbers[0] = numbers[body] = 1;
+    }
+    for (size_t i = 0; done && i < walk->made->blocks.count; i++) {
+        uint32_t node = blocks[i].holder;
+        for (chain.count = 0; done && !numbers[node]; node = walk->tree->nodes[node].parent) {
+            done = make_room(&chain, 1, sizeof node);
+            if (done)
+                ((uint32_t *)chain.items)[chain.count++] = node;
+        }
+        while (done && chain.count) {
+            node = ((uint32_t *)chain.items)[--chain.count];
+            const struct node *row = walk->tree->nodes + node;
+            struct standing found = {numbers[row->parent] - 1, 0};
+            done = (!makes_place(walk, row) || find_name(walk, names, node, &found.name))
+                && make_room(standing, 1, sizeof found);
+            if (done) {
+                ((struct standing *)standing->items)[standing->count++] = found;
+                numbers[node] = (uint32_t)standing->count;
+            }
+        }
+        if (done)
+            blocks[i].holder = numbers[blocks[i].holder] - 1;
+    }
+    if (names)
+        free(names->all.items);
+    free(names);
+    free(numbers);
+    free(chain.items);
+    return done;
+}
+
+/* -- a page ------------------------------------------------------------------------------------ */
+
+/* A piece: the element or block that holds it, and where its nodes end in a column of their own. */
+struct chosen {
+    uint32_t holder, nodes_end;
+};
+
+static bool are_pieces(
+    const struct columns *tree, const struct chosen *pieces, size_t count, const uint32_t *nodes,
+    size_t node_count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].holder >= tree->node_count || pieces[i].nodes_end > node_count
+            || (i && pieces[i].nodes_end < pieces[i - 1].nodes_end))
+            return false;
+    for (size_t i = 0; i < node_count; i++)
+        if (nodes[i] >= tree->node_count)
+            return false;
+    return true;
+}
+
+/* Make the blocks of pieces of a tree, to be given back to blocks_drop. */
+EXPORTED int64_t blocks_made(
+    const struct wording *known, const struct columns *tree, uint32_t body,
+    const struct chosen *pieces, size_t count, const uint32_t *nodes, size_t node_count, const uint32_t *moments,
+    size_t moment_count, struct blocks **made)
+{
+    *made = NULL;
+    if (!is_tree(tree) || body >= tree->node_count
+        || !are_pieces(tree, pieces, count, nodes, node_count))
+        return WRONG_INDEX;
+    struct blocks *all = calloc(1, sizeof *all);
+    if (!all)
+        return NO_MEMORY;
+    struct walk walk = {
+        .known = known, .tree = tree, .moments = moments, .moment_count = moment_count,
+        .texts = characters_of(tree->text, tree->text_length, tree->text_count),
+        .values = characters_of(tree->values, tree->values_length, tree->values_count),
+        .made = all, .line = {.into = &all->texts},
+    };
+    bool done = true;
+    uint32_t node = 0;
+    for (size_t i = 0; done && i < count; i++) {
+        walk.holder = pieces[i].holder;
+        for (; done && node < pieces[i].nodes_end; node++)
+            done = add_all(&walk, nodes[node]);
+        done = done && end_block(&walk);
+    }
+    done = done && find_standing(&walk, body);
+    free(walk.levels.items);
+    if (!done) {
+        blocks_drop(all);
+        return NO_MEMORY;
+    }
+    *made = all;
+    return 0;
+}
+
+/* Tell where the blocks are, their texts, the elements in which they stand and the nodes with their
+ * names, and their octets. */
+EXPORTED void blocks_columns(const struct blocks *all, const void **columns, size_t *octets)
+{
+    columns[0] = all->blocks.items;
+    octets[0] = all->blocks.count * sizeof(struct block);
+    columns[1] = all->texts.items;
+    octets[1] = all->texts.count;
+    columns[2] = all->standing.items;
+    octets[2] = all->standing.count * sizeof(struct standing);
+    columns[3] = all->named.items;
+    octets[3] = all->named.count * sizeof(uint32_t);
+}

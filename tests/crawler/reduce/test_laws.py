@@ -1,0 +1,72 @@
+"""What is compared and what is delivered are one choice: the laws that follow from it."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import pytest
+
+from freshet.crawler.reduce.document import document
+from freshet.crawler.reduce.page import parse
+from tests.crawler.reduce.kinds import KINDS, SENTENCE, SHELLS, page
+
+URL: Final = "https://h.example/a/b/"
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+class Seen(NamedTuple):
+    """The compared text of a page, and its document: all of it, and in three forms in one text."""
+
+    blocks: tuple[str, ...]
+    delivered: tuple[str, str]
+    shown: str
+
+    def lacks(self, blocks: Counter[str]) -> set[str]:
+        """Return the words of these blocks that the document does not show."""
+        return {word for word in words(" ".join(blocks)) if word not in self.shown}
+
+
+def seen(shell: str, html: str, *, is_big: bool) -> Seen:
+    body = page(shell, html, is_big=is_big).encode()
+    made = document(body, URL, "text/html")
+    shown = f"{made.text} {made.markdown} {made.html}"
+    blocks = parse(body, URL, "text/html; charset=utf-8").blocks.texts
+    return Seen(blocks, (made.markdown, made.html), shown.casefold())
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def pairs() -> dict[str, tuple[str, str]]:
+    """Return a page's varying part before and after, by a name: two of a kind, or one and none."""
+    found = dict[str, tuple[str, str]]()
+    for kind, cases in KINDS.items():
+        named = list(cases.items())
+        for (one, before), (other, after) in pairwise(named):
+            found[f"{kind}: {one} to {other}"] = before.html, after.html
+        for name, case in named[::3]:
+            found[f"{kind}: {name} appears"] = f"<p>{SENTENCE}</p>", f"<p>{SENTENCE}</p>{case.html}"
+    return found
+
+
+PAIRS: Final = pairs()
+
+
+def test_there_are_pairs_of_every_kind() -> None:
+    assert len(PAIRS) >= 120
+
+
+@pytest.mark.parametrize("is_big", [False, True], ids=["small", "big"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_is_reported_is_delivered(shell: str, is_big: bool) -> None:
+    undelivered = dict[str, object]()
+    for name, (before, after) in PAIRS.items():
+        old, new = (seen(shell, html, is_big=is_big) for html in (before, after))
+        before_only, after_only = Counter(old.blocks), Counter(new.blocks)
+        if lacking := old.lacks(before_only - after_only) | new.lacks(after_only - before_only):
+            undelivered[name] = lacking
+        elif old.blocks != new.blocks and old.delivered == new.delivered:
+            undelivered[name] = "the document is the same"
+    assert undelivered == {}
