@@ -1,8 +1,7 @@
 """Documents: what a reader of a page wants, its main content and what it says of itself.
 
-Made from a kept body when somebody reads it. Change detection keeps its own blocks
-(:mod:`freshet.crawler.reduce.main_text`), so that an upgrade of this extraction changes documents
-and never the history.
+Made from a kept body when somebody reads it, of the pieces whose words are compared
+(:mod:`freshet.crawler.reduce.main_text`).
 """
 
 import json
