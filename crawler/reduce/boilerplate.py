@@ -12,24 +12,13 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from freshet.crawler.reduce.nesting import ELEMENTS, NAMES
+from freshet.crawler.reduce.nesting import ELEMENTS
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Never text that a reader sees, or controls that a reader fills in.
-INVISIBLE_TAGS: Final = (
-    frozenset(name for name in _words(ELEMENTS["places"]["unseen"]) if "[" not in name)
-    | NAMES["controls"]
-    | NAMES["results"]
-    | {"option", "optgroup"}
-) - {"annotation", "annotation-xml", "rp"}
-#: Elements that say themselves that they are frame.
-FRAME_TAGS: Final = frozenset({"nav", "aside", "menu"})
-#: Frame where they belong to the page, content where they belong to an article.
-PAGE_EDGE_TAGS: Final = frozenset({"header", "footer"})
 _FRAME_ROLES: Final = frozenset(
     name[len("[role=") : -1] for name in _words(ELEMENTS["places"]["frame"])
 )
@@ -50,7 +39,7 @@ def _patterns(parts: dict[str, str], phrases: dict[str, str]) -> Iterator[re.Pat
             yield re.compile(rf"\W*(?:{parts[name]})\W*", re.VERBOSE)
 
 
-_CONTROL, _BACK_MATTER, _STAMP, _COUNT = _patterns(_DATA["parts"], _DATA["phrases"])
+_CONTROL, _STAMP, _COUNT = _patterns(_DATA["parts"], _DATA["phrases"])
 #: Parts of a page that open at a click.
 _OPENED: Final = re.compile(
     r"accordion|collaps|expand|faq|answer|spoiler|panel\b|region\b|\btabs?(?:\b|_)", re.IGNORECASE
@@ -101,7 +90,6 @@ def is_frame_role(attributes: Mapping[str, str | None]) -> bool:
 
 #: The most words of each, and characters of all.
 _CONTROL_WORDS: Final = 8
-_BACK_MATTER_WORDS: Final = 10
 _STAMP_WORDS: Final = 14
 _MOST_CHARACTERS: Final = 200
 #: One of these is in every stamp that tells a distance from now.
@@ -208,11 +196,6 @@ def is_stamp(block: str) -> bool:
 def is_control(block: str) -> bool:
     """Return whether a short block only calls for an action of the reader, or labels one."""
     return _is_short(block, _CONTROL_WORDS) and bool(_CONTROL.fullmatch(_small(block)))
-
-
-def begins_back_matter(block: str) -> bool:
-    """Return whether a block says that other pages, comments, an author or a newsletter follow."""
-    return _is_short(block, _BACK_MATTER_WORDS) and bool(_BACK_MATTER.fullmatch(_small(block)))
 
 
 def _is_short(block: str, words: int) -> bool:

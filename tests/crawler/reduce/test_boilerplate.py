@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.boilerplate import (
-    begins_back_matter,
     is_control,
     is_frame_name,
     is_frame_role,
@@ -118,7 +117,6 @@ def test_a_button_or_label_is_a_control(block: str) -> None:
 )  # fmt: skip
 def test_states_prices_versions_and_headings_are_content(block: str) -> None:
     assert not is_control(block)
-    assert not begins_back_matter(block)
 
 
 @given(st.text(max_size=200))
