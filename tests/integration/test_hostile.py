@@ -14,8 +14,8 @@ pytestmark = [
     pytest.mark.xdist_group("hostile"),
 ]
 
-#: Those that take little time; the others are long.
-QUICK = {"robots_strangers", "seed_redirect", "deep_toml"}
+#: Those that end in time whatever runs beside them; the others are long.
+QUICK = {"deep_toml"}
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,7 @@ setTimeout(() => fetch('/data.json').then(d => d.text()).then(text => {
 FILES = {f"{PAGE}app.js": APP, f"{PAGE}data.json": "Daten"}
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_a_page_is_what_its_scripts_made_of_it(browsers: Browsers) -> None:
     web = Web(FILES)

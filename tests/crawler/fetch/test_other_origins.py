@@ -208,6 +208,7 @@ async def test_a_hostile_page_reads_nothing_of_an_origin_that_shares_nothing() -
     assert await leaked() == set()
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_a_page_would_read_them_if_the_answers_had_a_permission(
     monkeypatch: pytest.MonkeyPatch,
@@ -288,6 +289,7 @@ WORDS = (
 )
 
 
+@pytest.mark.long
 @needs_chromium
 async def test_what_is_permitted_and_what_needs_no_permission_goes_on_to_work() -> None:
     async with web(WORKS, home=OWN, victim={"/opaque": page(b"not told")}, cdn=SHARING) as made:

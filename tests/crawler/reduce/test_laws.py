@@ -58,7 +58,9 @@ def test_there_are_pairs_of_every_kind() -> None:
     assert len(PAIRS) >= 120
 
 
-@pytest.mark.parametrize("is_big", [False, True], ids=["small", "big"])
+@pytest.mark.parametrize(
+    "is_big", [False, pytest.param(True, marks=pytest.mark.long)], ids=["small", "big"]
+)
 @pytest.mark.parametrize("shell", SHELLS)
 def test_what_is_reported_is_delivered(shell: str, is_big: bool) -> None:
     undelivered = dict[str, object]()

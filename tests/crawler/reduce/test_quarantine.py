@@ -337,6 +337,7 @@ async def test_a_process_without_memory_for_a_call_is_no_failure_of_the_crawler(
     await parser.close()
 
 
+@pytest.mark.long
 async def test_a_stopped_process_does_not_use_up_the_time_of_a_page() -> None:
     parser = Parser(time_limit_s=2.5)
     undisturbed = await parser.parse(LARGE, URL, None)
