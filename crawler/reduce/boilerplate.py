@@ -1,8 +1,9 @@
-"""The frame of a page: elements and short blocks that are not its main text.
+"""The frame of a page: names of its elements, and short blocks that are not its main text.
 
-:mod:`crawler.reduce.main_text` walks the page and asks these functions. The frame is what a site
-repeats around its pages (navigation, banners, sharing, consent) and what changes without an edit
-(build stamps, counters, server names). All rules are general: none names a site or a generator.
+The choice of content (:mod:`crawler.reduce.content`) and the compared text
+(:mod:`crawler.reduce.main_text`) ask these functions. The frame is what a site repeats around its
+pages (navigation, banners, sharing, consent) and what changes without an edit (build stamps,
+counters, server names). All rules are general: none names a site or a generator.
 """
 
 import re
