@@ -4,11 +4,10 @@ Everything in scope becomes a known page; a page that is not crawled has a reaso
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
-from math import inf
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from freshet.crawler.admission.traps import (
     Combinations,
@@ -365,15 +364,21 @@ class RedirectTarget:
 class _Chain:
     """Redirects that follow one another, the last one at ``at``.
 
-    ``sent`` are the Cookie headers of its requests by canonical URL. The next request is one of
-    these ``again``: it has other cookies now.
+    The next request is made ``again``: it has other cookies now.
     """
 
     at: float
     hops: int = 0
     cookies: tuple[Cookie, ...] = ()
-    sent: Mapping[str, str] = field(default_factory=dict)
     again: bool = False
+
+
+class _Hop(NamedTuple):
+    """A redirect at ``at`` to a canonical URL, after a request with this Cookie header."""
+
+    target: str
+    sent: str
+    at: float
 
 
 @dataclass(slots=True, eq=False)
@@ -395,10 +400,9 @@ class Redirects:
     max_redirects: int
     # Targets out of scope to which the sitemaps of an origin redirect.
     _foreign: dict[str, set[str]] = field(default_factory=dict, init=False)
-    # Target and time by URL, for visits that may not have committed.
-    _recent: LruCache[str, tuple[str, float]] = field(
-        default_factory=lambda: LruCache(_RECENT), init=False
-    )
+    # By canonical URL, for visits that may not have committed. The pages of a circle can be due
+    # at once, and be judged in any order: what one chain of redirects has sent is not enough.
+    _recent: LruCache[str, _Hop] = field(default_factory=lambda: LruCache(_RECENT), init=False)
     # By the canonical URL that is requested next.
     _chains: LruCache[str, _Chain] = field(default_factory=lambda: LruCache(_RECENT), init=False)
 
@@ -417,7 +421,7 @@ class Redirects:
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return ``redirected`` with the target as detail, or ``failed``."""
         given = self.cookies(due, now)
-        chain = self._go_on(due, redirect, given, now)
+        chain = self._go_on(due, redirect, now)
         try:
             target = canonical(redirect.location)
         except ValueError as error:
@@ -426,22 +430,23 @@ class Redirects:
             why = f"more than {self.max_redirects} redirects in a row, the next one to {target}"
             return _failed("too_many_redirects", why)
         has_room = chain.hops <= _COOKIE_HOPS
-        if has_room and given != chain.sent[due.url]:
-            # Set while the request was under way.
-            self._chains[due.url] = chain
+        sent = given if redirect.had_cookie else ""
+        if has_room and given != sent:
+            # Set while the request was under way; the same hop is made once more.
+            self._chains[due.url] = replace(chain, hops=chain.hops - 1)
             return Verdict("redirected", reason=_RESPELLED, detail=due.fetch_url)
+        # Recorded before the first await: of two URLs that redirect to each other, the second to
+        # answer finds the loop, however their visits interleave.
+        self._recent[due.url] = _Hop(target, sent, now)
         sends = header(chain.cookies, redirect.location)
-        again = has_room and sends != chain.sent.get(target, sends)
+        again = has_room and self._sent_in_circle(target, due.url, now, sends) != sends
         if target == due.url:
             verdict = _same_page(due, redirect.location, again=again)
             if verdict.kind == "redirected":
                 self._chains[target] = chain
             return verdict
-        # Recorded before the first await: of two URLs that redirect to each other, the second to
-        # answer finds the loop, however their visits interleave.
-        self._recent[due.url] = target, now
-        led_to, at = self._recent.get(target, (None, -inf))
-        leads_back = led_to == due.url and now - at <= _RECENT_S
+        back = self._recent.get(target)
+        leads_back = back is not None and back.target == due.url and now - back.at <= _RECENT_S
         is_loop = leads_back or await self.alias_target(target) == due.page_id
         if is_loop and not again:
             self._recent.pop(due.url, None)
@@ -452,12 +457,24 @@ class Redirects:
         reason = redirect.kind if follows else _OUT_OF_SCOPE
         return Verdict("redirected", reason=reason, detail=target)
 
-    def _go_on(self, due: DueUrl, redirect: RedirectTarget, given: str, now: float) -> _Chain:
-        """Return the chain after a redirect; by now a request would have ``given`` cookies."""
+    def _go_on(self, due: DueUrl, redirect: RedirectTarget, now: float) -> _Chain:
+        """Return the chain after a redirect."""
         last = self._chains.pop(due.url, None) or _Chain(now)
-        cookies = after(last.cookies, redirect.set_cookie, due.fetch_url, now)
-        sent = {**last.sent, due.url: given if redirect.had_cookie else ""}
-        return _Chain(now, last.hops + 1, cookies, sent)
+        return _Chain(
+            now, last.hops + 1, after(last.cookies, redirect.set_cookie, due.fetch_url, now)
+        )
+
+    def _sent_in_circle(self, target: str, url: str, now: float, default: str) -> str:
+        """Return the Cookie header with which the target was requested, if it led to this URL."""
+        at = target
+        for _ in range(_COOKIE_HOPS + 1):
+            hop = self._recent.get(at)
+            if hop is None or now - hop.at > _CHAIN_S:
+                break
+            if url in (at, hop.target):
+                return self._recent[target].sent
+            at = hop.target
+        return default
 
     async def _follows(self, due: DueUrl, redirect: RedirectTarget, target: str) -> bool:
         """Return whether the target is visited."""

@@ -1,7 +1,9 @@
 """A redirect is a discovery: its verdict, and where it leads."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import get_args
 
 import pytest
@@ -187,3 +189,45 @@ async def test_other_pages_move_nothing() -> None:
     judge = Judge()
     assert (await judge.judge(f"{SITE}/new"))[1].new_root is None
     assert judge.scope.roots() == [f"{SITE}/"]
+
+
+#: A page that wants a cookie back: what each of its URLs redirects to, and the cookie set there.
+CIRCLE = {"/": ("/one", ()), "/one": ("/two", ("a=1",)), "/two": ("/", ("seen=yes; Path=/",))}
+
+
+async def is_opened(asked: Sequence[str], judged: Sequence[str]) -> bool:
+    """Return whether ``/`` is requested with its cookie, if all was due at once in this order."""
+    redirects = Judge()._redirects
+    dues = {
+        path: DueUrl(n, f"{SITE}{path}", f"{SITE}{path}", host_id=1, due_at=0.0)
+        for n, path in enumerate(CIRCLE)
+    }
+    waiting, under_way = list(asked), dict[str, str]()
+    for _ in range(12):
+        if waiting:
+            path = waiting.pop(0)
+            under_way[path] = redirects.cookies(dues[path], NOON)
+            if path == "/" and "seen=yes" in under_way[path]:
+                return True
+        # The answers are judged late: when all are in, or when it is their turn.
+        for path in judged if not waiting else ():
+            if path not in under_way:
+                continue
+            location, cookies = CIRCLE[path]
+            had = bool(under_way.pop(path))
+            redirect = RedirectTarget(f"{SITE}{location}", "temporary", cookies, had)
+            verdict = await redirects.judge(dues[path], redirect, NOON)
+            found = redirects.found(dues[path], redirect, verdict)
+            if found.fetch_url is not None:
+                waiting.append(path)
+            elif found.alias is not None and found.alias.again:
+                waiting.append(location)
+    return False
+
+
+@pytest.mark.parametrize("judged", list(permutations(CIRCLE)))
+@pytest.mark.parametrize("asked", list(permutations(CIRCLE)))
+async def test_a_circle_that_sets_cookies_opens_in_whatever_order_its_urls_are_visited(
+    asked: Sequence[str], judged: Sequence[str]
+) -> None:
+    assert await is_opened(asked, judged)
