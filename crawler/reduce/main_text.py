@@ -162,7 +162,9 @@ def main_text(tree: Tree, pieces: Iterable[Piece]) -> Blocks:
     places, texts = _places(tree, cut), cut.texts
     if any(sign in tree.text for sign in BOXES):
         # Whether a box is ticked is a state, and no word.
-        texts = [" ".join(text.translate(UNBOXED).split()) for text in texts]
+        texts = [
+            text if text.isascii() else " ".join(text.translate(UNBOXED).split()) for text in texts
+        ]
     found = [
         (text, *places[number])
         for said, number, bits in zip(texts, cut.rows[::2], cut.rows[1::2], strict=True)

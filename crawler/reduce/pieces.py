@@ -68,9 +68,10 @@ class TreeColumns(Structure):
     @classmethod
     def of(cls, tree: Tree) -> Self:
         """Return those of a tree."""
-        text, values = tree.text.encode(), tree.values.encode()
-        counts = len(tree), len(tree.owner), len(text), len(tree.text), len(values)
-        return cls(tree.nodes, tree.said, text, values, *counts, len(tree.values))
+        texts = (tree.text_octets, tree.text), (tree.value_octets, tree.values)
+        counts = [len(each) for text in texts for each in text]
+        told = tree.nodes, tree.said, tree.text_octets, tree.value_octets
+        return cls(*told, len(tree), len(tree.owner), *counts)
 
 
 _TAKING: Final[list[Any]] = [c_void_p, POINTER(TreeColumns), c_uint32]

@@ -237,12 +237,15 @@ class Tree:
     else the alternative text of the first picture. ``cut`` says why this is only the beginning of
     the page.
 
-    ``nodes`` and ``said`` are the same columns as the core has them: rows of 32-bit numbers.
+    ``nodes`` and ``said`` are the same columns as the core has them, rows of 32-bit numbers, and
+    ``text_octets`` and ``value_octets`` the same texts, as UTF-8.
     """
 
     names: tuple[str, ...]
     text: str
     values: str
+    text_octets: bytes
+    value_octets: bytes
     nodes: bytes
     said: bytes
     parent: memoryview
@@ -333,14 +336,15 @@ _SAID_COLUMNS: Final = 4
 _BREAKS: Final = re.compile(r"[\t\n\r]")
 
 
-def _tree(names: tuple[str, ...], columns: Sequence[bytes], texts: Sequence[str]) -> Tree:
+def _tree(names: tuple[str, ...], columns: Sequence[bytes], octets: Sequence[bytes]) -> Tree:
     nodes, said, links = columns
+    texts = [each.decode() for each in octets]
     rows, attributes = memoryview(nodes).cast("I"), memoryview(said).cast("I")
     numbers = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
     numbers += [attributes[i::_SAID_COLUMNS] for i in range(_SAID_COLUMNS)]
     numbers.append(memoryview(links).cast("I"))
     # The fields are in this order.
-    return Tree(names, *cast(Any, (*texts[:2], nodes, said, *numbers, *texts[2:])))
+    return Tree(names, *cast(Any, (*texts[:2], *octets[:2], nodes, said, *numbers, *texts[2:])))
 
 
 def tree_of(html: str, limits: TreeLimits = NO_LIMITS, *, partly: bool = False) -> Tree:
@@ -366,6 +370,8 @@ def _parsed(octets: bytes) -> LexborHTMLParser:
 # -- shadow roots --------------------------------------------------------------
 
 _SHADOW: Final = "shadowrootmode"
+#: How a page that has the attribute may spell it, by a part that is found faster.
+_SHADOWED: Final = {part: re.compile(f"{part}[rR][oO][oO][tT][mM]") for part in ("hadow", "HADOW")}
 _RAW_NAMES: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes"
 #: Comments and raw text, in which there are no tags, and tags of templates.
 _TEMPLATES: Final = re.compile(
@@ -382,8 +388,7 @@ def with_shadow_roots(html: str) -> str:
     tree. Of those that never end nothing is changed.
     """
     # Faster than to make all letters small. Styles in a page have shadows, too.
-    has_part = any(part in html for part in ("hadow", "HADOW"))
-    if not has_part or _SHADOW.encode() not in html.encode("utf-8", "ignore").lower():
+    if not any(part in html and sign.search(html) for part, sign in _SHADOWED.items()):
         return html
     opened: list[re.Match[str]] = []
     tags = list[tuple[int, int, str]]()
@@ -435,8 +440,9 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     changed = {"place": place, "chars": chars, "linked": linked, "holds": holds}
     columns = [changed.get(each.name, getattr(tree, each.name)) for each in fields(_Node)]
     rows = array("I", chain.from_iterable(zip(*columns, strict=True)))
-    texts = (tree.text, tree.values, tree.references, tree.relations, tree.anchors, tree.cut)
-    return _tree(tree.names, (rows.tobytes(), tree.said, tree.links.tobytes()), texts), included
+    others = (tree.references, tree.relations, tree.anchors, tree.cut)
+    octets = (tree.text_octets, tree.value_octets, *(each.encode() for each in others))
+    return _tree(tree.names, (rows.tobytes(), tree.said, tree.links.tobytes()), octets), included
 
 
 def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], array[int]]:
@@ -531,8 +537,8 @@ def _native(octets: bytes, limits: TreeLimits) -> Tree:
         _tree_drop(made)
     edges = memoryview(ends).cast("I")[len(_KNOWN) - 1 :]
     others_named = (names[begin:end].decode() for begin, end in pairwise(edges))
-    texts = [each.decode() for each in (text, values, *others)]
-    return _tree((*_KNOWN, *others_named), (nodes, said, links), (*texts, cut))
+    texts = text, values, *others, cut.encode()
+    return _tree((*_KNOWN, *others_named), (nodes, said, links), texts)
 
 
 #: Of threads that make their first trees one tells the core what it needs.
@@ -690,8 +696,9 @@ class _Builder:
             [_BREAKS.sub(" ", it.said.get(_REL, "")) for it in links],
             anchors,
         )
-        texts = ("".join(f"{line}\n" for line in each) for each in lines)
-        return _tree(tuple(self._numbers), [it.tobytes() for it in columns], (text, values, *texts))
+        texts = (text, values, *("".join(f"{line}\n" for line in each) for each in lines))
+        octets = [each.encode() for each in texts]
+        return _tree(tuple(self._numbers), [it.tobytes() for it in columns], octets)
 
     def _reference(self, link: _Link) -> str:
         tag = _tag_of(self._nodes[link.node].name)
