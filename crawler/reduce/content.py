@@ -27,15 +27,8 @@ from freshet.crawler.reduce.features import Vocabulary, judged
 from freshet.crawler.reduce.markdown import HEADINGS, Piece, pieces_at
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import (
-    CONTROL,
-    PARSER_OPTIONS,
-    PLACES,
-    TRAITS,
-    UNSEEN,
-    Tree,
-    marked,
-)
+from freshet.crawler.reduce.tree import CONTROL, PARSER_OPTIONS, PLACES, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.tree_parser import marked
 
 _BLOCK: Final = TRAITS["block"]
 _APART: Final = TRAITS["apart"]

@@ -20,7 +20,8 @@ from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece
 from freshet.crawler.reduce.page import refuse_depth, shown_text
 from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import PLACES, Tree, tree_of
+from freshet.crawler.reduce.tree import PLACES, Tree
+from freshet.crawler.reduce.tree_parser import tree_of
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = f"6{versions()}"

@@ -25,7 +25,8 @@ from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits, tree_of, with_shadow_roots
+from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits
+from freshet.crawler.reduce.tree_parser import tree_of, with_shadow_roots
 from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links
 

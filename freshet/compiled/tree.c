@@ -1,5 +1,5 @@
-/* The tree of a page in columns. What they mean is said in crawler/reduce/tree.py, whose reference
- * in Python makes the same ones; what elements mean is data of crawler/reduce/elements.toml.
+/* The tree of a page in columns. What they mean is said in crawler/reduce/tree.py;
+ * tree_reference.py makes the same ones; what elements mean is data of crawler/reduce/elements.toml.
  *
  * The parser is the Lexbor inside selectolax. Python finds its functions (`tree_parser`), all of
  * them exported ones, and nothing here reads a structure of Lexbor's.

@@ -35,7 +35,8 @@ from freshet.crawler.reduce import content
 from freshet.crawler.reduce.features import Vocabulary, described, names_in
 from freshet.crawler.reduce.page import markup_of, shown_text
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import Tree, tree_of
+from freshet.crawler.reduce.tree import Tree
+from freshet.crawler.reduce.tree_parser import tree_of
 from scripts.benchmarks.command import arguments
 from scripts.benchmarks.main_text import Page, articles, in_tuned_half, wcxb
 

@@ -35,14 +35,9 @@ from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.sketch import sketch
-from freshet.crawler.reduce.tree import (
-    PARSER_OPTIONS,
-    Tree,
-    TreeLimit,
-    TreeLimits,
-    reference,
-    tree_of,
-)
+from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimit, TreeLimits
+from freshet.crawler.reduce.tree_parser import tree_of
+from freshet.crawler.reduce.tree_reference import reference
 from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
 from freshet.storage.words import index_lines
 from scripts.benchmarks.fuzz_commands import Case

@@ -7,7 +7,8 @@ from freshet.crawler.reduce.content import pieces_shown
 from freshet.crawler.reduce.markdown import Piece
 from freshet.crawler.reduce.page import markup_of, parse, shown_text
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import Tree, tree_of
+from freshet.crawler.reduce.tree import Tree
+from freshet.crawler.reduce.tree_parser import tree_of
 
 URL = "https://h.example/a/b/"
 HTML = "text/html; charset=utf-8"

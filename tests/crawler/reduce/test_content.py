@@ -12,7 +12,8 @@ from freshet.crawler.reduce.content import chosen, text_of, trees_of
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
 from freshet.crawler.reduce.markdown import Piece, in_control
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import UNSEEN, Tree, tree_of
+from freshet.crawler.reduce.tree import UNSEEN, Tree
+from freshet.crawler.reduce.tree_parser import tree_of
 
 
 def taken(html: str) -> tuple[Tree, list[Piece]]:

@@ -11,7 +11,7 @@ from freshet.crawler.reduce.boilerplate import RELATIVE_TIMES, is_stamp
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markdown import Piece
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import tree_of
+from freshet.crawler.reduce.tree_parser import tree_of
 from tests.crawler.reduce.reference import main_text as reference
 from tests.crawler.reduce.test_features import NAMES
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP

@@ -17,7 +17,8 @@ from freshet.crawler.reduce import content, features
 from freshet.crawler.reduce.features import COLUMNS, described, judged
 from freshet.crawler.reduce.markdown import Piece, in_control, pieces_of
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import Tree, TreeLimit, tree_of
+from freshet.crawler.reduce.tree import Tree, TreeLimit
+from freshet.crawler.reduce.tree_parser import tree_of
 from tests.crawler.reduce.reference import features as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 from tests.crawler.reduce.test_tree import PIECES

@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.markdown import MarkdownWriter
-from freshet.crawler.reduce.tree import with_shadow_roots
+from freshet.crawler.reduce.tree_parser import with_shadow_roots
 from tests.crawler.reduce.kinds import KINDS, SHELLS, Case, lacks, page
 from tests.crawler.reduce.pages import pieces_in
 

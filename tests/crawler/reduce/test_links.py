@@ -4,7 +4,8 @@ import pytest
 
 from freshet.crawler.reduce.links import gathered, page_links
 from freshet.crawler.reduce.page import parse
-from freshet.crawler.reduce.tree import TreeLimits, tree_of
+from freshet.crawler.reduce.tree import TreeLimits
+from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.storage.records import Links
 
 BASE = "https://h.example/docs/page.html"

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.markdown import MarkdownWriter, pieces_of
-from freshet.crawler.reduce.tree import tree_of
+from freshet.crawler.reduce.tree_parser import tree_of
 
 URL = "https://h.example/a/b/"
 

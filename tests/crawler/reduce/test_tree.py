@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce import tree as module
+from freshet.crawler.reduce import tree_parser as module
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.tree import (
@@ -23,16 +23,14 @@ from freshet.crawler.reduce.tree import (
     LINK,
     PARSER_OPTIONS,
     PLACES,
-    SYMBOLS,
     TRAITS,
     UNSEEN,
     Tree,
     TreeLimit,
     TreeLimits,
-    marked,
-    reference,
-    tree_of,
 )
+from freshet.crawler.reduce.tree_parser import SYMBOLS, marked, tree_of
+from freshet.crawler.reduce.tree_reference import reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 
 LIMITS = TreeLimits(1 << 24, 1 << 28, 60.0)
