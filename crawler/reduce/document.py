@@ -24,7 +24,7 @@ from freshet.crawler.reduce.tree import PLACES, Tree
 from freshet.crawler.reduce.tree_parser import tree_of
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = f"6{versions()}"
+DOCUMENT_VERSION: Final = f"7{versions()}"
 
 
 @dataclass(frozen=True, slots=True)

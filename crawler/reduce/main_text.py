@@ -33,24 +33,11 @@ from freshet.crawler.reduce.blocks import (
     within,
 )
 from freshet.crawler.reduce.boilerplate import STAMPS, is_stamp
-from freshet.crawler.reduce.markdown import Piece
+from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS, Piece
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.pieces import TreeColumns, checked, columns_of
 from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
 
-_HOURS: Final = r"(?:[01]\d|2[0-3]):?[0-5]\d"
-_DAY: Final = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
-_TIME_OF_DAY: Final = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
-_ZONE: Final = rf"(?:Z|[+-]{_HOURS})"
-#: The valid machine-readable times (HTML, section 4.5.14); any digits of a second.
-MOMENT: Final = re.compile(
-    rf"""\s*(?:\d{{4,}}(?:-(?:0[1-9]|1[0-2]))? | \d{{4,}}-W(?:0[1-9]|[1-4]\d|5[0-3])
-    | (?:\d{{4,}}-|--)?{_DAY} | {_TIME_OF_DAY} | {_ZONE}
-    | \d{{4,}}-{_DAY}[T\ ]{_TIME_OF_DAY}\ ?{_ZONE}?
-    | P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?
-    | (?:\d+(?:\.\d+)?[WDHMSwdhms]\s*)+)\s*""",
-    re.VERBOSE | re.ASCII,
-)
 #: The signs of boxes that a reader may tick (``elements.toml``).
 BOXES: Final = "☐☑"
 UNBOXED: Final = str.maketrans("", "", BOXES)
@@ -64,6 +51,7 @@ _BLANK_LINE: Final = re.compile(r"(?>\r\n?|\n)[^\S\r\n]*(?>\r\n?|\n)")
 #: What elements are to the core, by their numbers there.
 _ROLES: Final = (
     *((), NAMES["code"] | NAMES["verbatim"], ("br",), ("sup",), ("sub",), ("rt",), ("time",)),
+    ("a",),
 )
 #: Added to that of one that makes no place.
 _IS_INLINE: Final = 16
@@ -122,13 +110,13 @@ def _cut(tree: Tree, pieces: Iterable[Piece]) -> _Cut:
         nodes.extend(piece.nodes)
         rows.append(piece.holder)
         rows.append(len(nodes))
-    moments = array("I", _moments(tree))
+    replaced = array("I", sorted((*_moments(tree), *_permalinks(tree))))
     told = rows.tobytes(), len(rows) // 2, nodes.tobytes(), len(nodes)
     core = c_void_p()
     try:
         result = _made(
             *(_WORDING.address, TreeColumns.of(tree), tree.body, *told),
-            *(moments.tobytes(), len(moments), byref(core)),
+            *(replaced.tobytes(), len(replaced), byref(core)),
         )
         checked(result, tree)
         blocks, texts, *others = columns_of(_columns, core, 4)
@@ -145,6 +133,14 @@ def _moments(tree: Tree) -> Iterator[int]:
     """
     for node in tree.named("time"):
         if MOMENT.fullmatch(tree.attribute_of(node, "datetime") or ""):
+            yield node
+
+
+def _permalinks(tree: Tree) -> Iterator[int]:
+    """Yield the links to their own headings, which documents leave out, too."""
+    are_links = np.asarray(tree.name) == NUMBERS["a"]
+    for node in np.flatnonzero(are_links & (np.asarray(tree.chars) == 1)).tolist():
+        if tree.text_of(node).strip() in PERMALINKS:
             yield node
 
 

@@ -235,7 +235,21 @@ _STARTS: Final = re.compile(r"#{1,6}(?:\s|$)|[-+](?:\s|$)|>|={2,}|-{2,}")
 _NUMBER: Final = re.compile(r"\d{1,9}(?=[.)](?:\s|$))")
 _AROUND_BREAK: Final = re.compile(r"[ ]*\n[ ]*")
 _AROUND_TAG: Final = re.compile(r" *<br> *")
-_PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
+_HOURS: Final = r"(?:[01]\d|2[0-3]):?[0-5]\d"
+_DAY: Final = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_TIME_OF_DAY: Final = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+_ZONE: Final = rf"(?:Z|[+-]{_HOURS})"
+#: The valid machine-readable times (HTML, section 4.5.14); any digits of a second.
+MOMENT: Final = re.compile(
+    rf"""\s*(?:\d{{4,}}(?:-(?:0[1-9]|1[0-2]))? | \d{{4,}}-W(?:0[1-9]|[1-4]\d|5[0-3])
+    | (?:\d{{4,}}-|--)?{_DAY} | {_TIME_OF_DAY} | {_ZONE}
+    | \d{{4,}}-{_DAY}[T\ ]{_TIME_OF_DAY}\ ?{_ZONE}?
+    | P(?=[\dT])(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?
+    | (?:\d+(?:\.\d+)?[WDHMSwdhms]\s*)+)\s*""",
+    re.VERBOSE | re.ASCII,
+)
+#: What stands in a link to its own heading; readers copy its address, and do not read it.
+PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
 _LANGUAGE: Final = re.compile(r"\b(?:language|lang|highlight(?:-source)?|brush:)[-: ]*([\w+#-]+)")
 _LAZY: Final = ("data-src", "data-original", "data-lazy-src", "data-hi-res-src")
 _SOURCE_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
@@ -296,6 +310,7 @@ class MarkdownWriter:
             "math": self._formula,
             "ruby": self._ruby,
             "textarea": self._lines,
+            "time": self._time,
         }
         #: Whether the page has characters that stand for marks below.
         self._is_odd = any(mark in tree.text or mark in tree.values for mark in ALL_MARKS)
@@ -460,7 +475,7 @@ class MarkdownWriter:
 
     def _anchor(self, node: int) -> Written:
         written = self._run(self._tree.children(node))
-        is_permalink = written[0].strip() in _PERMALINKS
+        is_permalink = written[0].strip() in PERMALINKS
         url = self.url(self._tree.attribute_of(node, "href"))
         return ("", "") if is_permalink else self._linked(written, url)
 
@@ -496,6 +511,14 @@ class MarkdownWriter:
         if self._is_odd:
             text = _ANY_MARK.sub("", text)
         return text if text.isascii() else text.replace("\xad", "")
+
+    def _time(self, node: int) -> Written:
+        """Write a time; HTML has the one that a machine reads, too, which is compared."""
+        text, html = self._run(self._tree.children(node))
+        moment = self._tree.attribute_of(node, "datetime") or ""
+        if html and MOMENT.fullmatch(moment):
+            html = f'<time datetime="{escape(moment.strip())}">{html}</time>'
+        return text, html
 
     def _linked(self, written: Written, url: str | None) -> Written:
         # Links do not nest.

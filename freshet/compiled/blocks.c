@@ -11,7 +11,7 @@
 #define MOST_DIGITS 7
 
 /* What elements are to this walk, by their numbers in Python; inline ones make no place. */
-enum { IS_OTHER, IS_VERBATIM, IS_BREAK, IS_RAISED, IS_LOWERED, IS_APART, IS_TIME, IS_INLINE = 16 };
+enum { IS_OTHER, IS_VERBATIM, IS_BREAK, IS_RAISED, IS_LOWERED, IS_APART, IS_TIME, IS_LINK, IS_INLINE = 16 };
 
 /* Where a name of an element is looked for among the different ones; with more it counts as another
  * one. Bounded, because strangers choose what collides. */
@@ -230,9 +230,10 @@ struct level {
 struct walk {
     const struct wording *known;
     const struct columns *tree;
-    /* The elements whose machine-readable time stands in place of their text, in order. */
-    const uint32_t *moments;
-    size_t moment_count;
+    /* The elements that show something else than their text, in order: times that a machine reads,
+     * and links to their own headings, which show nothing. */
+    const uint32_t *replaced;
+    size_t replaced_count;
     struct characters texts, values;
     struct blocks *made;
     struct line line;
@@ -291,17 +292,17 @@ static struct span value_of(struct walk *walk, const struct node *node, int64_t 
     return (struct span){NULL, NULL};
 }
 
-static bool is_moment(const struct walk *walk, uint32_t node)
+static bool is_replaced(const struct walk *walk, uint32_t node)
 {
-    size_t low = 0, high = walk->moment_count;
+    size_t low = 0, high = walk->replaced_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (walk->moments[middle] < node)
+        if (walk->replaced[middle] < node)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < walk->moment_count && walk->moments[low] == node;
+    return low < walk->replaced_count && walk->replaced[low] == node;
 }
 
 /* Return whether a word, in any case, is one of the lines that are given. */
@@ -391,7 +392,7 @@ static bool add_node(struct walk *walk, uint32_t at, uint32_t *next)
         /* Words do not join those beside them: 10^2 is not 102. */
         return add_sign(&walk->line, kind == IS_RAISED ? '^' : kind == IS_LOWERED ? '_' : ' ')
             && open_level(walk, at, false);
-    if (kind == IS_TIME && is_moment(walk, at)) {
+    if (kind == IS_TIME && is_replaced(walk, at)) {
         *next = node->end;
         return add_text(&walk->line, value_of(walk, node, known->datetime));
     }
@@ -420,7 +421,8 @@ static bool add_all(struct walk *walk, uint32_t top)
         }
         bool is_code = at < code_end;
         if (node->place & (walk->known->unseen | (is_code ? hidden : 0))
-            || (is_code && is_line_number(walk, node)))
+            || (is_code ? is_line_number(walk, node)
+                        : kind_of(walk, node) == IS_LINK && is_replaced(walk, at)))
             at = node->end;
         else if (!add_node(walk, at, &at))
             return false;
@@ -554,8 +556,8 @@ static bool are_pieces(
 /* Make the blocks of pieces of a tree, to be given back to blocks_drop. */
 EXPORTED int64_t blocks_made(
     const struct wording *known, const struct columns *tree, uint32_t body,
-    const struct chosen *pieces, size_t count, const uint32_t *nodes, size_t node_count, const uint32_t *moments,
-    size_t moment_count, struct blocks **made)
+    const struct chosen *pieces, size_t count, const uint32_t *nodes, size_t node_count, const uint32_t *replaced,
+    size_t replaced_count, struct blocks **made)
 {
     *made = NULL;
     if (!is_tree(tree) || body >= tree->node_count
@@ -565,7 +567,7 @@ EXPORTED int64_t blocks_made(
     if (!all)
         return NO_MEMORY;
     struct walk walk = {
-        .known = known, .tree = tree, .moments = moments, .moment_count = moment_count,
+        .known = known, .tree = tree, .replaced = replaced, .replaced_count = replaced_count,
         .texts = characters_of(tree->text, tree->text_length, tree->text_count),
         .values = characters_of(tree->values, tree->values_length, tree->values_count),
         .made = all, .line = {.into = &all->texts},

@@ -52,6 +52,7 @@ def pairs() -> dict[str, tuple[str, str]]:
 
 
 PAIRS: Final = pairs()
+SHELL: Final = next(iter(SHELLS))
 
 
 def test_there_are_pairs_of_every_kind() -> None:
@@ -72,3 +73,28 @@ def test_what_is_reported_is_delivered(shell: str, is_big: bool) -> None:
         elif old.blocks != new.blocks and old.delivered == new.delivered:
             undelivered[name] = "the document is the same"
     assert undelivered == {}
+
+
+@pytest.mark.parametrize("sign", ["#", "¶", "§", "🔗", "⚓", "\uf0c1"])
+@pytest.mark.parametrize("other", ["", "<a href=#a> ¶ </a>", "<a href=#a>\uf0c1</a>"])
+def test_a_link_to_a_heading_itself_is_neither_compared_nor_delivered(
+    sign: str, other: str
+) -> None:
+    html = "<main><h2 id=a>Words{}</h2><p>" + SENTENCE
+    one = seen(
+        next(iter(SHELLS)), html.format(f"<a class=headerlink href=#a>{sign}</a>"), is_big=False
+    )
+    assert one == seen(SHELL, html.format(other), is_big=False)
+    assert "Words" in one.blocks
+
+
+def test_signs_of_links_in_code_are_compared() -> None:
+    assert "a # b" in seen(SHELL, "<pre>a <a href=#a>#</a> b</pre>", is_big=False).blocks
+
+
+def test_the_moments_that_are_compared_are_delivered() -> None:
+    html = '<article><p>Published <time datetime="2026-01-{}">on a day in January</time>.'
+    for day in ("05", "17"):
+        found = seen(SHELL, html.format(day) + SENTENCE, is_big=False)
+        assert f"2026-01-{day}" in " ".join(found.blocks)
+        assert not found.lacks(Counter(found.blocks))

@@ -9,8 +9,8 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import ROOT, BlockKind, Blocks, compared, kind_of, named, within
 from freshet.crawler.reduce.boilerplate import is_stamp
-from freshet.crawler.reduce.main_text import MOMENT, UNBOXED
-from freshet.crawler.reduce.markdown import Piece, is_line_number, plain_tex
+from freshet.crawler.reduce.main_text import UNBOXED
+from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS, Piece, is_line_number, plain_tex
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
 
@@ -78,7 +78,7 @@ class _Runs:
                 code_end, hidden = tree.end[node], CONTROL & ~place
             is_code = node < code_end
             if place & (UNSEEN | (hidden if is_code else 0)) or (
-                is_code and is_line_number(tree, node)
+                is_line_number(tree, node) if is_code else is_permalink(tree, node)
             ):
                 node = tree.end[node]
                 continue
@@ -104,6 +104,12 @@ class _Runs:
                 node = tree.end[node]
                 continue
             node += 1
+
+
+def is_permalink(tree: Tree, node: int) -> bool:
+    """Return whether it is a link to its own heading."""
+    is_link = tree.tag(node) == "a" and tree.chars[node] == 1
+    return is_link and tree.text_of(node).strip() in PERMALINKS
 
 
 class _Standing:

@@ -1,0 +1,329 @@
+"""Trees of pages, made by the compiled core (``freshet/compiled/tree.c``).
+
+One call makes a tree from the Lexbor inside selectolax. Where the core cannot,
+:mod:`.tree_reference` makes the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from ctypes import (
+    CDLL,
+    POINTER,
+    byref,
+    c_bool,
+    c_char_p,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+    string_at,
+)
+from ctypes import cast as cast_pointer
+from dataclasses import fields
+from functools import cache
+from importlib.metadata import version
+from itertools import accumulate, chain, pairwise
+from struct import Struct
+from threading import Lock
+from typing import Final
+
+import selectolax.lexbor
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from freshet.compiled import function
+from freshet.crawler.reduce.selectors import IGNORED, INCLUDED, MARK
+from freshet.crawler.reduce.tree import (
+    ACTS,
+    ALT,
+    ALTERNATIVES,
+    ANCHOR,
+    CONTROL,
+    FIRST,
+    KNOWN,
+    LASTING,
+    LEVELS,
+    LINK,
+    LINKS,
+    MEANINGS,
+    NO_LIMITS,
+    NOTHING,
+    NUMBERS,
+    PARSER_OPTIONS,
+    PICTURE,
+    PREFERRED,
+    RAW,
+    REL,
+    UNSEEN,
+    Tree,
+    TreeLimit,
+    TreeLimits,
+    meaning_of,
+    tree_from,
+)
+from freshet.crawler.reduce.tree_reference import Node, reference
+
+log = logging.getLogger(__name__)
+
+
+def tree_of(html: str, limits: TreeLimits = NO_LIMITS, *, partly: bool = False) -> Tree:
+    """Return the tree of a page; ``partly``: of its beginning, if it is beyond a limit.
+
+    Raises:
+        TreeLimit: it is beyond a limit.
+        MemoryError: there is too little memory.
+    """
+    octets = html.encode("utf-8", "ignore")
+    if not _is_usable():
+        return reference(_parsed(octets), limits.links)
+    tree = _native(octets, limits)
+    if tree.cut and not partly:
+        raise TreeLimit(tree.cut)
+    return tree
+
+
+def _parsed(octets: bytes) -> LexborHTMLParser:
+    return LexborHTMLParser(octets.decode(), options=PARSER_OPTIONS)
+
+
+# -- shadow roots --------------------------------------------------------------
+
+_SHADOW: Final = "shadowrootmode"
+#: How a page that has the attribute may spell it, by a part that is found faster.
+_SHADOWED: Final = {part: re.compile(f"{part}[rR][oO][oO][tT][mM]") for part in ("hadow", "HADOW")}
+_RAW_NAMES: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes"
+#: Comments and raw text, in which there are no tags, and tags of templates.
+_TEMPLATES: Final = re.compile(
+    rf"<!--.*?(?:-->|\Z)|<({_RAW_NAMES})\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>",
+    re.DOTALL | re.IGNORECASE,
+)
+_MODE: Final = re.compile(rf"\s{_SHADOW}\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
+
+
+def with_shadow_roots(html: str) -> str:
+    """Return a page with its declarative shadow roots (HTML, section 4.12.3) as elements.
+
+    Readers see what stands in them, but to the parser they are templates, which are empty in every
+    tree. Of those that never end nothing is changed.
+    """
+    # Faster than to make all letters small. Styles in a page have shadows, too.
+    if not any(part in html and sign.search(html) for part, sign in _SHADOWED.items()):
+        return html
+    opened: list[re.Match[str]] = []
+    tags = list[tuple[int, int, str]]()
+    for found in _TEMPLATES.finditer(html):
+        slash, attributes = found.group(2, 3)
+        if attributes is None:
+            continue
+        if not slash:
+            opened.append(found)
+        elif opened and _MODE.search(opened[-1][3]):
+            begin = opened.pop()
+            tags.append((*begin.span(), f"<shadow-root{begin[3]}>"))
+            tags.append((*found.span(), "</shadow-root>"))
+        elif opened:
+            opened.pop()
+    tags.sort()
+    starts = [0, *(end for _, end, _ in tags)]
+    parts = [html[a:b] + tag for a, (b, _, tag) in zip(starts, tags, strict=False)]
+    return "".join(parts) + html[starts[-1] :]
+
+
+# -- selectors of a site -------------------------------------------------------
+
+
+def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
+    """Return the tree of a page as its selectors show it, and the outermost included elements.
+
+    ``parser`` has the same page with the marks of :class:`.selectors.SelectorHints`. Elements that
+    are marked as ignored are not seen; the outermost of those that are included are seen.
+    """
+    elements = [node for node, name in enumerate(tree.name) if name]
+    found = parser.css("*")
+    if len(found) > len(elements):
+        found = _high_enough(found)
+    marks = {each.mem_id: each.attributes[MARK] for each in parser.css(f"[{MARK}]")}
+    said = {node: marks.get(it.mem_id) for node, it in zip(elements, found, strict=True)}
+    included, place = _remarked(tree, said if marks else {})
+    chars, linked, holds = (array("I", column) for column in (tree.chars, tree.linked, tree.holds))
+    for node in elements:
+        chars[node] = linked[node] = holds[node] = 0
+    # From the last on: what stands in a node is behind it.
+    for node in range(len(tree) - 1, 0, -1):
+        if not place[node] & UNSEEN:
+            parent, trait = tree.parent[node], tree.trait[node]
+            holds[parent] |= holds[node] | (trait if chars[node] else trait & ~ACTS)
+            if not place[node] & ~place[parent] & CONTROL:
+                chars[parent] += chars[node]
+                linked[parent] += chars[node] if tree.tag(node) in LINKS else linked[node]
+    changed = {"place": place, "chars": chars, "linked": linked, "holds": holds}
+    columns = [changed.get(each.name, getattr(tree, each.name)) for each in fields(Node)]
+    rows = array("I", chain.from_iterable(zip(*columns, strict=True)))
+    others = (tree.references, tree.relations, tree.anchors, tree.cut)
+    octets = (tree.text_octets, tree.value_octets, *(each.encode() for each in others))
+    return tree_from(
+        tree.names, (rows.tobytes(), tree.said, tree.links.tobytes()), octets
+    ), included
+
+
+def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], array[int]]:
+    """Return the outermost included elements, and the places of all nodes."""
+    included: list[int] = []
+    place, end = array("I", tree.place), 0
+    for node in range(len(tree)):
+        mark, parent = marks.get(node), tree.parent[node]
+        is_unseen = tree.place[node] & UNSEEN
+        if is_unseen and node and tree.place[parent] & UNSEEN:
+            # As all in the element that is around it; what does it say itself?
+            is_unseen = meaning_of(tree.tag(node), tree.attributes(node)).place & UNSEEN
+        is_unseen = is_unseen or mark == IGNORED or (node > 0 and place[parent] & UNSEEN)
+        if mark == INCLUDED and node >= end:
+            included.append(node)
+            end, is_unseen = tree.end[node], False
+        place[node] = place[node] & ~UNSEEN | (UNSEEN if is_unseen else 0)
+    return included, place
+
+
+def _high_enough(elements: Sequence[LexborNode]) -> list[LexborNode]:
+    """Return the elements of a document, given in its order, that are nodes of a tree."""
+    levels = dict[int, int]()
+    for each in elements:
+        parent = each.parent
+        levels[each.mem_id] = 1 + (levels.get(parent.mem_id, -1) if parent is not None else -1)
+    return [
+        each
+        for each in elements
+        if levels[each.mem_id] <= LEVELS or MEANINGS.get(each.tag or "", NOTHING).trait & LASTING
+    ]
+
+
+# -- the compiled core ---------------------------------------------------------
+
+#: Functions of Lexbor's, in the order in which the core knows them.
+SYMBOLS: Final = (
+    "lxb_html_document_create",
+    "lxb_html_document_destroy",
+    "lxb_html_document_dom_opt_set_noi",
+    "lxb_html_document_parse_chunk_begin",
+    "lxb_html_document_parse_chunk",
+    "lxb_html_document_parse_chunk_end",
+    "lxb_dom_node_first_child_noi",
+    "lxb_dom_node_next_noi",
+    "lxb_dom_node_parent_noi",
+    "lxb_dom_node_type_noi",
+    "lxb_dom_element_qualified_name",
+    "lxb_dom_element_first_attribute_noi",
+    "lxb_dom_element_next_attribute_noi",
+    "lxb_dom_attr_qualified_name",
+    "lxb_dom_attr_value_noi",
+    "lxb_dom_node_text_content",
+    "lxb_dom_document_destroy_text_noi",
+    "lexbor_memory_setup",
+)
+_tree_parser: Final = function("tree_parser", [c_void_p, c_size_t], c_bool)
+_tree_table: Final = function(
+    "tree_table", [c_char_p, c_void_p, c_void_p, c_size_t, c_void_p], c_bool
+)
+_tree_made: Final = function(
+    "tree_made", [c_char_p, c_size_t, c_uint32, c_char_p, POINTER(c_void_p)], c_int64
+)
+#: The fields of TreeLimits in the core, and the levels of nodes.
+_LIMITS: Final = Struct("NNdNNN")
+_COLUMNS: Final = 10
+_tree_columns: Final = function("tree_columns", [c_void_p] * 3)
+_tree_drop: Final = function("tree_drop", [c_void_p])
+_NO_MEMORY, _TOO_LARGE, _TOO_SLOW, _NOT_PARSED = -1, -3, -4, -5
+
+
+def _native(octets: bytes, limits: TreeLimits) -> Tree:
+    made, cut = c_void_p(), ""
+    bounds = _LIMITS.pack(*limits, LEVELS)
+    result = _tree_made(octets, len(octets), PARSER_OPTIONS, bounds, byref(made))
+    if result == _TOO_LARGE:
+        cut = f"a page of more than {limits.nodes:,} nodes or {limits.octets:,} bytes"
+        cut += f", or for which the parser takes more than {limits.memory:,}"
+    elif result == _TOO_SLOW:
+        cut = f"parsing took more than {limits.seconds:g} s of processor time"
+    if cut and made.value is None:
+        raise TreeLimit(cut)
+    if made.value is None:
+        reason = "Lexbor gave up" if result == _NOT_PARSED else "no memory for its tree"
+        raise MemoryError(f"a page of {len(octets):,} bytes: {reason}")
+    try:
+        at, lengths = (c_void_p * _COLUMNS)(), (c_size_t * _COLUMNS)()
+        _tree_columns(made, at, lengths)
+        columns = (string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True))
+        nodes, said, text, values, names, ends, links, *others = columns
+    finally:
+        _tree_drop(made)
+    edges = memoryview(ends).cast("I")[len(KNOWN) - 1 :]
+    others_named = (names[begin:end].decode() for begin, end in pairwise(edges))
+    texts = text, values, *others, cut.encode()
+    return tree_from((*KNOWN, *others_named), (nodes, said, links), texts)
+
+
+#: Of threads that make their first trees one tells the core what it needs.
+_PREPARING: Final = Lock()
+
+
+@cache
+def _is_usable() -> bool:
+    """Return whether the core makes trees with the Lexbor that is installed."""
+    try:
+        with _PREPARING:
+            _prepare()
+        octets = _PROBE.encode()
+        limits = TreeLimits(links=9)
+        is_equal = _native(octets, limits) == reference(_parsed(octets), limits.links)
+    except (AttributeError, OSError, MemoryError, TreeLimit, ValueError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    else:
+        if is_equal:
+            return True
+        problem = "it reads another tree"
+    log.warning(
+        "pages are read more slowly: the compiled core cannot use the parser of selectolax %s (%s)",
+        version("selectolax"), problem,
+    )  # fmt: skip
+    return False
+
+
+def _prepare() -> None:
+    """Tell the core Lexbor's functions and what elements mean.
+
+    Raises:
+        OSError: the library of selectolax cannot be loaded.
+        AttributeError: it does not export a function.
+        MemoryError: there is too little memory.
+    """
+    library = CDLL(selectolax.lexbor.__file__)
+    functions = [cast_pointer(library[name], c_void_p) for name in SYMBOLS]
+    if not _tree_parser((c_void_p * len(functions))(*functions), len(functions)):
+        raise OSError("the core knows other functions")
+    encoded = [name.encode() for name in KNOWN]
+    ends = (c_uint32 * len(encoded))(*accumulate(map(len, encoded)))
+    meanings = [number for means in MEANINGS.values() for number in means]
+    said = b"".join(encoded), ends, (c_uint32 * len(meanings))(*meanings), len(encoded)
+    bits = (
+        *(UNSEEN, LINK, CONTROL, ACTS, ALTERNATIVES, PREFERRED, FIRST),
+        *(LASTING, RAW, ANCHOR, PICTURE, NUMBERS[REL], NUMBERS[ALT]),
+    )
+    if not _tree_table(*said, (c_uint32 * len(bits))(*bits)):
+        raise MemoryError("no memory for what elements mean")
+
+
+#: A page with something of all that columns tell.
+_PROBE: Final = (
+    "<!doctype html><html lang=en><head><title>A page</title><meta name=x content='a &amp; é'>"
+    "<script>if (a < b) c()</script></head><body class=k><nav role=NAVIGATION><a href='/'>Up</a>"
+    "</nav><main><h1>A <!-- c -->heading<button>?</button></h1><p>One<br>two<p hidden>3 \u00a0"
+    "<svg viewBox='0 0 1 1'><foreignObject>x</foreignObject><use xlink:href=#a></use></svg>"
+    "<table><tr><td>cell</table><template>t</template><x-y Z=1>&lt;</x-y></main><select><option>o"
+    "<option selected>p</select><input type=CheckBox checked><input value='é 1'><aside class="
+    "'x my-note'>n</aside><math><semantics><mi>x</mi><annotation encoding=TeX>x</annotation>"
+    "</semantics></math><dialog open>d</dialog>"
+    + "<b>" * LEVELS + "deep<a href='/#b' rel=up>Up<img alt='An  image'></a><a href=b><img alt=c>"
+)  # fmt: skip

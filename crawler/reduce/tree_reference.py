@@ -1,0 +1,340 @@
+"""Trees of pages by selectolax's public interface: slower than :mod:`.tree_parser`.
+
+This says what the columns of a tree mean, runs where the compiled core cannot, and is what tests
+compare the core with.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass
+from itertools import islice
+from typing import cast
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from freshet.crawler.reduce.tree import (
+    ACTS,
+    ALT,
+    ALTERNATIVES,
+    ANCHOR,
+    BREAKS,
+    CONTROL,
+    FIRST,
+    KNOWN,
+    LASTING,
+    LEADS_BY,
+    LEVELS,
+    LINKS,
+    MEANINGS,
+    NOTHING,
+    NUMBERS,
+    PICTURE,
+    PREFERRED,
+    RAW,
+    REL,
+    SAID_COLUMNS,
+    UNSEEN,
+    Tree,
+    collapsed,
+    meaning_of,
+    tree_from,
+)
+from freshet.crawler.urls import reference_head
+
+
+def reference(parser: LexborHTMLParser, links: int = 0) -> Tree:
+    """Return the tree of a page that selectolax has parsed, and so many of its links at most.
+
+    Raises:
+        MemoryError: Lexbor has not even made the elements that every page has.
+    """
+    if parser.root is None:
+        raise MemoryError("Lexbor gave up a page: it has no root")
+    builder = _Builder()
+    builder.add(parser.root)
+    return builder.tree(links)
+
+
+def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
+    """Yield all nodes in document order, true where one begins and false where it ends."""
+    node, depth = root, 0
+    while True:
+        yield node, True
+        if (child := node.first_child) is not None:
+            node, depth = child, depth + 1
+            continue
+        yield node, False
+        while depth and node.next is None:
+            node, depth = cast(LexborNode, node.parent), depth - 1
+            yield node, False
+        if not depth:
+            return
+        node = cast(LexborNode, node.next)
+
+
+@dataclass(slots=True)
+class Node:
+    """A row of a tree's columns."""
+
+    parent: int
+    end: int
+    name: int
+    place: int
+    trait: int
+    holds: int
+    chars: int
+    linked: int
+    text_at: int
+    text_end: int
+    said_at: int
+    said_end: int
+
+
+@dataclass(slots=True)
+class _Link:
+    """An element that leads elsewhere, what stands in it, and its attributes."""
+
+    node: int
+    last: int
+    said: Mapping[str, str]
+
+
+class _Builder:
+    """The columns of a tree, built from the first node to the last."""
+
+    def __init__(self) -> None:
+        self._numbers = dict(NUMBERS)
+        self._nodes: list[Node] = []
+        self._said = array("I")
+        self._texts = _Text()
+        self._values = _Text()
+        self._open: list[int] = []
+        #: The parts of the text that is the last node and goes on.
+        self._text: list[str] = []
+        #: All links, and those that are open; alternative texts by node.
+        self._links: list[_Link] = []
+        self._open_links: list[_Link] = []
+        self._pictures: dict[int, str] = {}
+
+    def tree(self, most_links: int) -> Tree:
+        """Return what was built."""
+        rows = array("I", [number for node in self._nodes for number in astuple(node)])
+        text, values = "".join(self._texts.parts), "".join(self._values.parts)
+        links = list(islice(self._different(), most_links))
+        most, size, anchors = len(text.encode()) + len(values.encode()), 0, list[str]()
+        for link in links:
+            anchors.append("" if size > most else self._anchor(link, text))
+            size += len(f"{anchors[-1]}\n".encode())
+        columns = rows, self._said, array("I", [link.node for link in links])
+        lines = (
+            [BREAKS.sub("", self._reference(it)) for it in links],
+            [BREAKS.sub(" ", it.said.get(REL, "")) for it in links],
+            anchors,
+        )
+        texts = (text, values, *("".join(f"{line}\n" for line in each) for each in lines))
+        octets = [each.encode() for each in texts]
+        return tree_from(tuple(self._numbers), [it.tobytes() for it in columns], octets)
+
+    def _reference(self, link: _Link) -> str:
+        tag = _tag_of(self._nodes[link.node].name)
+        return reference_head(link.said[LEADS_BY[tag]])
+
+    def _different(self) -> Iterator[_Link]:
+        met = set[tuple[str, str]]()
+        for link in self._links:
+            key = (self._reference(link), link.said.get(REL, ""))
+            if not self._nodes[link.node].trait & ANCHOR:
+                yield link
+            elif key not in met:
+                met.add(key)
+                yield link
+
+    def _is_called(self, text: Node) -> bool:
+        """Return whether a text in a link counts for what it is called.
+
+        Raw text and values of hidden controls do not.
+        """
+        trait = self._nodes[text.parent].trait
+        return not trait & RAW and not (trait & ACTS and text.place & UNSEEN)
+
+    def _anchor(self, link: _Link, text: str) -> str:
+        nodes = self._nodes
+        if not nodes[link.node].trait & ANCHOR:
+            return ""
+        inside = range(link.node + 1, link.last)
+        texts = (nodes[it] for it in inside if not nodes[it].name and self._is_called(nodes[it]))
+        words = collapsed("".join(text[it.text_at : it.text_end] for it in texts))
+        pictures = (self._pictures.get(it) for it in (link.node, *inside))
+        return words or collapsed(next((alt for alt in pictures if alt is not None), ""))
+
+    def add(self, root: LexborNode) -> None:
+        """Add an element and all that stands in it."""
+        # Of the elements that are too deep, how many are open, and how many in one not seen; a
+        # lasting one of them, and how many were open with it.
+        deeper = muted = lasting = lasting_at = 0
+        for node, begins in _walk(root):
+            if node.is_text_node and begins and not muted:
+                self._add_text(node.text_content or "")
+            if not node.is_element_node:
+                continue
+            self._end_text()
+            tag = node.tag or ""
+            if begins and (deeper or len(self._open) > LEVELS):
+                deeper += 1
+                if MEANINGS.get(tag, NOTHING).trait & LASTING:
+                    number = self._start(tag, node, is_muted=muted > 0)
+                    if lasting_at:
+                        self._end_node(number)
+                    else:
+                        lasting, lasting_at = number, deeper
+                muted += bool(muted or MEANINGS.get(tag, NOTHING).place & UNSEEN)
+            elif begins:
+                self._open.append(self._start(tag, node))
+                self._show(tag, node)
+            elif deeper:
+                if lasting_at == deeper:
+                    self._nodes[lasting].text_end = self._texts.length
+                    self._end_node(lasting)
+                    lasting_at = 0
+                deeper -= 1
+                muted -= muted > 0
+            else:
+                self._end()
+
+    def _start(self, tag: str, element: LexborNode, *, is_muted: bool = False) -> int:
+        """Add the row of an element, and return its number."""
+        number, name, said_at = len(self._nodes), self._number(tag), self._said_count()
+        attributes = {key: value or "" for key, value in element.attributes.items()}
+        for key, value in attributes.items():
+            begin, end = self._values.add(value)
+            self._said.extend((number, self._number(key), begin, end))
+        means = meaning_of(tag, attributes)
+        place, trait = means.place | (UNSEEN if is_muted else 0), means.trait
+        if trait & ALTERNATIVES and _has_preferred(element):
+            trait = trait & ~FIRST | PREFERRED
+        elif trait & ALTERNATIVES:
+            trait &= ~ALTERNATIVES
+        parent = self._open[-1] if self._open else 0
+        if self._open:
+            above = self._nodes[parent]
+            place |= above.place
+            if self._is_alternative(above, parent, trait):
+                place |= UNSEEN
+        at = self._texts.length
+        row = (place, trait, 0, 0, 0, at, at, said_at, self._said_count())
+        self._nodes.append(Node(parent, number + 1, name, *row))
+        if trait & PICTURE and ALT in attributes:
+            self._pictures[number] = attributes[ALT]
+        if LEADS_BY.get(tag) in attributes:
+            self._open_links.append(_Link(number, number + 1, attributes))
+            self._links.append(self._open_links[-1])
+        return number
+
+    def _show(self, tag: str, element: LexborNode) -> None:
+        """Add the text that an element shows beside what stands in it."""
+        attributes = element.attributes
+        means = meaning_of(tag, attributes)
+        if means.shown:
+            shown = KNOWN[means.shown]
+            if shown not in attributes:
+                self._add_text(shown)
+            elif element.first_child is None:
+                self._add_text(attributes[shown] or "")
+
+    def _is_alternative(self, above: Node, parent: int, trait: int) -> bool:
+        """Return whether the next element is not seen in its parent, as another one is."""
+        if above.trait & ALTERNATIVES:
+            return not trait & PREFERRED
+        before = len(self._nodes) - parent - 1
+        # A text, such as a line break, may stand before the first element.
+        return bool(
+            above.trait & FIRST and (before > 1 or (before and self._nodes[parent + 1].name))
+        )
+
+    def _end(self) -> None:
+        number = self._open.pop()
+        node = self._nodes[number]
+        node.end, node.text_end = len(self._nodes), self._texts.length
+        self._end_node(number)
+
+    def _end_node(self, number: int) -> None:
+        if self._open_links and self._open_links[-1].node == number:
+            self._open_links.pop().last = len(self._nodes)
+        self._add_up(number)
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        begin, end = self._texts.add(text)
+        if not self._text:
+            number, parent, said = len(self._nodes), self._open[-1], self._said_count()
+            row = (self._nodes[parent].place, 0, 0, 0, 0, begin, end, said, said)
+            self._nodes.append(Node(parent, number + 1, 0, *row))
+        self._nodes[-1].text_end = end
+        self._text.append(text)
+
+    def _end_text(self) -> None:
+        if self._text:
+            self._nodes[-1].chars = len("".join(self._text).strip())
+            self._text.clear()
+            self._add_up(len(self._nodes) - 1)
+
+    def _add_up(self, number: int) -> None:
+        """Add what a node holds to its parent, unless it is not seen."""
+        node = self._nodes[number]
+        if not number or node.place & UNSEEN:
+            return
+        parent = self._nodes[node.parent]
+        parent.holds |= node.holds | (node.trait if node.chars else node.trait & ~ACTS)
+        if not node.place & ~parent.place & CONTROL:
+            is_link = _tag_of(node.name) in LINKS
+            parent.chars += node.chars
+            parent.linked += node.chars if is_link else node.linked
+
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def _said_count(self) -> int:
+        return len(self._said) // SAID_COLUMNS
+
+
+class _Text:
+    """A text that grows by parts."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.length = 0
+
+    def add(self, part: str) -> tuple[int, int]:
+        """Add a part, and return where it begins and ends."""
+        self.parts.append(part)
+        begin, self.length = self.length, self.length + len(part)
+        return begin, self.length
+
+
+def _tag_of(number: int) -> str:
+    return KNOWN[number] if number < len(KNOWN) else ""
+
+
+def _has_preferred(element: LexborNode) -> bool:
+    """Return whether one is in an element that is seen in place of its siblings.
+
+    It stands directly in the element, or in one with alternatives that does.
+    """
+    for child, trait in _traits_in(element):
+        if trait & PREFERRED:
+            return True
+        if trait & ALTERNATIVES and any(its & PREFERRED for _, its in _traits_in(child)):
+            return True
+    return False
+
+
+def _traits_in(element: LexborNode) -> Iterator[tuple[LexborNode, int]]:
+    """Yield the elements directly in one, and the traits that their names say."""
+    child = element.first_child
+    while child is not None:
+        if child.is_element_node:
+            yield child, meaning_of(child.tag or "", child.attributes).trait
+        child = child.next
