@@ -2,14 +2,20 @@
 
 import re
 from collections import Counter
+from contextlib import closing
+from html import unescape
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
+from freshet.crawler.reduce.channels import channels, kinds_of
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.page import parse
+from scripts.benchmarks.recorded import Recording
 from tests.crawler.reduce.kinds import KINDS, SENTENCE, SHELLS, page
+from tests.integration.timeserver import FOLDER, NO_FOLDER
 
 URL: Final = "https://h.example/a/b/"
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -28,10 +34,13 @@ class Seen(NamedTuple):
 
 
 def seen(shell: str, html: str, *, is_big: bool) -> Seen:
-    body = page(shell, html, is_big=is_big).encode()
+    return seen_in(page(shell, html, is_big=is_big).encode())
+
+
+def seen_in(body: bytes) -> Seen:
     made = document(body, URL, "text/html")
-    shown = f"{made.text} {made.markdown} {made.html}"
-    blocks = parse(body, URL, "text/html; charset=utf-8").blocks.texts
+    shown = unescape(f"{made.text} {made.markdown} {made.html}")
+    blocks = parse(body, URL, "text/html").blocks.texts
     return Seen(blocks, (made.markdown, made.html), shown.casefold())
 
 
@@ -53,6 +62,7 @@ def pairs() -> dict[str, tuple[str, str]]:
 
 PAIRS: Final = pairs()
 SHELL: Final = next(iter(SHELLS))
+SITES: Final = "ada age flink httpwg lean lucene nifi parquet servo struts".split()
 
 
 def test_there_are_pairs_of_every_kind() -> None:
@@ -98,3 +108,25 @@ def test_the_moments_that_are_compared_are_delivered() -> None:
         found = seen(SHELL, html.format(day) + SENTENCE, is_big=False)
         assert f"2026-01-{day}" in " ".join(found.blocks)
         assert not found.lacks(Counter(found.blocks))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(FOLDER is None, reason=NO_FOLDER)
+@pytest.mark.parametrize("site", SITES)
+def test_the_laws_hold_on_recorded_sites(site: str, tmp_path: Path) -> None:
+    kept = broken = 0
+    with closing(Recording(Path(FOLDER or "") / f"{site}.sqlite.zst", tmp_path)) as recording:
+        for versions in recording.pages(24).values():
+            blobs = [version.blob for version in versions if version.blob is not None][-4:]
+            bodies = [recording.body(blob) for blob in blobs]
+            for old, new in pairwise(bodies):
+                before, after = seen_in(old), seen_in(new)
+                one, other = Counter(before.blocks), Counter(after.blocks)
+                kept += 1
+                broken += bool(before.lacks(one - other) or after.lacks(other - one))
+                is_changed = before.blocks != after.blocks
+                differs = before.delivered != after.delivered
+                kinds = [channels(body, URL, "text/html") for body in (old, new)]
+                broken += is_changed and not differs
+                broken += differs and not is_changed and not kinds_of(*kinds)
+    assert (kept > 5, broken) == (True, 0)
