@@ -55,7 +55,8 @@ def emphasised(text: str) -> str:
             else:
                 written[begin][k], marks[j] = f"<{tag}>", f"</{tag}>"
                 punctuated |= {begin, i}
-    return "".join("".join(written.get(i, part)) for i, part in enumerate(parts))
+    parts[1::2] = map("".join, written.values())
+    return "".join(parts)
 
 
 def _flanks(outer: str, inner: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from freshet.crawler.reduce.emphasis import ALL_MARKS, MARKS, emphasised
 from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
 from freshet.crawler.urls import Base
 
 #: Lists and quotes deeper than this in each other are written at this level.
@@ -47,6 +47,7 @@ _BUTTON: Final = TRAITS["button"]
 _HELD: Final = TRAITS["control"]
 _APART: Final = TRAITS["apart"]
 _TEX: Final = TRAITS["tex"]
+_BREAK: Final = NUMBERS["br"]
 #: Their elements in HTML.
 _EMPHASIS: Final = {
     **dict.fromkeys(("b", "strong"), "strong"),
@@ -96,35 +97,39 @@ def _cut(
     """Add the pieces of these nodes, which are in a block."""
     if tree.tag(holder) == "a":
         link = tree.attribute_of(holder, "href") or link
-    trait, holds = tree.trait, tree.holds
+    name, trait, holds = tree.name, tree.trait, tree.holds
     run: list[int] = []
+    # The traits of all that is in the run.
+    traits = 0
     for node in nodes:
-        is_block = (trait[node] | holds[node]) & _BLOCK
-        if not is_block and not _breaks_twice(tree, node, run):
+        own = trait[node] | holds[node]
+        if not own & _BLOCK and not (name[node] == _BREAK and _breaks_twice(tree, run)):
             run.append(node)
+            traits |= own
             continue
-        _add_run(tree, run, holder, link, found)
-        run = []
-        if is_block and shows(tree, node):
+        _add_run(tree, run, traits, holder, link, found)
+        run, traits = [], 0
+        if own & _BLOCK and shows(tree, node):
             _cut_block(tree, node, link, found)
-    _add_run(tree, run, holder, link, found)
+    _add_run(tree, run, traits, holder, link, found)
 
 
-def _add_run(tree: Tree, run: list[int], holder: int, link: str | None, found: list[Piece]) -> None:
+def _add_run(
+    tree: Tree, run: list[int], traits: int, holder: int, link: str | None, found: list[Piece]
+) -> None:
     """Add the piece of a run of text.
 
     If it has nothing but controls, each button is one, and so are the fields and labels between
     two of them.
     """
     trait, holds = tree.trait, tree.holds
-    acts = any((trait[node] | holds[node]) & _HELD for node in run)
-    shown = [node for node in run if shows(tree, node)] if acts else []
+    shown = [node for node in run if shows(tree, node)] if traits & _HELD else []
     if shown and all(_is_control(tree, node) for node in shown):
         for is_button, nodes in groupby(shown, lambda it: (trait[it] | holds[it]) & _BUTTON > 0):
             row = list(nodes)
             parts = [[node] for node in row] if is_button else [row]
             found.extend(Piece("p", part, holder, link) for part in parts)
-    elif shown or any(shows(tree, node) for node in run):
+    elif shown or traits & _IMAGE or any(map(tree.chars.__getitem__, run)):
         found.append(Piece("p", run, holder, link))
 
 
@@ -183,12 +188,10 @@ def shows(tree: Tree, node: int) -> bool:
     return tree.chars[node] > 0 or bool((tree.trait[node] | holds) & _IMAGE or holds & _HELD)
 
 
-def _breaks_twice(tree: Tree, node: int, run: list[int]) -> bool:
-    """Return whether the node is a line break after another one: they part paragraphs."""
-    if not run or tree.tag(node) != "br":
-        return False
+def _breaks_twice(tree: Tree, run: list[int]) -> bool:
+    """Return whether a line break would follow another one: they part paragraphs."""
     last = next((each for each in reversed(run) if tree.name[each] or tree.chars[each]), None)
-    return last is not None and tree.tag(last) == "br"
+    return last is not None and tree.name[last] == _BREAK
 
 
 def _is_list(tree: Tree, node: int) -> bool:
@@ -328,7 +331,9 @@ class MarkdownWriter:
                 return self._table(node)
             case "blockquote":
                 return self._quote(node, level)
-        text, html = self._linked(self.inline(piece.nodes), self.url(piece.link))
+        text, html = self.inline(piece.nodes)
+        if piece.link is not None:
+            text, html = self._linked((text, html), self.url(piece.link))
         if not text:
             return "", ""
         if piece.kind in HEADINGS:
@@ -427,6 +432,10 @@ class MarkdownWriter:
     def inline(self, nodes: Iterable[int]) -> Written:
         """Return a run in both forms, without white space around it."""
         text, html = self._run(nodes)
+        if text == html and "\v" not in text:
+            # There is no markup but that of HTML.
+            text = _spaced(text).strip()
+            return text, text
         text, html = _spaced(text), _spaced(html).strip()
         if "\v" in text:
             text = _AROUND_BREAK.sub("\n", text.replace("\v", "\n"))
@@ -436,35 +445,39 @@ class MarkdownWriter:
         return text.strip(), html
 
     def _run(self, nodes: Iterable[int]) -> Written:
-        tree = self._tree
+        name = self._tree.name
         texts: list[str] = []
         htmls: list[str] = []
         for node in nodes:
-            if not tree.name[node]:
-                text = tree.text_of(node)
-                if self._is_odd or not text.isascii():
-                    text = self._clean(text)
-                html = text
-                if _SPECIAL.search(text):
-                    html = escape(text, quote=False)
-                    text = _escaped(text)
-            else:
-                text, html = self._inner(node)
-            if text.startswith("[") and texts and texts[-1].endswith("!"):
+            text, html = self._element(node) if name[node] else self._text(node)
+            if texts and text[:1] == "[" and texts[-1][-1:] == "!":
                 # With a link behind it the sign would begin an image.
                 texts[-1] = f"{texts[-1][:-1]}\\!"
             texts.append(text)
             htmls.append(html)
         return "".join(texts), "".join(htmls)
 
-    def _inner(self, node: int) -> Written:
+    def _text(self, node: int) -> Written:
+        text = self._tree.text_of(node)
+        if self._is_odd or not text.isascii():
+            text = self._clean(text)
+        if not _SPECIAL.search(text):
+            return text, text
+        return _escaped(text), escape(text, quote=False)
+
+    def _inside(self, node: int) -> Written:
+        """Return what is in an element, most often one text."""
+        text = _only_text(self._tree, node)
+        return self._text(text) if text else self._run(self._tree.children(node))
+
+    def _element(self, node: int) -> Written:
         tree = self._tree
         name = tree.tag(node)
         if (special := self._by_tag.get(name)) is not None:
             return special(node)
         if tree.trait[node] & _TEX:
             return self._formula(node)
-        written = self._run(tree.children(node))
+        written = self._inside(node)
         if name in _EMPHASIS:
             return _emphasis(_EMPHASIS[name], written)
         if name in _AROUND:
@@ -474,17 +487,17 @@ class MarkdownWriter:
         return (f" {written[0]} ", f" {written[1]} ") if is_apart else written
 
     def _anchor(self, node: int) -> Written:
-        written = self._run(self._tree.children(node))
+        written = self._inside(node)
         is_permalink = written[0].strip() in PERMALINKS
         url = self.url(self._tree.attribute_of(node, "href"))
         return ("", "") if is_permalink else self._linked(written, url)
 
     def _ruby(self, node: int) -> Written:
-        text, html = self._run(self._tree.children(node))
+        text, html = self._inside(node)
         return text, _in("ruby", html)
 
     def _input(self, node: int) -> Written:
-        written = self._run(self._tree.children(node))
+        written = self._inside(node)
         text, html = _BOXES.get(written[0].strip(), written)
         return f" {text} ", f" {html} "
 
@@ -514,7 +527,7 @@ class MarkdownWriter:
 
     def _time(self, node: int) -> Written:
         """Write a time; HTML has the one that a machine reads, too, which is compared."""
-        text, html = self._run(self._tree.children(node))
+        text, html = self._inside(node)
         moment = self._tree.attribute_of(node, "datetime") or ""
         if html and MOMENT.fullmatch(moment):
             html = f'<time datetime="{escape(moment.strip())}">{html}</time>'
@@ -543,6 +556,8 @@ class MarkdownWriter:
 
     def _verbatim(self, node: int) -> str:
         """Return the text of code as it stands, with line breaks."""
+        if text := _only_text(self._tree, node):
+            return self._tree.text_of(text)
         parts: list[str] = []
         tree, name, place = self._tree, self._tree.name, self._tree.place
         hides = (UNSEEN | CONTROL) & ~place[node]
@@ -597,6 +612,13 @@ class MarkdownWriter:
             follows = ":" in url and not url.startswith(_SCRIPTS)
             self._urls[reference] = url.replace(" ", "%20") if follows else None
         return self._urls[reference] if reference is not None else None
+
+
+def _only_text(tree: Tree, node: int) -> int:
+    """Return the text in an element if it has nothing else, or 0."""
+    only = node + 1
+    is_one = tree.end[node] == only + 1 and not tree.name[only]
+    return only if is_one and tree.place[only] == tree.place[node] else 0
 
 
 def _item(tag: str, blocks: list[tuple[str, Written]], mark: str, label: str, level: int) -> str:
@@ -669,6 +691,8 @@ def _spaced(text: str) -> str:
 
 def _begun(line: str) -> str:
     """Return a line of text that is not taken for the beginning of something else."""
+    if line[:1].isalpha():
+        return line
     if _STARTS.match(line):
         return f"\\{line}"
     if number := _NUMBER.match(line):
