@@ -30,7 +30,11 @@ def emphasised(text: str) -> str:
     open_marks: list[tuple[str, int, int]] = []
     written = {i: list(parts[i]) for i in range(1, len(parts), 2)}
     # Where a sign was written as a tag or another sign, which are punctuation to those around it.
-    punctuated = {i for i in written if len({_TAG_OF[mark] == "del" for mark in parts[i]}) > 1}
+    punctuated = {
+        i
+        for i in (written if "\x06" in text else ())
+        if len({_TAG_OF[mark] == "del" for mark in parts[i]}) > 1
+    }
     for i, marks in written.items():
         for j, mark in enumerate(parts[i]):
             tag = _TAG_OF[mark]
@@ -38,7 +42,7 @@ def emphasised(text: str) -> str:
                 open_marks.append((tag, i, j))
                 continue
             _, begin, k = open_marks.pop()
-            if any(tag == other for other, *_ in open_marks):
+            if open_marks and any(tag == other for other, *_ in open_marks):
                 written[begin][k] = marks[j] = ""
                 continue
             inner = (

@@ -231,8 +231,8 @@ _MARKS: Final = re.compile(
     r"[\\`*\[\]_~<&](?:(?<=[\\`*\[\]])|(?<=_)(?:(?<!\w_)|(?!\w))|(?<=~)~|(?<=<)(?=[a-zA-Z/!?])"
     r"|(?<=&)(?=#?\w+;))"
 )
-#: Without one of these a text is the same in both forms.
-_SPECIAL: Final = re.compile(r"[\\`*\[\]_~<>&]")
+#: Without one of these a text is written as it stands.
+_SPECIAL: Final = re.compile(rf"[\\`*\[\]_~<>&\t\r\f{ALL_MARKS}]")
 #: What a line of text may not begin with.
 _STARTS: Final = re.compile(r"#{1,6}(?:\s|$)|[-+](?:\s|$)|>|={2,}|-{2,}")
 _NUMBER: Final = re.compile(r"\d{1,9}(?=[.)](?:\s|$))")
@@ -315,8 +315,6 @@ class MarkdownWriter:
             "textarea": self._lines,
             "time": self._time,
         }
-        #: Whether the page has characters that stand for marks below.
-        self._is_odd = any(mark in tree.text or mark in tree.values for mark in ALL_MARKS)
         self._urls: dict[str, str | None] = {}
 
     def piece(self, piece: Piece, level: int = 0) -> Written:
@@ -338,12 +336,13 @@ class MarkdownWriter:
             return "", ""
         if piece.kind in HEADINGS:
             return f"{'#' * int(piece.kind[1])} {text}".replace("\n", " "), _in(piece.kind, html)
-        return "  \n".join(map(_begun, text.split("\n"))), _in("p", html)
+        return "  \n".join([_begun(line) for line in text.split("\n")]), _in("p", html)
 
     def _blocks(self, pieces: Iterable[Piece], level: int) -> list[tuple[str, Written]]:
         """Return kind and both forms of each piece in an item or a quote."""
-        found = ((piece.kind, self.piece(piece, level)) for piece in pieces)
-        return [(kind, written) for kind, written in found if written[0]]
+        return [
+            (piece.kind, written) for piece in pieces if (written := self.piece(piece, level))[0]
+        ]
 
     def _quote(self, node: int, level: int) -> Written:
         blocks = [written for _, written in self._blocks(pieces_of(self._tree, node), level + 1)]
@@ -387,7 +386,8 @@ class MarkdownWriter:
         htmls = [html for _, (_, html) in blocks]
         if blocks[0][0] == "p" and all(kind == "list" for kind, _ in blocks[1:]):
             htmls[0] = htmls[0].removeprefix("<p>").removesuffix("</p>")
-        tag = self._tree.tag(item) if self._tree.tag(item) in _ITEMS else "li"
+        tag = self._tree.tag(item)
+        tag = tag if tag in _ITEMS else "li"
         value = _number(self._tree.attribute_of(item, "value"), -1)
         opening = f'{tag} value="{value}"' if value >= 0 else tag
         return f"<{opening}>{''.join(htmls)}</{tag}>"
@@ -406,8 +406,9 @@ class MarkdownWriter:
                 inner = "<br>".join(html for _, html in blocks if html)
                 span = min(_number(tree.attribute_of(cell, "colspan"), 1), _MOST_COLUMNS)
                 high = max(1, min(_number(tree.attribute_of(cell, "rowspan"), 1), _MOST_ROWS))
-                columns = range(len(texts), min(len(texts) + span, _MOST_COLUMNS))
-                taken.update(dict.fromkeys(columns, high - 1))
+                if high > 1:
+                    columns = range(len(texts), min(len(texts) + span, _MOST_COLUMNS))
+                    taken.update(dict.fromkeys(columns, high - 1))
                 texts += [text.replace("|", "\\|"), *[""] * (span - 1)]
                 spans = (("colspan", span), ("rowspan", high))
                 size = "".join(f' {name}="{count}"' for name, count in spans if count > 1)
@@ -434,9 +435,9 @@ class MarkdownWriter:
         text, html = self._run(nodes)
         if text == html and "\v" not in text:
             # There is no markup but that of HTML.
-            text = _spaced(text).strip()
+            text = _collapsed(text).strip()
             return text, text
-        text, html = _spaced(text), _spaced(html).strip()
+        text, html = _collapsed(text), _collapsed(html).strip()
         if "\v" in text:
             text = _AROUND_BREAK.sub("\n", text.replace("\v", "\n"))
         text = emphasised(text)
@@ -458,11 +459,12 @@ class MarkdownWriter:
         return "".join(texts), "".join(htmls)
 
     def _text(self, node: int) -> Written:
-        text = self._tree.text_of(node)
-        if self._is_odd or not text.isascii():
-            text = self._clean(text)
+        text = self._tree.text_of(node).replace("\n", " ")
+        if not text.isascii():
+            text = text.replace("\xa0", " ").replace("\xad", "")
         if not _SPECIAL.search(text):
             return text, text
+        text = _spaced(_cleaned(text))
         return _escaped(text), escape(text, quote=False)
 
     def _inside(self, node: int) -> Written:
@@ -503,8 +505,8 @@ class MarkdownWriter:
 
     def _lines(self, node: int) -> Written:
         """Return text that breaks its lines itself."""
-        lines = [line.strip() for line in self._verbatim(node).splitlines()]
-        texts = [_escaped(self._clean(line)) for line in lines if line]
+        lines = [_spaced(line).strip() for line in self._verbatim(node).splitlines()]
+        texts = [_escaped(_cleaned(line)) for line in lines if line]
         return "\v".join(texts), "<br>".join(escape(line, quote=False) for line in lines if line)
 
     def _formula(self, node: int) -> Written:
@@ -516,21 +518,15 @@ class MarkdownWriter:
             tex = plain_tex(self._verbatim(node))
         said = tree.attribute_of(node, "display") or tree.attribute_of(node, "type") or ""
         mark = "$$" if _DISPLAY.search(said) else "$"
-        shown = f"{mark}{self._clean(tex)}{mark}"
+        shown = f"{mark}{_cleaned(tex)}{mark}"
         return (shown, escape(shown, quote=False)) if tex else ("", "")
-
-    def _clean(self, text: str) -> str:
-        """Return a text of the page without soft hyphens and what stands for our marks."""
-        if self._is_odd:
-            text = _ANY_MARK.sub("", text)
-        return text if text.isascii() else text.replace("\xad", "")
 
     def _time(self, node: int) -> Written:
         """Write a time; HTML has the one that a machine reads, too, which is compared."""
         text, html = self._inside(node)
         moment = self._tree.attribute_of(node, "datetime") or ""
         if html and MOMENT.fullmatch(moment):
-            html = f'<time datetime="{escape(moment.strip())}">{html}</time>'
+            html = f'<time datetime="{escape(_spaced(moment).strip())}">{html}</time>'
         return text, html
 
     def _linked(self, written: Written, url: str | None) -> Written:
@@ -550,7 +546,7 @@ class MarkdownWriter:
         url = self.url(next((s for s in sources if s and not s.startswith("data:")), None))
         if url is None or min(_number(values.get(side), 99) for side in ("width", "height")) < 3:
             return "", ""
-        alt = " ".join(self._clean(values.get("alt", "")).split())
+        alt = " ".join(_cleaned(values.get("alt", "")).split())
         shown = _escaped(alt)
         return f"![{shown}]({_target(url)})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
 
@@ -632,7 +628,7 @@ def _item(tag: str, blocks: list[tuple[str, Written]], mark: str, label: str, le
         mark, indent = "  - ", "    "
     elif tag in _LISTS:
         mark = indent
-    if level < _INDENTS:
+    if level < _INDENTS and "\n" in text:
         text = text.replace("\n", f"\n{indent}").replace(f"\n{indent}\n", "\n\n")
     return mark + text
 
@@ -680,10 +676,20 @@ def _escaped(text: str) -> str:
     return _MARKS.sub(lambda mark: f"\\{mark[0]}", text)
 
 
+def _cleaned(text: str) -> str:
+    """Return a text of the page without soft hyphens and what stands for our marks."""
+    return _ANY_MARK.sub("", text).replace("\xad", "")
+
+
 def _spaced(text: str) -> str:
-    """Return a text with one space in the place of each white space."""
+    """Return a text of the same length with a space in the place of each white space."""
     for space in _SPACES:
         text = text.replace(space, " ")
+    return text
+
+
+def _collapsed(text: str) -> str:
+    """Return a text with one space in the place of several."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text
@@ -734,7 +740,7 @@ def is_line_number(tree: Tree, node: int) -> bool:
 
 def _pass_over(taken: Counter[int], texts: list[str]) -> None:
     """Add empty cells to a row up to the first column that no cell above takes."""
-    while taken[len(texts)]:
+    while taken.get(len(texts)):
         taken[len(texts)] -= 1
         texts.append("")
 
