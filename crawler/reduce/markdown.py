@@ -581,7 +581,7 @@ class MarkdownWriter:
         return "".join(parts) + "\n" * len(ends)
 
     def _code(self, node: int) -> Written:
-        text = " ".join(self._verbatim(node).split())
+        text = " ".join(_ANY_MARK.sub("", self._verbatim(node)).split())
         fence = _fence(text, 1)
         space = " " if text.startswith("`") or text.endswith("`") else ""
         written = f"{fence}{space}{text}{space}{fence}", _in("code", escape(text, quote=False))

@@ -1,9 +1,11 @@
 """Pieces of a page as Markdown and as clean HTML."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.document import Document
+from freshet.crawler.reduce.emphasis import ALL_MARKS
 from freshet.crawler.reduce.markdown import MarkdownWriter, pieces_of
 from freshet.crawler.reduce.tree_parser import tree_of
 
@@ -24,6 +26,16 @@ def test_headings_have_levels_and_no_permalinks() -> None:
     found = read("<main><h1>Top <a href=#top>¶</a></h1><p>x<h3>Low <em>er</em></h3><p>y</main>")
     assert found.blocks == ("# Top", "x", "### Low *er*", "y")
     assert found.html.splitlines()[2] == "<h3>Low <em>er</em></h3>"
+
+
+@pytest.mark.parametrize("mark", ALL_MARKS)
+@pytest.mark.parametrize(
+    "html", ["%s", "<code>%s</code>", "<kbd>%s</kbd>", "<a href=x><tt>%s</tt></a>", "<b>%s</b>"]
+)
+def test_control_characters_of_a_page_are_no_emphasis(html: str, mark: str) -> None:
+    said = html % f"a{mark}b"
+    for block in (f"<p>{said}", f"<ul><li>{said}</ul>", f"<h2>{said}</h2>"):
+        assert read(block) == read(block.replace(mark, ""))
 
 
 def test_links_and_images_are_absolute() -> None:
