@@ -225,31 +225,31 @@ def _continued(
     """
     if sum(words[i] for i in kept) < _LONG_WORDS:
         return
-    tree = pieces.tree
+    tree, body = pieces.tree, pieces.tree.body
     rest = [i for i in range(len(pieces)) if likely[i] and i not in kept and frame.lacks(i)]
     told, untold = Counter[int](), Counter[int]()
     for count, numbers in ((told, kept), (untold, rest)):
         for i in numbers:
-            for node in _up(tree, pieces[i].holder):
+            for node in _up(tree, body, pieces[i].holder):
                 count[node] += words[i]
     patterns = dict[int, Counter[tuple[str, str]]]()
     for node in told:
-        if node != tree.body:
+        if node != body:
             patterns.setdefault(tree.parent[node], Counter())[_pattern(tree, node)] += 1
     for i in rest:
-        for node, block in pairwise(_up(tree, pieces[i].holder)):
+        for node, block in pairwise(_up(tree, body, pieces[i].holder)):
             least = max(_LONG_WORDS, _LEAST_SHARE * (told[block] + untold[block]))
             if told[block] >= least and patterns[block][_pattern(tree, node)] >= _ALIKE:
                 yield i
                 break
 
 
-def _up(tree: Tree, node: int) -> Iterator[int]:
+def _up(tree: Tree, body: int, node: int) -> Iterator[int]:
     """Yield an element and those around it, up to the body."""
-    while node not in (0, tree.body):
+    while node not in (0, body):
         yield node
         node = tree.parent[node]
-    yield tree.body
+    yield body
 
 
 def _pattern(tree: Tree, node: int) -> tuple[str, str]:
