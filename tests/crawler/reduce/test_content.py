@@ -172,8 +172,8 @@ SECTIONS = {
 def long_page(section: str, number: int, below: str = "") -> list[str]:
     """Return what is chosen of a long page of such sections, each of which says its number."""
     parts = [section.format(f"Part {i} begins. {SECTION}") for i in range(number)]
-    html = f"<title>Terms</title><h1>Terms</h1><div>{''.join(parts)}</div>{below}"
-    tree = tree_of(html)
+    text = f"<div class='page legal'><h1>Terms</h1><div class=text>{''.join(parts)}</div></div>"
+    tree = tree_of(f"<title>Terms</title>{text}{below}")
     return [text_of(tree, piece) for piece in chosen(tree, Pieces(tree), "Terms")]
 
 
