@@ -144,7 +144,9 @@ def _judged(pieces: Pieces, title: str) -> list[Piece]:
     kept.update(own[:1])
     frame = _Frame(pieces, kept)
     kept.update(list(_beside(pieces, kept, frame)))
-    kept.update(list(_continued(pieces, kept, sizes.tolist(), probability > _UNLIKELY, frame)))
+    kept.update(
+        list(_continued(pieces, kept, sizes.tolist(), (probability > _UNLIKELY).tolist(), frame))
+    )
     if sizes.sum() <= _FEW_WORDS:
         # The trees know little of such pages, most of whose tables lead to other pages.
         kept.update(i for i, it in enumerate(pieces) if it.kind != "table" and frame.lacks(i))
