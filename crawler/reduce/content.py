@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import SimpleNamespace
 from typing import Final
 
@@ -37,6 +37,13 @@ _CAPTION: Final = PLACES["figcaption"]
 _BETA: Final = 0.75
 #: Pieces in a row that are kept because those around them are.
 _GAP: Final = 3
+#: Words of a long text, of whose later pieces the trees know little, its least share of the prose
+#: around it, and elements that make a pattern.
+_LONG_WORDS: Final = 2000
+_LEAST_SHARE: Final = 0.2
+_ALIKE: Final = 3
+#: A piece that is less probable is no part of a long text.
+_UNLIKELY: Final = 0.05
 #: On a page of no more words all prose is content that is no frame by its place or name.
 _FEW_WORDS: Final = 100
 _FRAME: Final = PLACES["nav"] | PLACES["frame"]
@@ -137,6 +144,9 @@ def _judged(pieces: Pieces, title: str) -> list[Piece]:
     kept.update(own[:1])
     frame = _Frame(pieces, kept)
     kept.update(list(_beside(pieces, kept, frame)))
+    kept.update(
+        list(_continued(pieces, kept, sizes.tolist(), (probability > _UNLIKELY).tolist(), frame))
+    )
     if sizes.sum() <= _FEW_WORDS:
         # The trees know little of such pages, most of whose tables lead to other pages.
         kept.update(i for i, it in enumerate(pieces) if it.kind != "table" and frame.lacks(i))
@@ -204,6 +214,50 @@ def _beside(pieces: Pieces, kept: Set[int], frame: _Frame) -> Iterator[int]:
             ends = [i for i in (gap[0] - 1, gap[-1] + 1) if 0 <= i < len(pieces)]
             around = {blocks[i] for i in ends}
             yield from (i for i in gap if blocks[i] in around and frame.lacks(i))
+
+
+def _continued(
+    pieces: Pieces, kept: Set[int], words: Sequence[int], likely: Sequence[bool], frame: _Frame
+) -> Iterator[int]:
+    """Yield the prose that goes on with a long text, such as the later sections of a law.
+
+    The trees were fitted on articles, below which comments and adverts stand: the further down, the
+    less they trust a piece. One goes on with the text if its element, or one around it, has
+    siblings of the same tag and classes that hold kept pieces.
+    """
+    if sum(words[i] for i in kept) < _LONG_WORDS:
+        return
+    tree, body = pieces.tree, pieces.tree.body
+    rest = [i for i in range(len(pieces)) if likely[i] and i not in kept and frame.lacks(i)]
+    told, untold = Counter[int](), Counter[int]()
+    for count, numbers in ((told, kept), (untold, rest)):
+        for i in numbers:
+            for node in _up(tree, body, pieces[i].holder):
+                count[node] += words[i]
+    patterns = dict[int, Counter[tuple[str, str]]]()
+    for node in told:
+        if node != body:
+            patterns.setdefault(tree.parent[node], Counter())[_pattern(tree, node)] += 1
+    for i in rest:
+        for node, block in pairwise(_up(tree, body, pieces[i].holder)):
+            least = max(_LONG_WORDS, _LEAST_SHARE * (told[block] + untold[block]))
+            if told[block] >= least and patterns[block][_pattern(tree, node)] >= _ALIKE:
+                yield i
+                break
+
+
+def _up(tree: Tree, body: int, node: int) -> Iterator[int]:
+    """Yield an element and those around it, up to the body."""
+    while node not in (0, body):
+        yield node
+        node = tree.parent[node]
+    yield body
+
+
+def _pattern(tree: Tree, node: int) -> tuple[str, str]:
+    """Return the tag and the classes of an element."""
+    classes = tree.attributes(node).get("class", "").split()
+    return tree.tag(node) or "", " ".join(sorted(classes))
 
 
 def _kept_beside(

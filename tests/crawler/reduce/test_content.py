@@ -149,3 +149,40 @@ def test_what_a_control_says_changes_nothing_in_the_rows_of_others() -> None:
     with_them = html.format("<label>more</label>", "<button>more</button><input value=7>")
     for number in range(3):
         assert row(without, number, {}) == row(with_them, number, {})
+
+
+SENTENCE = "You agree, to the fullest extent of the law, that this service is given as it is. "
+SECTION = SENTENCE * 5
+SECTIONS = {
+    "paragraphs": "<p>{}</p>",
+    "headings and paragraphs": "<h2>Section</h2><p>{}</p>",
+    "items": "<li>{}</li>",
+    "items of a list in each item": "<li><ol><li>{}</li></ol></li>",
+    "numbered divisions": "<div class=number>1.</div><div class=text>{}</div>",
+    "sections": "<section><h3>Section</h3><p>{}</p></section>",
+    "named sections": "<section class='part legal'><h3>Section</h3><p>{}</p></section>",
+    "rows of text": "<div class=row><div class=column><p>{}</p></div></div>",
+    "tables of two columns": "<table><tr><td><p>{0}</p></td><td><p>{0}</p></td></tr></table>",
+    "details": "<details open><summary>Section</summary><p>{}</p></details>",
+    "quotes": "<blockquote><p>{}</p></blockquote>",
+    "panels of an accordion": "<div class=panel><h4>Section</h4><div><p>{}</p></div></div>",
+}
+
+
+def long_page(section: str, number: int, below: str = "") -> list[str]:
+    """Return what is chosen of a long page of such sections, each of which says its number."""
+    parts = [section.format(f"Part {i} begins. {SECTION}") for i in range(number)]
+    text = f"<div class='page legal'><h1>Terms</h1><div class=text>{''.join(parts)}</div></div>"
+    tree = tree_of(f"<title>Terms</title>{text}{below}")
+    return [text_of(tree, piece) for piece in chosen(tree, Pieces(tree), "Terms")]
+
+
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS.keys())
+def test_a_long_text_is_content_to_its_end(section: str) -> None:
+    text = " ".join(long_page(section, 150))
+    assert [i for i in range(150) if f"Part {i} begins" not in text] == []
+
+
+def test_what_stands_below_a_long_text_is_no_part_of_it() -> None:
+    below = "<footer class=footer><p>We and our partners use cookies to show adverts.</p></footer>"
+    assert not any("cookies" in text for text in long_page(SECTIONS["paragraphs"], 150, below))
