@@ -10,7 +10,7 @@ half, on a page where nothing is sure also less probable ones.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib.resources import files
@@ -234,10 +234,10 @@ def _continued(
         for i in numbers:
             for node in _up(tree, body, pieces[i].holder):
                 count[node] += words[i]
-    patterns = dict[int, Counter[tuple[str, str]]]()
+    patterns = defaultdict[int, Counter[tuple[str, str]]](Counter)
     for node in told:
         if node != body:
-            patterns.setdefault(tree.parent[node], Counter())[_pattern(tree, node)] += 1
+            patterns[tree.parent[node]][_pattern(tree, node)] += 1
     for i in rest:
         for node, block in pairwise(_up(tree, body, pieces[i].holder)):
             least = max(_LONG_WORDS, _LEAST_SHARE * (told[block] + untold[block]))

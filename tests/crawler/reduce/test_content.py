@@ -8,7 +8,7 @@ import pytest
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import chosen, text_of, trees_of
+from freshet.crawler.reduce.content import _continued, _Frame, chosen, text_of, trees_of
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
 from freshet.crawler.reduce.markdown import Piece, in_control
 from freshet.crawler.reduce.pieces import Pieces
@@ -186,3 +186,15 @@ def test_a_long_text_is_content_to_its_end(section: str) -> None:
 def test_what_stands_below_a_long_text_is_no_part_of_it() -> None:
     below = "<footer class=footer><p>We and our partners use cookies to show adverts.</p></footer>"
     assert not any("cookies" in text for text in long_page(SECTIONS["paragraphs"], 150, below))
+
+
+def test_what_goes_on_with_a_text_that_stands_in_the_element_around_it() -> None:
+    runs = "".join(f"Part {i} begins. {SECTION}<hr>" for i in range(60))
+    tree = tree_of(f"<title>Terms</title><div>{runs}{f'<p>{SECTION}</p>' * 5}</div>")
+    pieces = Pieces(tree)
+    kept, words = set(range(60)), [len(text.split()) for text in pieces.texts]
+    likely = [True] * len(pieces)
+    assert not list(_continued(pieces, kept, words, likely, _Frame(pieces, kept)))
+    # With three of the paragraphs the others are of the text.
+    kept |= {60, 61, 62}
+    assert list(_continued(pieces, kept, words, likely, _Frame(pieces, kept))) == [63, 64]
