@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import chain, groupby
 from string import ascii_lowercase
@@ -107,30 +107,28 @@ def _cut(
             run.append(node)
             traits |= own
             continue
-        _add_run(tree, run, traits, holder, link, found)
+        found.extend(_of_run(tree, Piece("p", run, holder, link), traits))
         run, traits = [], 0
         if own & _BLOCK and shows(tree, node):
             _cut_block(tree, node, link, found)
-    _add_run(tree, run, traits, holder, link, found)
+    found.extend(_of_run(tree, Piece("p", run, holder, link), traits))
 
 
-def _add_run(
-    tree: Tree, run: list[int], traits: int, holder: int, link: str | None, found: list[Piece]
-) -> None:
-    """Add the piece of a run of text.
+def _of_run(tree: Tree, run: Piece, traits: int) -> Iterator[Piece]:
+    """Yield the piece of a run of text with these traits, if it shows something.
 
     If it has nothing but controls, each button is one, and so are the fields and labels between
     two of them.
     """
     trait, holds = tree.trait, tree.holds
-    shown = [node for node in run if shows(tree, node)] if traits & _HELD else []
+    shown = [node for node in run.nodes if shows(tree, node)] if traits & _HELD else []
     if shown and all(_is_control(tree, node) for node in shown):
         for is_button, nodes in groupby(shown, lambda it: (trait[it] | holds[it]) & _BUTTON > 0):
             row = list(nodes)
             parts = [[node] for node in row] if is_button else [row]
-            found.extend(Piece("p", part, holder, link) for part in parts)
-    elif shown or traits & _IMAGE or any(map(tree.chars.__getitem__, run)):
-        found.append(Piece("p", run, holder, link))
+            yield from (replace(run, nodes=part) for part in parts)
+    elif shown or traits & _IMAGE or any(map(tree.chars.__getitem__, run.nodes)):
+        yield run
 
 
 def in_control(tree: Tree, piece: Piece) -> bool:
