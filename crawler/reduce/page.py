@@ -150,13 +150,24 @@ def _about(
 
 #: An address that Cloudflare hides from machines: its bytes, each combined with the first one.
 _HIDDEN_ADDRESS: Final = re.compile(
-    r'(<[^<>]*\sdata-cfemail="([0-9a-f]{2})((?:[0-9a-f]{2})+)"[^<>]*>)[^<]*'
+    r"(<[^<>]*\sdata-cfemail\s*=\s*[\"']?([0-9a-f]{2})((?:[0-9a-f]{2})+)\b[^<>]*>)[^<]*",
+    re.IGNORECASE,
+)
+#: The same of a link that a script would lead to an address; it differs in each response.
+_HIDDEN_LINK: Final = re.compile(
+    r"(<a\b[^<>]*\shref\s*=\s*[\"']?)[^\"'<>\s]*/cdn-cgi/l/email-protection#"
+    r"([0-9a-f]{2})((?:[0-9a-f]{2})+)",
+    re.IGNORECASE,
 )
 
 
 def shown_text(html: str | bytes) -> str:
     """Return HTML as text, with the addresses that Cloudflare hides in it, and shadow roots."""
     text = html if isinstance(html, str) else html.decode("utf-8", "ignore")
+    if "/cdn-cgi/l/email-protection#" in text:
+        text = _HIDDEN_LINK.sub(
+            lambda it: f"{it[1]}mailto:{_address(it).replace(' ', '%20')}", text
+        )
     if "data-cfemail" in text:
         text = _HIDDEN_ADDRESS.sub(_with_address, text)
     return with_shadow_roots(text)
@@ -167,9 +178,13 @@ def _with_address(found: re.Match[str]) -> str:
 
     The same page comes with and without this protection, and the text hides which address changed.
     """
+    return found[1] + _address(found)
+
+
+def _address(found: re.Match[str]) -> str:
     key = int(found[2], 16)
     address = bytes(byte ^ key for byte in bytes.fromhex(found[3]))
-    return found[1] + escape(address.decode("utf-8", "replace"), quote=False)
+    return escape(address.decode("utf-8", "replace"))
 
 
 def markup_of(body: bytes, content_type: str | None) -> str | bytes:
