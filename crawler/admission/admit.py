@@ -421,6 +421,8 @@ class Redirects:
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return ``redirected`` with the target as detail, or ``failed``."""
         given = self.cookies(due, now)
+        last = self._chains.get(due.url)
+        is_again = last is not None and last.again
         chain = self._go_on(due, redirect, now)
         try:
             target = canonical(redirect.location)
@@ -432,8 +434,10 @@ class Redirects:
         has_room = chain.hops <= _COOKIE_HOPS
         sent = given if redirect.had_cookie else ""
         if has_room and given != sent:
-            # Set while the request was under way; the same hop is made once more.
-            self._chains[due.url] = replace(chain, hops=chain.hops - 1)
+            # Set while the request was under way. The same hop is made again, and counts from the
+            # second time on: a request may never get its cookies.
+            hops = chain.hops - (not is_again)
+            self._chains[due.url] = replace(chain, hops=hops, again=True)
             return Verdict("redirected", reason=_RESPELLED, detail=due.fetch_url)
         # Recorded before the first await: of two URLs that redirect to each other, the second to
         # answer finds the loop, however their visits interleave.

@@ -231,3 +231,14 @@ async def test_a_circle_that_sets_cookies_opens_in_whatever_order_its_urls_are_v
     asked: Sequence[str], judged: Sequence[str]
 ) -> None:
     assert await is_opened(asked, judged)
+
+
+async def test_a_request_that_never_gets_its_cookies_is_not_repeated_for_ever() -> None:
+    redirects = Judge()._redirects
+    there = replace(DUE, url=f"{SITE}/a", fetch_url=f"{SITE}/a", page_id=1)
+    set_cookie = RedirectTarget(f"{SITE}/old", "temporary", ("seen=yes; Path=/",))
+    await redirects.judge(there, set_cookie, NOON)
+    assert redirects.cookies(DUE, NOON)
+    again = RedirectTarget(f"{SITE}/a", "temporary")
+    reasons = [(await redirects.judge(DUE, again, NOON)).reason for _ in range(4)]
+    assert set(reasons) != {"respelled"}
