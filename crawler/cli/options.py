@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -341,6 +341,9 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
 
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[StoredSeed]:
     """Return the seeds of the arguments and the file; exit without any."""
+    for text in filter(_is_file_name, arguments):
+        what = "a file" if Path(text).exists() else "no such file here, and no host"
+        fail(f"{text} is {what}; a list of sites is given with --sites FILE", 2)
     lists = {"": seeds_from_arguments(arguments)}
     if file is not None:
         try:
@@ -358,6 +361,17 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
     if (arguments or file is not None) and not found:
         fail("the site list has no usable line; write one host or URL a line", 2)
     return found
+
+
+#: Ends of names of files that are the end of no host's name.
+_FILE_ENDS: Final = (".txt", ".csv", ".tsv", ".xml", ".opml", ".lst", ".json", ".toml", ".html")
+
+
+def _is_file_name(text: str) -> bool:
+    """Return whether an argument that should name a site names a file."""
+    host = text.partition("/")[0].lower()
+    is_path = (text != "" and host in {"", ".", "..", "~"}) or host.endswith(_FILE_ENDS)
+    return "://" not in text and (is_path or Path(text).is_file())
 
 
 # -- shards ----------------------------------------------------------------

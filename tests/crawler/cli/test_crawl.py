@@ -90,6 +90,36 @@ def test_an_unusable_list_is_wrong_usage(tmp_path: Path) -> None:
     assert "no usable line" in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "name", ["none.txt", "None.TXT", "none.csv", "./none", "../none.xml", "/none", "~/none.opml"]
+)
+def test_the_name_of_a_file_is_taken_for_no_host(name: str) -> None:
+    result = crawl(name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert only_line(result.stderr) == (
+        f"freshet: {name} is no such file here, and no host; "
+        "a list of sites is given with --sites FILE"
+    )
+
+
+@pytest.mark.parametrize("name", ["sites.txt", "sites", "example.org"])
+def test_a_file_is_given_as_a_list(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("example.org\n")
+    result = crawl(name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert only_line(result.stderr).startswith(f"freshet: {name} is a file; ")
+
+
+@pytest.mark.parametrize(
+    "url", ["example.org/page.html", "https://example.org/list.txt", "http://none.txt/"]
+)
+def test_a_page_may_have_the_name_of_a_file(url: str) -> None:
+    assert "must say who runs it" in only_line(crawl(url).stderr)
+
+
 async def test_a_bound_that_holds_something_back_is_one_line_and_counted(tmp_path: Path) -> None:
     db = str(tmp_path / "crawl.db")
     named = "".join(f"Sitemap: {{origin:h}}/{n}.xml\n" for n in range(1_003))
