@@ -67,11 +67,32 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     A guessed encoding that the standard does not have goes by the name of Python's codec. Never
     raises: an unknown label gives way to the next source, and invalid bytes become U+FFFD.
     """
+    text, name = _unmarked(body, content_type)
+    return _decoded(text, name), name
+
+
+def utf8_of(body: bytes, content_type: str | None) -> tuple[bytes, str]:
+    """Return what :func:`decode` returns, the text in UTF-8.
+
+    It is the body itself where that is UTF-8, as most pages are.
+    """
+    text, name = _unmarked(body, content_type)
+    if name == "utf-8":
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            return text, name
+    return _decoded(text, name).encode("utf-8", "ignore"), name
+
+
+def _unmarked(body: bytes, content_type: str | None) -> tuple[bytes, str]:
+    """Return the body without a byte-order mark, and the name of its encoding."""
     for mark, name in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
-            return _decoded(body[len(mark) :], name), name
-    name = next(_declared(body, content_type), None) or _detected(body)
-    return _decoded(body, name), name
+            return body[len(mark) :], name
+    return body, next(_declared(body, content_type), None) or _detected(body)
 
 
 def xml_decoder(head: bytes) -> codecs.IncrementalDecoder:

@@ -81,7 +81,7 @@ def trees_of(columns: Mapping[str, Sequence[float]], levels: int) -> numeric.Str
     return numeric.Structure("trees", SimpleNamespace(branch=branch, roots=roots), **numbers)
 
 
-def choice_of(tree: Tree, html: str, hints: SelectorHints) -> tuple[Tree, list[Piece], bool]:
+def choice_of(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, list[Piece], bool]:
     """Return the chosen pieces of a page, the tree as its site's selectors show it.
 
     ``html`` is the page. The last value is true if ``hints`` include some of it: that is the
@@ -93,7 +93,7 @@ def choice_of(tree: Tree, html: str, hints: SelectorHints) -> tuple[Tree, list[P
     return tree, [] if hints.strict else chosen(tree, pieces, title_of(tree)), False
 
 
-def pieces_shown(tree: Tree, html: str, hints: SelectorHints) -> tuple[Tree, Sequence[Piece], bool]:
+def pieces_shown(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, Sequence[Piece], bool]:
     """Return the tree as selectors show it, and all pieces that may be content.
 
     The last value is true if they are what ``hints`` include.

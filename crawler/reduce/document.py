@@ -95,7 +95,7 @@ def content_of(
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
         return MadeDocument(_plain(found))
-    refuse_depth(found.html, body, deepest)
+    refuse_depth(found.html, deepest)
     shown = shown_text(found.html)
     del found
     tree, pieces, _ = choice_of(tree_of(shown), shown, hints)

@@ -80,7 +80,7 @@ def offers(body: bytes, content_type: str | None, *, deepest: int | None = None)
     Raises:
         RecursionError: the tree has more than ``deepest`` levels.
     """
-    tree = dom_of(markup_of(body, content_type), body, deepest)
+    tree = dom_of(markup_of(body, content_type), deepest)
     stated = tuple(dict.fromkeys(_stated(tree)))
     tree.strip_tags(["script", "style", "svg", "template"])
     shown = list(_shown(tree))

@@ -16,7 +16,7 @@ from unicodedata import normalize
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
-from freshet.crawler.reduce.charset import decode
+from freshet.crawler.reduce.charset import decode, utf8_of
 from freshet.crawler.reduce.content import choice_of
 from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.head import MetaRefresh, PageHead
@@ -90,7 +90,7 @@ def parse(
             is_plain=True,
             blocks=blocks_compared(found.blocks),
         )
-    refuse_depth(found.html, body, deepest)
+    refuse_depth(found.html, deepest)
     encoding, html = found.encoding, shown_text(found.html)
     del found  # up to 40 MB of a large page
     # Of two links one may lead where the other does.
@@ -150,30 +150,29 @@ def _about(
 
 #: An address that Cloudflare hides from machines: its bytes, each combined with the first one.
 _HIDDEN_ADDRESS: Final = re.compile(
-    r"(<[^<>]*\sdata-cfemail\s*=\s*[\"']?([0-9a-f]{2})((?:[0-9a-f]{2})+)\b[^<>]*>)[^<]*",
+    rb"(<[^<>]*\sdata-cfemail\s*=\s*[\"']?([0-9a-f]{2})((?:[0-9a-f]{2})+)\b[^<>]*>)[^<]*",
     re.IGNORECASE,
 )
 #: The same of a link that a script would lead to an address; it differs in each response.
 _HIDDEN_LINK: Final = re.compile(
-    r"(<a\b[^<>]*\shref\s*=\s*[\"']?)[^\"'<>\s]*/cdn-cgi/l/email-protection#"
-    r"([0-9a-f]{2})((?:[0-9a-f]{2})+)",
+    rb"(<a\b[^<>]*\shref\s*=\s*[\"']?)[^\"'<>\s]*/cdn-cgi/l/email-protection#"
+    rb"([0-9a-f]{2})((?:[0-9a-f]{2})+)",
     re.IGNORECASE,
 )
 
 
-def shown_text(html: str | bytes) -> str:
-    """Return HTML as text, with the addresses that Cloudflare hides in it, and shadow roots."""
-    text = html if isinstance(html, str) else html.decode("utf-8", "ignore")
-    if "/cdn-cgi/l/email-protection#" in text:
-        text = _HIDDEN_LINK.sub(
-            lambda it: f"{it[1]}mailto:{_address(it).replace(' ', '%20')}", text
+def shown_text(html: bytes) -> bytes:
+    """Return HTML with the addresses that Cloudflare hides in it, and with shadow roots."""
+    if b"/cdn-cgi/l/email-protection#" in html:
+        html = _HIDDEN_LINK.sub(
+            lambda it: b"%bmailto:%b" % (it[1], _address(it).replace(b" ", b"%20")), html
         )
-    if "data-cfemail" in text:
-        text = _HIDDEN_ADDRESS.sub(_with_address, text)
-    return with_shadow_roots(text)
+    if b"data-cfemail" in html:
+        html = _HIDDEN_ADDRESS.sub(_with_address, html)
+    return with_shadow_roots(html)
 
 
-def _with_address(found: re.Match[str]) -> str:
+def _with_address(found: re.Match[bytes]) -> bytes:
     """Return the tag and the address that a script would write in place of the text.
 
     The same page comes with and without this protection, and the text hides which address changed.
@@ -181,30 +180,29 @@ def _with_address(found: re.Match[str]) -> str:
     return found[1] + _address(found)
 
 
-def _address(found: re.Match[str]) -> str:
+def _address(found: re.Match[bytes]) -> bytes:
     key = int(found[2], 16)
-    address = bytes(byte ^ key for byte in bytes.fromhex(found[3]))
-    return escape(address.decode("utf-8", "replace"))
+    address = bytes(byte ^ key for byte in bytes.fromhex(found[3].decode()))
+    return escape(address.decode("utf-8", "replace")).encode()
 
 
-def markup_of(body: bytes, content_type: str | None) -> str | bytes:
-    """Return a body as HTML, whatever its format."""
+def markup_of(body: bytes, content_type: str | None) -> bytes:
+    """Return a body as HTML in UTF-8, whatever its format."""
     html = format_of(content_type).read(body, content_type).html
-    return decode(body, content_type)[0] if html is None else html
+    return utf8_of(body, content_type)[0] if html is None else html
 
 
-def dom_of(html: str | bytes, body: bytes, deepest: int | None = None) -> LexborHTMLParser:
-    """Return the tree of a body that was read as HTML; raises as :func:`parse`."""
-    refuse_depth(html, body, deepest)
+def dom_of(html: bytes, deepest: int | None = None) -> LexborHTMLParser:
+    """Return the tree of a page; raises as :func:`parse`."""
+    refuse_depth(html, deepest)
     return LexborHTMLParser(html, options=PARSER_OPTIONS)
 
 
-def refuse_depth(html: str | bytes, body: bytes, deepest: int | None) -> None:
-    """Raise RecursionError if a body that was read as HTML has more than ``deepest`` levels."""
-    octets = html if isinstance(html, bytes) else body
-    if deepest is None or start_tags(octets) <= deepest:
+def refuse_depth(html: bytes, deepest: int | None) -> None:
+    """Raise RecursionError if a page has more than ``deepest`` levels."""
+    if deepest is None or start_tags(html) <= deepest:
         return
-    if (depth := max_depth(octets)) > deepest:
+    if (depth := max_depth(html)) > deepest:
         raise RecursionError(f"elements nested {depth:,} deep")
 
 
@@ -284,7 +282,7 @@ def selector_of(
 
     whole = texts()
     body, content_type, text = next(side for side in reversed(sides) if side[2])
-    tree = dom_of(markup_of(body, content_type), body)
+    tree = dom_of(markup_of(body, content_type))
     tree.strip_tags(["script", "style", "svg", "template"])
     named = ((it, node) for node in _holders(tree, text) for it in selectors_of(node))
     alone = (it for it, node in named if [n.mem_id for n in tree.css(it)] == [node.mem_id])

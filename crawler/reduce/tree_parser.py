@@ -69,14 +69,16 @@ from freshet.crawler.reduce.tree_reference import Node, reference
 log = logging.getLogger(__name__)
 
 
-def tree_of(html: str, limits: TreeLimits = NO_LIMITS, *, partly: bool = False) -> Tree:
+def tree_of(html: str | bytes, limits: TreeLimits = NO_LIMITS, *, partly: bool = False) -> Tree:
     """Return the tree of a page; ``partly``: of its beginning, if it is beyond a limit.
+
+    Octets are UTF-8.
 
     Raises:
         TreeLimit: it is beyond a limit.
         MemoryError: there is too little memory.
     """
-    octets = html.encode("utf-8", "ignore")
+    octets = html if isinstance(html, bytes) else html.encode("utf-8", "ignore")
     if not _is_usable():
         return reference(_parsed(octets), limits.links)
     tree = _native(octets, limits)
@@ -91,19 +93,20 @@ def _parsed(octets: bytes) -> LexborHTMLParser:
 
 # -- shadow roots --------------------------------------------------------------
 
-_SHADOW: Final = "shadowrootmode"
 #: How a page that has the attribute may spell it, by a part that is found faster.
-_SHADOWED: Final = {part: re.compile(f"{part}[rR][oO][oO][tT][mM]") for part in ("hadow", "HADOW")}
-_RAW_NAMES: Final = "script|style|textarea|title|xmp|iframe|noembed|noframes"
+_SHADOWED: Final = {
+    part: re.compile(rb"%b[rR][oO][oO][tT][mM]" % part) for part in (b"hadow", b"HADOW")
+}
+_RAW_NAMES: Final = b"script|style|textarea|title|xmp|iframe|noembed|noframes"
 #: Comments and raw text, in which there are no tags, and tags of templates.
 _TEMPLATES: Final = re.compile(
-    rf"<!--.*?(?:-->|\Z)|<({_RAW_NAMES})\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>",
+    rb"<!--.*?(?:-->|\Z)|<(%b)\b.*?(?:</\1\b|\Z)|<(/?)template(?![^\s/>])([^<>]*)>" % _RAW_NAMES,
     re.DOTALL | re.IGNORECASE,
 )
-_MODE: Final = re.compile(rf"\s{_SHADOW}\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
+_MODE: Final = re.compile(rb"\sshadowrootmode\s*=\s*[\"']?(?:open|closed)\b", re.IGNORECASE)
 
 
-def with_shadow_roots(html: str) -> str:
+def with_shadow_roots(html: bytes) -> bytes:
     """Return a page with its declarative shadow roots (HTML, section 4.12.3) as elements.
 
     Readers see what stands in them, but to the parser they are templates, which are empty in every
@@ -112,8 +115,8 @@ def with_shadow_roots(html: str) -> str:
     # Faster than to make all letters small. Styles in a page have shadows, too.
     if not any(part in html and sign.search(html) for part, sign in _SHADOWED.items()):
         return html
-    opened: list[re.Match[str]] = []
-    tags = list[tuple[int, int, str]]()
+    opened: list[re.Match[bytes]] = []
+    tags = list[tuple[int, int, bytes]]()
     for found in _TEMPLATES.finditer(html):
         slash, attributes = found.group(2, 3)
         if attributes is None:
@@ -122,14 +125,14 @@ def with_shadow_roots(html: str) -> str:
             opened.append(found)
         elif opened and _MODE.search(opened[-1][3]):
             begin = opened.pop()
-            tags.append((*begin.span(), f"<shadow-root{begin[3]}>"))
-            tags.append((*found.span(), "</shadow-root>"))
+            tags.append((*begin.span(), b"<shadow-root%b>" % begin[3]))
+            tags.append((*found.span(), b"</shadow-root>"))
         elif opened:
             opened.pop()
     tags.sort()
     starts = [0, *(end for _, end, _ in tags)]
     parts = [html[a:b] + tag for a, (b, _, tag) in zip(starts, tags, strict=False)]
-    return "".join(parts) + html[starts[-1] :]
+    return b"".join(parts) + html[starts[-1] :]
 
 
 # -- selectors of a site -------------------------------------------------------

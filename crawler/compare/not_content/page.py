@@ -146,8 +146,7 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     signs, is_short, body = PageSigns(), len(body) <= MOST_BYTES, body[:MOST_BYTES]
     if not is_calm(body):
         return signs
-    html = markup_of(body, content_type)
-    text = html if isinstance(html, str) else html.decode()
+    text = markup_of(body, content_type).decode()
     try:
         tree = LexborHTMLParser(text, options=_OPTIONS)
     except SelectolaxError:

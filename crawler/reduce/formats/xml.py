@@ -219,14 +219,14 @@ def read(body: bytes, content_type: str | None) -> Body:
         pass
     except expat.ExpatError:
         if page.is_xhtml:
-            return Body(encoding, text)
+            return Body(encoding, text.encode())
     try:
         blocks = _values(prepared)
         if blocks is None:
             blocks = _values(_prepared(text, mends=True))
     except _TooMany:
         return of_text(text, encoding)
-    return Body(encoding, text) if blocks is None else Body(encoding, blocks=blocks)
+    return Body(encoding, text.encode()) if blocks is None else Body(encoding, blocks=blocks)
 
 
 def _values(prepared: bytes) -> Blocks | None:

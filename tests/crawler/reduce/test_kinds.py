@@ -150,4 +150,4 @@ def test_tables_in_items_render_as_tables_in_items(html: str) -> None:
      "<template shadowrootmode=none>a</template>x", "<template-x shadowrootmode=open>a</template>"],
 )  # fmt: skip
 def test_what_is_no_shadow_root_stays_as_it_is(html: str) -> None:
-    assert with_shadow_roots(html) == html
+    assert with_shadow_roots(html.encode()) == html.encode()
