@@ -93,7 +93,9 @@ def choice_of(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, list
     return tree, [] if hints.strict else chosen(tree, pieces, title_of(tree)), False
 
 
-def pieces_shown(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, Sequence[Piece], bool]:
+def pieces_shown(
+    tree: Tree, html: bytes, hints: SelectorHints
+) -> tuple[Tree, Sequence[Piece], bool]:
     """Return the tree as selectors show it, and all pieces that may be content.
 
     The last value is true if they are what ``hints`` include.

@@ -17,11 +17,10 @@ from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.head import PageHead
 from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece
-from freshet.crawler.reduce.page import refuse_depth, shown_text
+from freshet.crawler.reduce.page import refuse_depth, tree_shown
 from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import PLACES, Tree
-from freshet.crawler.reduce.tree_parser import tree_of
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = f"7{versions()}"
@@ -96,9 +95,9 @@ def content_of(
     if found.html is None:
         return MadeDocument(_plain(found))
     refuse_depth(found.html, deepest)
-    shown = shown_text(found.html)
+    tree, shown = tree_shown(found.html)
     del found
-    tree, pieces, _ = choice_of(tree_of(shown), shown, hints)
+    tree, pieces, _ = choice_of(tree, shown, hints)
     about, head = _About(tree), PageHead(tree, url)
     writer = MarkdownWriter(tree, head.base_url)
     written, headings = [], []

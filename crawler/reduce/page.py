@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape, unescape
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 from unicodedata import normalize
 
@@ -25,7 +25,7 @@ from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits
+from freshet.crawler.reduce.tree import NO_LIMITS, PARSER_OPTIONS, Tree, TreeLimits
 from freshet.crawler.reduce.tree_parser import tree_of, with_shadow_roots
 from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links
@@ -91,10 +91,10 @@ def parse(
             blocks=blocks_compared(found.blocks),
         )
     refuse_depth(found.html, deepest)
-    encoding, html = found.encoding, shown_text(found.html)
-    del found  # up to 40 MB of a large page
     # Of two links one may lead where the other does.
-    tree = tree_of(html, TreeLimits(links=2 * max_links))
+    tree, html = tree_shown(found.html, TreeLimits(links=2 * max_links))
+    encoding = found.encoding
+    del found  # up to 40 MB of a large page
     page, is_cut = _about(tree, url, encoding, agent_token, max_links)
     if requisites:
         page = replace(page, requisites=page_requisites(tree, page.base_url))
@@ -122,8 +122,7 @@ def beginning(
     found = format_of(content_type).read(body, content_type)
     if found.html is None:
         raise ValueError("what has no markup has no links")
-    html = shown_text(found.html)
-    tree = tree_of(html, limits._replace(links=2 * max_links), partly=True)
+    tree, _ = tree_shown(found.html, limits._replace(links=2 * max_links), partly=True)
     return _about(tree, url, found.encoding, agent_token, max_links)[0]
 
 
@@ -154,6 +153,7 @@ _HIDDEN_ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 #: The same of a link that a script would lead to an address; it differs in each response.
+_PROTECTED: Final = "/cdn-cgi/l/email-protection"
 _HIDDEN_LINK: Final = re.compile(
     rb"(<a\b[^<>]*\shref\s*=\s*[\"']?)[^\"'<>\s]*/cdn-cgi/l/email-protection#"
     rb"([0-9a-f]{2})((?:[0-9a-f]{2})+)",
@@ -161,8 +161,23 @@ _HIDDEN_LINK: Final = re.compile(
 )
 
 
-def shown_text(html: bytes) -> bytes:
-    """Return HTML with the addresses that Cloudflare hides in it, and with shadow roots."""
+def tree_shown(
+    html: bytes, limits: TreeLimits = NO_LIMITS, *, partly: bool = False
+) -> tuple[Tree, bytes]:
+    """Return the tree of a page as readers see it, and the page so.
+
+    Addresses that Cloudflare hides stand in it, and shadow roots are elements. Raises as
+    :func:`tree_of`.
+    """
+    tree = tree_of(html, limits, partly=partly)
+    said = chain(tree.saying("data-cfemail"), tree.saying("shadowrootmode"))
+    if next(said, None) is None and _PROTECTED not in tree.values:
+        return tree, html
+    html = _shown(html)
+    return tree_of(html, limits, partly=partly), html
+
+
+def _shown(html: bytes) -> bytes:
     if b"/cdn-cgi/l/email-protection#" in html:
         html = _HIDDEN_LINK.sub(
             lambda it: b"%bmailto:%b" % (it[1], _address(it).replace(b" ", b"%20")), html

@@ -33,10 +33,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce import content
 from freshet.crawler.reduce.features import Vocabulary, described, names_in
-from freshet.crawler.reduce.page import markup_of, shown_text
+from freshet.crawler.reduce.page import markup_of, tree_shown
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import Tree
-from freshet.crawler.reduce.tree_parser import tree_of
 from scripts.benchmarks.command import arguments
 from scripts.benchmarks.main_text import Page, articles, in_tuned_half, wcxb
 
@@ -108,7 +107,7 @@ class Known:
 def known(page: Page, weight: float) -> Known:
     wanted = _WORD.findall((page.reference or "").lower())
     runs = {n: set(_runs(wanted, n)) for n in range(1, _RUN + 1)}
-    tree = tree_of(shown_text(markup_of(page.body, page.content_type)))
+    tree = tree_shown(markup_of(page.body, page.content_type))[0]
     pieces = Pieces(tree)
     labels, shares = [], []
     for text in pieces.texts:

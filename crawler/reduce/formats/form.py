@@ -14,8 +14,8 @@ MOST_VALUES: Final = 20_000
 class Body:
     """The content of a body: ``html``, or text without markup in ``blocks``.
 
-    ``html`` is the page in UTF-8, as it came or as the format has written it. It goes the way of every
-    page: links, main text and document are found in it. Else ``blocks`` are compared, and the
+    ``html`` is the page in UTF-8, as it came or as the format has written it. It goes the way of
+    every page: links, main text and document are found in it. Else ``blocks`` are compared, and the
     document shows ``shown`` (None: the same blocks), as code where ``code`` names a language.
     ``encoding`` is the WHATWG name of the character encoding, None of a format that has none.
     """

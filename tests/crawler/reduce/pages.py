@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.content import pieces_shown
 from freshet.crawler.reduce.markdown import Piece
-from freshet.crawler.reduce.page import markup_of, parse, shown_text
+from freshet.crawler.reduce.page import markup_of, parse, tree_shown
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import Tree
-from freshet.crawler.reduce.tree_parser import tree_of
 
 URL = "https://h.example/a/b/"
 HTML = "text/html; charset=utf-8"
@@ -21,6 +20,5 @@ def blocks_of(html: str, hints: SelectorHints = NO_HINTS) -> Blocks:
 
 def pieces_in(body: bytes, content_type: str = HTML) -> tuple[Tree, Sequence[Piece]]:
     """Return the tree of a page, and all pieces of its body."""
-    html = shown_text(markup_of(body, content_type))
-    tree, pieces, _ = pieces_shown(tree_of(html), html, NO_HINTS)
+    tree, pieces, _ = pieces_shown(*tree_shown(markup_of(body, content_type)), NO_HINTS)
     return tree, pieces
