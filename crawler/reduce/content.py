@@ -10,11 +10,12 @@ half, on a page where nothing is sure also less probable ones.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib.resources import files
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise, starmap
 from types import SimpleNamespace
 from typing import Final
 
@@ -231,21 +232,49 @@ def _continued(
         return
     tree, body = pieces.tree, pieces.tree.body
     rest = [i for i in range(len(pieces)) if likely[i] and i not in kept and frame.lacks(i)]
-    told, untold = Counter[int](), Counter[int]()
-    for count, numbers in ((told, kept), (untold, rest)):
-        for i in numbers:
-            for node in _up(tree, body, pieces[i].holder):
-                count[node] += words[i]
-    patterns = defaultdict[int, Counter[tuple[str, str]]](Counter)
-    for node in told:
-        if node != body:
-            patterns[tree.parent[node]][_pattern(tree, node)] += 1
+    if not rest:
+        return
+    told, untold = _Words(pieces, kept, words), _Words(pieces, rest, words)
+
+    @cache
+    def patterns(block: int) -> Counter[tuple[str, str]]:
+        found = (node for node in _children(tree, block) if told.stand_in(node))
+        return Counter(_pattern(tree, node) for node in found)
+
+    @cache
+    def goes_on(node: int, block: int) -> bool:
+        count = told.of(block)
+        least = max(_LONG_WORDS, _LEAST_SHARE * (count + untold.of(block)))
+        return count >= least and patterns(block)[_pattern(tree, node)] >= _ALIKE
+
     for i in rest:
-        for node, block in pairwise(_up(tree, body, pieces[i].holder)):
-            least = max(_LONG_WORDS, _LEAST_SHARE * (told[block] + untold[block]))
-            if told[block] >= least and patterns[block][_pattern(tree, node)] >= _ALIKE:
-                yield i
-                break
+        if any(starmap(goes_on, pairwise(_up(tree, body, pieces[i].holder)))):
+            yield i
+
+
+class _Words:
+    """The words of these pieces in an element, by the numbers of their holders."""
+
+    def __init__(self, pieces: Pieces, numbers: Collection[int], words: Sequence[int]) -> None:
+        self._tree = pieces.tree
+        found = sorted((pieces[i].holder, words[i]) for i in numbers)
+        self._holders = [holder for holder, _ in found]
+        self._before = [0, *accumulate(count for _, count in found)]
+
+    def of(self, node: int) -> int:
+        """Return their number."""
+        begin, end = self._range(node)
+        return self._before[end] - self._before[begin]
+
+    def stand_in(self, node: int) -> bool:
+        """Return whether one of the pieces stands there."""
+        begin, end = self._range(node)
+        return begin < end
+
+    def _range(self, node: int) -> tuple[int, int]:
+        ends = node, self._tree.end[node]
+        begin, end = (bisect_left(self._holders, it) for it in ends)
+        return begin, end
 
 
 def _up(tree: Tree, body: int, node: int) -> Iterator[int]:
@@ -256,10 +285,18 @@ def _up(tree: Tree, body: int, node: int) -> Iterator[int]:
     yield body
 
 
+def _children(tree: Tree, node: int) -> Iterator[int]:
+    """Yield the nodes directly in an element, seen or not."""
+    child = node + 1
+    while child < tree.end[node]:
+        yield child
+        child = tree.end[child]
+
+
 def _pattern(tree: Tree, node: int) -> tuple[str, str]:
     """Return the tag and the classes of an element."""
-    classes = tree.attributes(node).get("class", "").split()
-    return tree.tag(node) or "", " ".join(sorted(classes))
+    classes = tree.attribute_of(node, "class") or ""
+    return tree.tag(node), " ".join(sorted(classes.split()))
 
 
 def _kept_beside(
