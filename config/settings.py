@@ -445,6 +445,7 @@ class Traps(_SettingsGroup):
     min_combined: Count
     min_copy_urls: Count
     copy_share: Share
+    min_copy_pairs: Count
 
 
 #: Kinds of change that count.

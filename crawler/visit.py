@@ -394,7 +394,7 @@ class Recorder:
         role = _ROLES.get(type(content), due.role)
         # After the links were admitted: they show in which combinations values recur.
         text = content.text if isinstance(content, ReducedPage) else None
-        copies = () if text is None else await self.copies.find(due, text)
+        copies, parameters = ((), ()) if text is None else await self.copies.find(due, text)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
         noindex = self._noindex(result, verdict) if role == "page" else None
@@ -424,6 +424,7 @@ class Recorder:
             not_content=verdict.not_content,
             retractions=verdict.retractions,
             copies=copies,
+            parameters=parameters,
             said=said,
             signs=signs,
             wish_s=wish_s,

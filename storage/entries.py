@@ -147,6 +147,19 @@ class CopyFinding:
     is_barren: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ParameterFinding:
+    """A part of a host's URLs that makes copies, or not, by so many pairs of equal pages.
+
+    ``name`` is that of a :class:`~freshet.storage.identity.Variant`, with or without a value.
+    """
+
+    host_id: int
+    name: str
+    pairs: int
+    makes_copies: bool
+
+
 # -- hosts: politeness, robots.txt, headers ----------------------------------
 
 

@@ -4,7 +4,9 @@ The store needs the rule itself, to join pages that an earlier rule kept apart.
 """
 
 import re
-from typing import Final
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
 
 #: Query parameters that say how a visitor came, never what is shown; names in lower case.
 #: The ``utm_`` family is matched by its prefix.
@@ -69,3 +71,66 @@ def _normal_escape(found: re.Match[str]) -> str:
 def _is_tracking(parameter: str) -> bool:
     name = parameter.partition("=")[0].lower()
     return name.startswith("utm_") or name in TRACKING_PARAMETERS
+
+
+# -- variants ----------------------------------------------------------------
+
+#: Parameters of a URL; one with more has no variants.
+_MOST_PARAMETERS: Final = 8
+_PATH_PARAMETER: Final = re.compile(r";([^;=/]+)=([^;/]+)")
+#: A segment that may be the id of a session.
+_TOKEN_SEGMENT: Final = re.compile(
+    r"(?:(?:sid|sess|sessid|session)[-_.~:=])?(?=[^/]*\d)[0-9A-Za-z]{16,}", re.IGNORECASE
+)
+
+
+class Variant(NamedTuple):
+    """A part of a URL, which other URLs of the page may lack: its name, value, and the rest.
+
+    The name shows where it stands: ``?name`` in the query, ``;name`` in the path, and ``/#3`` is
+    the third segment.
+    """
+
+    name: str
+    value: str
+    rest: str
+
+    @property
+    def key(self) -> str:
+        """The name with the value."""
+        return f"{self.name}={self.value}"
+
+
+def variants(url: str) -> Iterator[Variant]:
+    """Yield the parts of a canonical URL that may not select its content."""
+    head, _, query = url.partition("?")
+    given = defaultdict[str, list[str]](list)
+    parts = [(part.partition("="), part) for part in query.split("&")] if query else []
+    for (name, _, value), _ in parts:
+        given[name].append(value)
+    if len(given) > _MOST_PARAMETERS:
+        return
+    for name, values in given.items():
+        others = "&".join(part for (other, *_), part in parts if other != name)
+        yield Variant(f"?{name}", "&".join(values), f"{head}?{others}" if others else head)
+    end = f"?{query}" if query else ""
+    for found in _PATH_PARAMETER.finditer(head):
+        yield Variant(f";{found[1]}", found[2], head[: found.start()] + head[found.end() :] + end)
+    site, slash, path = head.partition("://")[2].partition("/")
+    segments = path.split("/")
+    for i, segment in enumerate(segments):
+        if _TOKEN_SEGMENT.fullmatch(segment):
+            rest = "/".join((*segments[:i], *segments[i + 1 :]))
+            scheme = head.partition("://")[0]
+            yield Variant(f"/#{i + 1}", segment, f"{scheme}://{site}{slash}{rest}{end}")
+
+
+def without(url: str, keys: Collection[str]) -> tuple[str, str | None]:
+    """Return a URL without the parts of these names or keys, and the first of these."""
+    first: str | None = None
+    while True:
+        found = ((key, it.rest) for it in variants(url) for key in (it.name, it.key) if key in keys)
+        key, rest = next(found, (None, url))
+        if key is None:
+            return url, first
+        first, url = first or key, rest

@@ -299,11 +299,12 @@ class Visit:
     the columns of ``links`` that leave the scope. ``retry_at`` keeps the URL in the frontier
     (``charged`` adds to its attempts), to be requested at ``fetch_url``. ``fetches`` counts
     requests. ``amendments`` correct earlier observations of the page, ``retractions`` name captures
-    that were no content, ``copies`` count for patterns of bounded URLs. ``said`` are claims when
-    pages changed. ``noindex`` is what the headers of content say, None if nothing; ``signs`` and
-    ``wish_s`` come from the headers, None without a response. ``advertised`` is the hub that the
-    page names. ``rejected`` is a response that was no content, None for any other. ``plain_at`` is
-    as in :class:`DueUrl`, ``repeats`` belongs to the host with that id; None: as before.
+    that were no content, ``copies`` count for patterns of bounded URLs, ``parameters`` say which
+    parts of a host's URLs make copies. ``said`` are claims when pages changed. ``noindex`` is what
+    the headers of content say, None if nothing; ``signs`` and ``wish_s`` come from the headers,
+    None without a response. ``advertised`` is the hub that the page names. ``rejected`` is a
+    response that was no content, None for any other. ``plain_at`` is as in :class:`DueUrl`,
+    ``repeats`` belongs to the host with that id; None: as before.
     """
 
     due: DueUrl
@@ -326,6 +327,7 @@ class Visit:
     not_content: bytes | None = None
     retractions: tuple[entries.Retraction, ...] = ()
     copies: tuple[entries.CopyFinding, ...] = ()
+    parameters: tuple[entries.ParameterFinding, ...] = ()
     said: entries.Said | None = None
     noindex: bool | None = None
     signs: entries.HeaderSigns | None = None

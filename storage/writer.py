@@ -31,6 +31,7 @@ from freshet.storage.tables import (
     url_patterns,
 )
 from freshet.storage.tables.alerts import AlertFilter
+from freshet.storage.tables.url_parameters import UrlParameters
 from freshet.storage.tables.url_patterns import CopyRule
 
 # -- visits: a batch's changes, table by table, in one transaction -----------
@@ -67,6 +68,7 @@ class VisitTables:
         self._newly_met = Counter[str]()
         self._run_id = run_id
         self._rule = rule or CopyRule()
+        self._parameters = UrlParameters()
         self._host_ids: dict[str, int] = {}
         self._admitted: set[str] = set()
         #: Pages to which others redirect, and some to which they did; None: not read yet.
@@ -121,7 +123,9 @@ class VisitTables:
             for each in acknowledged
             if isinstance(each.entry, Visit)
         }
-        weighed = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
+        weighed = self._parameters.weigh(
+            db, visits, url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
+        )
         self._record_hosts(db, entries)
         hosts.save_not_content(db, visits)
         for visit in visits:
@@ -167,6 +171,7 @@ class VisitTables:
         self._host_ids.clear()
         self._admitted.clear()
         self._retractions = dict(self._committed)
+        self._parameters.forget()
         if self.meter is not None:
             self.meter.forget()
 
@@ -206,7 +211,9 @@ class VisitTables:
         self._know_hosts(db, targets)
         admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, known=self._admitted)
         admitted = pages.refuse(db, admitted)
-        trapped = url_patterns.bound(db, admitted, targets)
+        trapped = self._parameters.bound(db, admitted, targets)
+        others = [page for page in admitted if page.page_id not in trapped]
+        trapped |= url_patterns.bound(db, others, targets)
         for kind in set(trapped.values()):
             pages.hold_back(db, [p for p, k in trapped.items() if k == kind], kind)
         self._remember(targets)

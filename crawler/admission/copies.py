@@ -24,11 +24,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from freshet.crawler.admission.parameters import ParameterPairs
 from freshet.crawler.admission.traps import Proof
 from freshet.crawler.compare.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch
-from freshet.storage.entries import CopyFinding
+from freshet.storage.entries import CopyFinding, ParameterFinding
 from freshet.storage.records import DueUrl
 
 # -- shown -------------------------------------------------------------------
@@ -118,12 +119,14 @@ class Copies:
 
     ``pattern_of`` gives a URL's pattern, ``recall`` the first pages of a host, up to a number, with
     id, URL and versioned sketch, and ``proof`` tells for which URLs barren pages count. A forgotten
-    page makes a copy look like an original, never the other way round.
+    page makes a copy look like an original, never the other way round. ``parameters`` learns from
+    the same pages.
     """
 
     pattern_of: Callable[[str], str | None]
     recall: Callable[[int, int], Awaitable[Sequence[tuple[int, str, bytes]]]]
     proof: Callable[[str], Proof | None] = lambda _url: None
+    parameters: ParameterPairs = field(default_factory=lambda: ParameterPairs(0))
     _shown: _Shown = field(default_factory=_Shown, init=False)
     _recalled: set[int] = field(default_factory=set, init=False)
     _digests: LruCache[tuple[int, bytes], _Page] = field(
@@ -137,15 +140,26 @@ class Copies:
         default_factory=lambda: LruCache(_PATHS), init=False
     )
 
-    async def find(self, due: DueUrl, text: Sketch) -> tuple[CopyFinding, ...]:
-        """Return the findings on a page by its text, and on its supposed original."""
+    async def find(
+        self, due: DueUrl, text: Sketch
+    ) -> tuple[tuple[CopyFinding, ...], tuple[ParameterFinding, ...]]:
+        """Return the findings on a page and its supposed original, and on the parts of its URL."""
+        learnt: list[ParameterFinding] = []
         page = self._page(due.page_id, due.url)
         if page.pattern is not None and due.host_id not in self._recalled:
             self._recalled.add(due.host_id)
             for page_id, url, sketch in await self.recall(due.host_id, _RECALLED):
-                old = self._page(page_id, url)
-                self._compare(due.host_id, url, old, Sketch.from_bytes(sketch))
-        return self._compare(due.host_id, due.url, page, text)
+                old, last = self._page(page_id, url), Sketch.from_bytes(sketch)
+                self._compare(due.host_id, url, old, last)
+                learnt += self._learnt(due.host_id, old, url, last)
+        found = self._compare(due.host_id, due.url, page, text)
+        return found, (*learnt, *self._learnt(due.host_id, page, due.url, text))
+
+    def _learnt(
+        self, host_id: int, page: _Page, url: str, text: Sketch
+    ) -> Sequence[ParameterFinding]:
+        is_short = text.shingle_count < LEAST_SHINGLES
+        return self.parameters.learn(host_id, page.page_id, url, _digests(text), is_short=is_short)
 
     def _page(self, page_id: int, url: str) -> _Page:
         return _Page(page_id, self.pattern_of(url), _parameters(url))

@@ -23,6 +23,7 @@ from freshet.config.settings import RenderMode, RenderWait, Settings
 from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.copies import Copies
+from freshet.crawler.admission.parameters import ParameterPairs
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
 from freshet.crawler.archive.requisites import Requisites
@@ -170,8 +171,9 @@ def stored_kinds(reader: aiosqlite.Connection, parser: Parser, settings: Setting
 
 
 def copy_rule(settings: Settings) -> CopyRule:
-    """Return the rule by which a URL pattern counts as leading to copies only."""
-    return CopyRule(settings.traps.min_copy_urls, settings.traps.copy_share)
+    """Return the rule by which URLs count as leading to copies only."""
+    traps = settings.traps
+    return CopyRule(traps.min_copy_urls, traps.copy_share, traps.min_copy_pairs > 0)
 
 
 def politeness_rules(settings: Settings) -> PolitenessRules:
@@ -329,7 +331,11 @@ class Assembly:
         context.clock.on_step(self.frontier.shift)
         self.admission = Admission(
             Scope(scope_at(settings)),
-            TrapLimits(**settings.traps.model_dump(exclude={"min_copy_urls", "copy_share"})),
+            TrapLimits(
+                **settings.traps.model_dump(
+                    exclude={"min_copy_urls", "copy_share", "min_copy_pairs"}
+                )
+            ),
             depth_at=depth_at(settings),
             excluded_extensions=settings.fetch.excluded_extensions,
             is_never=None if context.lasting else never_at(settings),
@@ -457,6 +463,7 @@ class Assembly:
                     self.admission.pattern,
                     partial(url_patterns.texts, reader),
                     self.admission.proof,
+                    ParameterPairs(settings.traps.min_copy_pairs),
                 ),
                 headers=headers,
                 agent_token=self._agent_token,

@@ -28,6 +28,8 @@ from freshet.storage.tables.pages import Admitted
 
 #: Why a URL of a closed pattern is held back.
 KIND = "trap: copies"
+#: Why a URL is held back that differs from a known one in a part that makes copies.
+BY_PART: Final = "trap: parameter"
 #: One of this number of URLs of a closed pattern is requested anyway: evidence continues.
 SAMPLED = 20
 #: URLs held back at which the sample is halved, and again at twice that number: each filter page
@@ -38,15 +40,19 @@ _SCATTER = 2_654_435_761
 
 _Key = tuple[int, str]
 #: Pages by host id.
-_Pages = dict[int, frozenset[int]]
+HostPages: TypeAlias = dict[int, frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """Number of pages of a pattern (0: never) and share of copies that close it."""
+    """Number of pages of a pattern (0: never) and share of copies that close it.
+
+    ``by_part`` says whether parts of URLs that make copies on the whole host hold URLs back, too.
+    """
 
     urls: int = 30
     share: float = 0.9
+    by_part: bool = True
 
     def closes(self, read: int, copies: int) -> bool:
         """Return whether the rule closes a pattern with these counts."""
@@ -112,7 +118,7 @@ def weigh(
     run_id: int,
     rule: CopyRule,
     revealed: Mapping[int, Sequence[int]],
-) -> tuple[_Pages, _Pages]:
+) -> tuple[HostPages, HostPages]:
     """Learn from these visits, which are recorded and settled.
 
     ``revealed`` are the pages that have become due by links of each visited page. Return the pages
@@ -121,7 +127,7 @@ def weigh(
     _let_pass(db, [v.due.page_id for v in visits])
     findings = [finding for visit in visits for finding in visit.copies]
     findings = _without_leads(db, findings, revealed)
-    effect: tuple[_Pages, _Pages] = ({}, {})
+    effect: tuple[HostPages, HostPages] = ({}, {})
     if not findings:
         return effect
     at = max(visit.observation.at for visit in visits)
@@ -142,6 +148,11 @@ def reconsider(db: Connection, rule: CopyRule, at: float) -> None:
     rows = db.execute(f"SELECT {_pattern()} FROM trap WHERE kind = ?", (KIND,)).fetchall()
     for found in map(row_to(Throttle), rows):
         _decide(db, found, rule, at=at, effect=({}, {}))
+    if not rule.by_part:
+        sql = "UPDATE page SET held_back = NULL WHERE held_back = ? RETURNING id"
+        held = [row[0] for row in db.execute(sql, (BY_PART,)).fetchall()]
+        frontier.add(db, held, at, "discovery")
+        db.execute("UPDATE trap SET closed_at = NULL, refused = 0 WHERE kind = ?", (BY_PART,))
 
 
 async def pattern_of(db: Reader, page_id: int) -> Throttle | None:
@@ -273,7 +284,12 @@ def _known(
 
 
 def _decide(
-    db: Connection, found: Throttle, rule: CopyRule, *, at: float, effect: tuple[_Pages, _Pages]
+    db: Connection,
+    found: Throttle,
+    rule: CopyRule,
+    *,
+    at: float,
+    effect: tuple[HostPages, HostPages],
 ) -> None:
     """Close or open a pattern where its counts say so."""
     host_id, shape = found.host_id, str(found.shape)

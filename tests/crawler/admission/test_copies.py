@@ -44,7 +44,7 @@ class Site:
 
     async def visit(self, path: str, text: Sketch, host_id: int = 1) -> tuple[CopyFinding, ...]:
         due = DueUrl(self.id_of(path), SITE + path, SITE + path, host_id, 0.0)
-        return await self._copies.find(due, text)
+        return (await self._copies.find(due, text))[0]
 
     async def copied(self, path: str, text: Sketch) -> dict[str, str | None]:
         """The originals by the paths of the pages of which something was found."""

@@ -1,0 +1,129 @@
+"""Parameters of a host's URLs that do not select content, by the pages that were read.
+
+Sessions, words to highlight and print views give each page of a host many URLs. Two URLs that
+differ in one parameter alone are a *pair*. Where enough pairs show equal content, and none does
+not, the parameter makes copies on the whole host: of a page that is known under one URL the others
+are held back (:mod:`freshet.storage.tables.url_parameters`). One pair that differs ends it.
+
+No more is concluded than was seen. A parameter of few values makes copies with these values only:
+``?page=1`` shows what the page without it shows, and ``?page=2`` does not.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from freshet.crawler.lru import LruCache
+from freshet.crawler.urls import is_session
+from freshet.storage.entries import ParameterFinding
+from freshet.storage.identity import Variant, variants, without
+
+#: Texts that are kept, at some 200 bytes each, and parameters of hosts with their pairs.
+_TEXTS: Final = 131_072
+_KEYS: Final = 4_096
+#: Paths on which the pairs of a parameter stand, and values from which on it may have any.
+_PATHS: Final = 2
+_VALUES: Final = 3
+
+
+class _Read(NamedTuple):
+    """A page that was read, its text, and the part of its URL that others lack.
+
+    Of the digests two equal texts share one. A text of few words may be another's by chance.
+    """
+
+    page_id: int
+    digests: tuple[bytes, ...]
+    is_short: bool
+    variant: Variant | None
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """The equal pairs of a parameter, by their second pages, paths and values."""
+
+    pages: set[int] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+    values: set[str] = field(default_factory=set)
+    differ: bool = False
+    is_copy: bool | None = None
+
+
+class ParameterPairs:
+    """The pairs among the pages of one run; memory is bounded.
+
+    A parameter makes copies from ``least`` pairs on; 0: never. A forgotten page is in no pair.
+    """
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._texts: LruCache[tuple[int, str, str], _Read] = LruCache(_TEXTS)
+        self._pairs: LruCache[tuple[int, str], _Pairs] = LruCache(_KEYS)
+        self._copied: LruCache[int, set[str]] = LruCache(_KEYS)
+
+    def learn(
+        self, host_id: int, page_id: int, url: str, digests: tuple[bytes, ...], *, is_short: bool
+    ) -> list[ParameterFinding]:
+        """Learn from a page; return of which parameters it is known now whether they make copies.
+
+        Of the ``digests`` of texts two equal ones share one. That short ones do proves nothing.
+        """
+        if not self._least:
+            return []
+        # What makes copies hides other pairs: a session, and then the page that it came from.
+        url, _ = without(url, self._copied.get(host_id, ()))
+        findings: list[ParameterFinding] = []
+        plain = _Read(page_id, digests, is_short, None)
+        # Pages that have one parameter more, whatever it is, and this page for those that come.
+        self._meet((host_id, "+", url), plain, findings)
+        self._keep((host_id, "", url), plain)
+        for variant in variants(url):
+            read = plain._replace(variant=variant)
+            self._meet((host_id, "", variant.rest), read, findings)
+            self._meet((host_id, variant.name, variant.rest), read, findings)
+            self._keep((host_id, variant.name, variant.rest), read)
+            self._keep((host_id, "+", variant.rest), read)
+        return findings
+
+    def _keep(self, key: tuple[int, str, str], read: _Read) -> None:
+        old = self._texts.use(key)
+        if old is None or old.page_id == read.page_id:
+            self._texts[key] = read
+
+    def _meet(
+        self, key: tuple[int, str, str], read: _Read, findings: list[ParameterFinding]
+    ) -> None:
+        """Compare a page with the one that is kept there, and append what follows."""
+        old = self._texts.use(key)
+        if old is None or old.page_id == read.page_id:
+            return
+        sides = [it.variant for it in (read, old) if it.variant is not None]
+        names = {it.name for it in sides}
+        if len(sides) == 1:
+            # What was seen of a value is seen of it alone.
+            names.add(sides[0].key)
+        is_equal = not set(read.digests).isdisjoint(old.digests)
+        if is_equal and read.is_short:
+            return
+        for name in names:
+            pairs = self._pairs.use((key[0], name)) or _Pairs()
+            self._pairs[key[0], name] = pairs
+            if is_equal:
+                pairs.pages.add(read.page_id)
+                pairs.paths.add(sides[0].rest.partition("?")[0])
+                pairs.values.update(it.value for it in sides)
+            pairs.differ |= not is_equal
+            makes_copies = self._makes_copies(pairs, sides, is_value=name == sides[0].key)
+            if makes_copies != pairs.is_copy and (makes_copies or pairs.differ):
+                pairs.is_copy = makes_copies
+                copied = self._copied.use(key[0]) or set()
+                self._copied[key[0]] = copied | {name} if makes_copies else copied - {name}
+                found = ParameterFinding(key[0], name, len(pairs.pages), makes_copies)
+                findings.append(found)
+
+    def _makes_copies(self, pairs: _Pairs, sides: list[Variant], *, is_value: bool) -> bool:
+        if pairs.differ:
+            return False
+        if all(is_session(it.name[1:], it.value) for it in sides):
+            return bool(pairs.pages)
+        varies = is_value or len(pairs.values) >= _VALUES
+        return varies and len(pairs.pages) >= self._least and len(pairs.paths) >= _PATHS
