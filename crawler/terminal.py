@@ -129,6 +129,23 @@ def counted_duplicates(state: IndexState) -> str:
     )
 
 
+#: By the reason for which URLs are not crawled: the setting that changes it.
+_SETTINGS: Final = {
+    "depth": "crawl.max_depth", "extension": "fetch.excluded_extensions",
+    "max_pages": "max_pages in [[sites]]", "never": "never in [[sites]]",
+    "trap: session": "traps.max_session_urls", "trap: calendar": "traps.max_calendar_urls",
+    "trap: query": "traps.max_query_urls", "trap: feeds": "signals.max_feeds",
+    "trap: path": "traps.max_repeats, max_path_segments, max_url_length",
+    "trap: copies": "traps.min_copy_urls", "trap: parameter": "traps.min_copy_pairs",
+}  # fmt: skip
+
+
+def show_not_crawled(counts: Mapping[str, int]) -> None:
+    """Print how many known URLs are not crawled for each reason, and what changes it."""
+    rows = [(why, count, _SETTINGS.get(why)) for why, count in counts.items()]
+    show_list("Known but not crawled", ("why", "URLs", "setting"), rows)
+
+
 def show_shells(count: int) -> None:
     """Say what to do about pages that need JavaScript, if there are some."""
     if count:

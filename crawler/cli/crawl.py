@@ -18,6 +18,7 @@ from freshet.crawler.terminal import (
     print_json,
     show_line,
     show_list,
+    show_not_crawled,
     show_rejecting,
     show_shells,
     size,
@@ -117,7 +118,7 @@ def _print_left_out(report: CrawlReport) -> None:
         ("pattern", "kind", "crawled", "not"),
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in report.bounded],
     )
-    show_list("Known but not crawled", ("why", "URLs"), list(report.held_back.items()))
+    show_not_crawled(report.held_back)
 
 
 def _print_last_line(report: CrawlReport, db: Path) -> None:

@@ -27,6 +27,7 @@ from freshet.crawler.terminal import (
     show_facts,
     show_line,
     show_list,
+    show_not_crawled,
     show_rejecting,
     show_shells,
     size,
@@ -486,7 +487,7 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
             if each.waiting or each.pending or each.failed
         ],
     )
-    _show_first("Known but not crawled", ("why", "URLs"), list(status.held_back.items()))
+    show_not_crawled(status.held_back)
     shells = status.needs_javascript
     _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))
     show_shells(sum(shells.values()))

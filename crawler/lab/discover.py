@@ -341,6 +341,8 @@ def why(throttle: Throttle) -> str:
     """Say in a few words why URLs are held back."""
     if throttle.shape is None:
         return _WITHOUT_SHAPE.get(throttle.kind, throttle.kind)
+    if throttle.kind == url_patterns.BY_PART and throttle.closed_at is not None:
+        return f"{throttle.copies:,} or more pairs that differ in it alone show the same"
     if throttle.closed_at is not None:
         return f"{throttle.copies:,} of {throttle.crawled:,} read showed nothing of their own"
     kind = throttle.kind.removeprefix("trap: ")

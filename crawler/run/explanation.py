@@ -214,8 +214,8 @@ def _held_back(why: str, pattern: Throttle | None) -> str:
         return "not crawled here: it belongs to another shard of the store"
     if why == url_patterns.BY_PART:
         return (
-            f"not crawled: {why}: a part of its URL selects no content on this host, and the page is "
-            "known under another URL; a sample is visited to see if that changes "
+            f"not crawled: {why}: a part of its URL selects no content on this host, and the page "
+            "is known under another URL; a sample is visited to see if that changes "
             "(traps.min_copy_pairs = 0 turns this off)"
         )
     if why != url_patterns.KIND or pattern is None:

@@ -1,10 +1,13 @@
 """`freshet status` is the store on one screen, while a crawl may be writing it."""
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
+from freshet.config.loading import load
 from freshet.crawler.clock import iso
+from freshet.crawler.terminal import show_not_crawled
 from tests.console import as_json, shown
 from tests.storage.small_store import HOST, SmallStore
 
@@ -105,3 +108,30 @@ def test_the_state_of_a_run_says_what_the_next_crawl_does(
 def test_a_store_without_a_run_says_so(small: SmallStore) -> None:
     assert "no crawl has run yet" in status(small)
     assert status_json(small)["last_run"] is None
+
+
+@pytest.mark.parametrize(
+    ("why", "setting"),
+    [
+        ("depth", "crawl.max_depth"),
+        ("extension", "fetch.excluded_extensions"),
+        ("trap: session", "traps.max_session_urls"),
+        ("trap: calendar", "traps.max_calendar_urls"),
+        ("trap: query", "traps.max_query_urls"),
+        ("trap: feeds", "signals.max_feeds"),
+        ("trap: copies", "traps.min_copy_urls"),
+        ("trap: parameter", "traps.min_copy_pairs"),
+    ],
+)
+def test_what_is_not_crawled_is_told_with_the_setting_that_changes_it(
+    capsys: pytest.CaptureFixture[str], why: str, setting: str
+) -> None:
+    show_not_crawled({why: 1_234})
+    assert capsys.readouterr().out.splitlines()[-1].split("  ") == [why, "1,234", setting]
+    settings, _ = load(None, {})
+    attrgetter(setting)(settings)
+
+
+def test_what_no_setting_changes_is_told_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    show_not_crawled({"nofollow": 2})
+    assert capsys.readouterr().out.split() == [*"Known but not crawled why URLs nofollow 2".split()]
