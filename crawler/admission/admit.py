@@ -6,6 +6,7 @@ Everything in scope becomes a known page; a page that is not crawled has a reaso
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -197,7 +198,8 @@ class Admission:
     """Judge of URLs by scope, depth, ending, trap, and number of pages.
 
     ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
-    ``is_ours`` tells whether an origin belongs to this shard of a store; None: all do.
+    ``is_ours`` tells whether an origin belongs to this shard of a store; None: all do. ``now`` is
+    the time in Unix seconds, None: of calendars no day is past.
     """
 
     def __init__(
@@ -210,8 +212,10 @@ class Admission:
         is_never: Callable[[str], bool] | None = None,
         has_room: HasRoom | None = None,
         is_ours: Callable[[str], bool] | None = None,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self.scope = scope
+        self._now = now
         self._is_never, self.is_ours = is_never, is_ours
         self._traps = traps
         self.depth_at, self.has_room = depth_at, has_room
@@ -306,7 +310,8 @@ class Admission:
         return self._combinations.pattern(judgement.parts) or judgement.pattern
 
     def _judge(self, url: str) -> _Judgement:
-        sign = classify(url, self._traps)
+        today = None if self._now is None else datetime.fromtimestamp(self._now(), UTC).date()
+        sign = classify(url, self._traps, today)
         combines = sign is None or sign.kind == "query"
         return _Judgement(
             str(origin(url)),

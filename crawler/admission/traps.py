@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from itertools import takewhile
 from typing import Final, Literal
 from urllib.parse import unquote_plus
@@ -56,8 +57,11 @@ class TrapSign:
     cap: int
 
 
-def classify(url: str, limits: TrapLimits) -> TrapSign | None:
+def classify(url: str, limits: TrapLimits, today: date | None = None) -> TrapSign | None:
     """Return the sign that an http or https URL bears, None for an ordinary one.
+
+    A calendar has no end in two directions: what lies before ``today`` has a shape of its own, so
+    that years without an event leave room for those to come.
 
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
@@ -68,7 +72,7 @@ def classify(url: str, limits: TrapLimits) -> TrapSign | None:
     if why := _endless(url, segments, limits):
         return TrapSign("path", f"/{segments[0][:40]}/… ({why})", 0)
     plain, parameters, session = _without_session(path, _parameters(query))
-    sign = _calendar(plain, parameters, limits) or _query(plain, parameters, limits)
+    sign = _calendar(plain, parameters, limits, today) or _query(plain, parameters, limits)
     if not session:
         return sign
     shape, cap = (sign.shape, sign.cap) if sign else (plain, limits.max_session_urls)
@@ -174,10 +178,13 @@ def _name(*long: str, short: str) -> re.Pattern[str]:
 
 _DATE_NAME = _name("date", "month", "day", "week", "time", short="d|m|ym|ymd|cal")
 _YEAR_NAME = _name("year", short="y|yr|yyyy")
+_MONTH_NAME = _name("month", short="m|mo|mon|mm")
 _PART_NAME = _name("month", "day", "week", short="m|mo|mon|mm|d|dd|w|wk")
 
 
-def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSign | None:
+def _calendar(
+    path: str, parameters: _Parameters, limits: TrapLimits, today: date | None
+) -> TrapSign | None:
     """Return a sign where only a date distinguishes the URL from its kin.
 
     A date in the path ends it: the rest of ``/2026/11/21/title`` is an article. Beside
@@ -190,10 +197,30 @@ def _calendar(path: str, parameters: _Parameters, limits: TrapLimits) -> TrapSig
     dates = {name for name, value in parameters if any(sign(name, value) for sign in signs)}
     if not all(name in dates or _WORD.fullmatch(value) for name, value in parameters):
         return None
+    when = _when(dated_path[0] if dated_path else "", parameters)
+    is_past = today is not None and when < (today.year, today.month, today.day)[: len(when)]
     if dated_path:
         path = path[: dated_path.start()] + re.sub(r"\d+", "#", dated_path[0])
     names = {f"{name}=#" if name in dates else name for name, _ in parameters}
-    return TrapSign("calendar", _shape(path, names), limits.max_calendar_urls)
+    shape = _shape(path, names) + " (past)" * is_past
+    return TrapSign("calendar", shape, limits.max_calendar_urls)
+
+
+def _when(path: str, parameters: _Parameters) -> tuple[int, ...]:
+    """Return year, month and day of a calendar's page, as far as its URL has them."""
+    if path:
+        return tuple(int(number) for number in re.findall(r"\d+", path))
+    for name, value in parameters:
+        if _is_whole_date(name, value):
+            if _UNIX_TIME.fullmatch(value):
+                at = datetime.fromtimestamp(int(value), UTC)
+                return at.year, at.month, at.day
+            day = value.partition("T")[0].partition(" ")[0]
+            return tuple(int(number) for number in re.findall(r"\d{4}|\d\d?", day))
+    years = [int(value) for name, value in parameters if _is_year(name, value)]
+    parts = {name.lower(): int(value) for name, value in parameters if _is_part(name, value)}
+    months = [value for name, value in parts.items() if _MONTH_NAME.fullmatch(name)]
+    return (*years[:1], *months[:1])
 
 
 def _is_date(parameters: _Parameters) -> bool:

@@ -341,6 +341,7 @@ class Assembly:
             is_never=None if context.lasting else never_at(settings),
             has_room=context.has_room,
             is_ours=context.is_ours,
+            now=context.clock.now,
         )
         signals = settings.signals
         self._discovery = SourceDiscovery(

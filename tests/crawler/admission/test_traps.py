@@ -1,5 +1,7 @@
 """Traps: endless URLs are told by their shape, and ordinary sites are left alone."""
 
+from datetime import date, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,3 +163,28 @@ def test_every_url_gets_a_verdict_with_a_shape_in_one_line(reference: str) -> No
     url = resolve(f"/{reference}", "https://example.org/")
     found = classify(url, LIMITS) if url else None
     assert found is None or (found.shape.startswith("/") and "\n" not in found.shape)
+
+
+@pytest.mark.parametrize("dated", ["/calendar/{0}/{1:02}/{2:02}", "/calendar/{0}-{1:02}-{2:02}/",
+    "/e?date={0}-{1:02}-{2:02}", "/e?date={0}{1:02}{2:02}", "/e?day={0}/{1}/{2}",
+    "/e?view=day&d={0}-{1:02}-{2:02}",
+    "/e?day={0}-{1}-{2}", "/calendar/{0}/{1}", "/calendar/{0}-{1:02}", "/e?month={0}-{1:02}",
+    "/e?year={0}&month={1}", "/e?m={1}&y={0}"])  # fmt: skip
+def test_what_is_past_of_a_calendar_has_a_shape_of_its_own(dated: str) -> None:
+    today = date(2027, 5, 15)
+
+    def shape(*day: int) -> str:
+        found = classify(f"https://example.org{dated.format(*day)}", LIMITS, today)
+        assert found is not None
+        assert found.kind == "calendar"
+        return found.shape
+
+    assert shape(2026, 4, 14) == f"{shape(2028, 6, 16)} (past)"
+    # Today, and the month that it is in, are not past.
+    assert shape(2027, 5, 15) == shape(2028, 6, 16) == shape(2027, 10, 1)
+
+
+def test_the_past_of_a_calendar_in_unix_time_has_a_shape_of_its_own() -> None:
+    url, today = "https://example.org/e?time=1800000000", date(2027, 1, 15)
+    shapes = [classify(url, LIMITS, today + timedelta(days=n)) for n in (0, 1)]
+    assert [it.shape for it in shapes if it] == ["/e?time=#", "/e?time=# (past)"]
