@@ -13,10 +13,11 @@ from html import escape, unescape
 from typing import Any, Final, NamedTuple
 
 from freshet.crawler.reduce.content import choice_of, title_of
+from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.head import PageHead
-from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece
+from freshet.crawler.reduce.markdown import written
 from freshet.crawler.reduce.page import refuse_depth, tree_shown
 from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
@@ -99,14 +100,12 @@ def content_of(
     del found
     tree, pieces, _ = choice_of(tree, shown, hints)
     about, head = _About(tree), PageHead(tree, url)
-    writer = MarkdownWriter(tree, head.base_url)
-    written, headings = [], []
-    for piece in pieces:
-        text, html = writer.piece(piece)
-        if text:
-            written.append((text, html))
-            if piece.kind in HEADINGS:
-                headings.append((int(piece.kind[1]), plain_text(html)))
+    kinds, blocks, htmls = written(tree, pieces, head.base_url)
+    headings = [
+        (int(kind[1]), plain_text(html))
+        for kind, html in zip(kinds, htmls, strict=True)
+        if kind in HEADINGS
+    ]
     made = Document(
         title=about.title(),
         description=about.meta("description", "og:description", "twitter:description")
@@ -117,8 +116,8 @@ def content_of(
         modified_at=about.date("dateModified", *_MODIFIED),
         canonical_url=head.canonical(),
         headings=tuple(headings),
-        blocks=tuple([text for text, _ in written]),
-        html="\n".join([html for _, html in written]),
+        blocks=tuple(blocks),
+        html="\n".join(htmls),
     )
     return MadeDocument(made, tree, pieces)
 

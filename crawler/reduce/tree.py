@@ -88,10 +88,16 @@ def _by_name(section: str, bits: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+#: Attributes with the source of an image, and with sets of such, the first one first.
+SOURCES: Final = ("src", "data-src", "data-original", "data-lazy-src", "data-hi-res-src")
+SOURCE_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
 #: Names that the core looks for by themselves.
 _SOUGHT: Final = (
     *"br role id class itemprop data-testid style hidden aria-hidden href".split(),
     *(*sorted(NAMES["code"] | NAMES["inline"]), *"sup sub rt time datetime".split()),
+    # Those that documents are written by.
+    *"alt class width height colspan rowspan start type value reversed display math".split(),
+    *(*SOURCES, *SOURCE_SETS),
 )
 
 

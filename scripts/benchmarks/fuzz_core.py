@@ -29,8 +29,8 @@ if __name__ == "__main__":
 
 
 from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.cutting import pieces_of
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markdown import pieces_of
 from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.pieces import Pieces
