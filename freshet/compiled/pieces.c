@@ -68,6 +68,15 @@ static const uint8_t *character(struct characters *all, size_t number)
         while (all->at > all->text.at && (*all->at & 0xC0) == 0x80)
             all->at--;
     }
+    /* Eight octets at a time, while they cannot hold more characters than are missing. */
+    for (; all->number + 8 <= number && all->text.end - all->at >= 8; all->at += 8) {
+        uint64_t octets;
+        memcpy(&octets, all->at, sizeof octets);
+        uint64_t inner = octets >> 7 & ~octets >> 6 & 0x0101010101010101;
+        all->number += 8 - (inner * 0x0101010101010101 >> 56);
+    }
+    while (all->at < all->text.end && (*all->at & 0xC0) == 0x80)
+        all->at++;
     for (; all->number < number && all->at < all->text.end; all->number++) {
         all->at++;
         while (all->at < all->text.end && (*all->at & 0xC0) == 0x80)
