@@ -146,10 +146,10 @@ def written(tree: Tree, pieces: Sequence[Piece], base: str) -> Written:
     try:
         begun = ELEMENTS.address, _MARKUP.address, columns, tree.body, told
         checked(_begin(*begun, byref(writer)), tree)
-        answers = known.answers(columns_of(_columns, writer, _COLUMNS)[3])
+        answers = known.answers(*columns_of(_columns, writer, _COLUMNS)[3:5])
         while True:
             checked(_write(writer, answers), tree)
-            *forms, numbers, _, unknown = columns_of(_columns, writer, _COLUMNS)
+            *forms, numbers, _, _, unknown = columns_of(_columns, writer, _COLUMNS)
             if not unknown:
                 break
             for block in memoryview(unknown).cast("I"):
@@ -160,7 +160,7 @@ def written(tree: Tree, pieces: Sequence[Piece], base: str) -> Written:
     return Written(kinds, *(form.decode().split("\0")[:-1] for form in forms))
 
 
-_COLUMNS: Final = 5
+_COLUMNS: Final = 6
 
 
 class _Known:
@@ -185,18 +185,19 @@ class _Known:
         told = rows.tobytes(), nodes.tobytes(), ends.tobytes(), urls
         return _Told(*told, *parts, len(pieces), len(nodes))
 
-    def answers(self, questions: bytes) -> _Answers:
-        """Answer what the core asks; an empty answer says no."""
-        each = [self._answer(it[0], it[1:]).encode() for it in questions.decode().split("\0")[:-1]]
+    def answers(self, questions: bytes, nodes: bytes) -> _Answers:
+        """Answer what the core asks of nodes; an empty answer says no."""
+        asked = zip(questions.decode().split("\0")[:-1], memoryview(nodes).cast("I"), strict=True)
+        each = [self._answer(it[0], it[1:], node).encode() for it, node in asked]
         texts, ends = b"".join(each), array("I", accumulate(map(len, each)))
         return _Answers(texts, ends.tobytes(), len(texts), len(each))
 
-    def _answer(self, kind: str, text: str) -> str:
+    def _answer(self, kind: str, text: str, node: int) -> str:
         if kind == "u":
             return self._url(text)
         if kind == "t":
             return text if MOMENT.fullmatch(text) else ""
-        return tex_of(self._tree, int(text))
+        return tex_of(self._tree, node)
 
     def _url(self, reference: str) -> str:
         """Return the absolute URL of a reference, or an empty text if no reader can follow it."""
