@@ -1,5 +1,5 @@
-/* What stands in a block, as Markdown and as clean HTML: texts, links, code, emphasis, images. The
- * tests have the same in Python (tests/crawler/reduce/reference/markdown.py, emphasis.py). */
+/* What stands in a block, as Markdown and as clean HTML: texts, code, images, formulas. The
+ * tests have the same in Python (tests/crawler/reduce/reference/markdown.py). */
 
 #include "writing.h"
 
@@ -8,54 +8,7 @@
 /* An image with a shorter side is none to a reader. */
 #define LEAST_SIDE 3
 
-/* Marks around what is emphasised, until it is known what stands beside it: of each element one for
- * its beginning, which is odd, and one for its end. */
-enum { FIRST_MARK = 1, LAST_MARK = 6, DELETED = 5 };
-
-/* A mark in the text: where it is, the run of marks that it stands in, and what it becomes. */
-struct mark {
-    size_t at, run;
-    uint8_t sign, becomes;
-};
-
-enum { NOTHING, A_SIGN, A_TAG };
-
-/* Marks side by side: the first of them. `is_apart`: what stands there is punctuation. */
-struct run {
-    size_t first;
-    bool is_apart;
-};
-
-/* -- questions --------------------------------------------------------------------------------- */
-
-/* Ask Python for something of a node: its kind, what it is about and a NUL. */
-static void ask(struct writer *w, uint32_t node, const char *kind, struct span text)
-{
-    append(w, &w->questions, spelled(kind));
-    append(w, &w->questions, text);
-    append_nul(w, &w->questions);
-    append_number(w, &w->asked, node);
-}
-
-/* Return the answer about a node, an empty text if it says no. */
-static struct span answer_about(const struct writer *w, uint32_t node)
-{
-    const uint32_t *asked = w->asked.items;
-    size_t low = 0, high = w->asked.count / sizeof *asked;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (asked[middle] < node)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low >= w->answers->count || asked[low] != node)
-        return NO_TEXT;
-    size_t begin = low ? w->answers->ends[low - 1] : 0, end = w->answers->ends[low];
-    return begin < end && end <= w->answers->octets
-        ? (struct span){w->answers->texts + begin, w->answers->texts + end}
-        : NO_TEXT;
-}
+/* -- characters -------------------------------------------------------------------------------- */
 
 uint8_t kind_of(struct writer *w, struct span text)
 {
@@ -72,7 +25,7 @@ uint8_t kind_of(struct writer *w, struct span text)
     return w->known->characters[code];
 }
 
-static uint8_t kind_before(struct writer *w, struct span text)
+uint8_t kind_before(struct writer *w, struct span text)
 {
     const uint8_t *at = text.end - 1;
     while (at > text.at && (*at & 0xC0) == 0x80)
@@ -96,8 +49,8 @@ static const uint8_t OCTETS[256] = {
     [0xC2] = TO_SPACE | TO_CLEAN,
 };
 
-/* Return a copy of a text of the page with one space for white space; if it is `clean`, without soft
- * hyphens and what stands for our marks. */
+/* Return a copy of a text of the page with one space for white space; if it is `clean`, without
+ * soft hyphens and what stands for our marks. */
 static struct span spaced(struct writer *w, struct span text, bool clean)
 {
     w->spare.count = 0;
@@ -125,7 +78,7 @@ static struct span spaced(struct writer *w, struct span text, bool clean)
     return (struct span){begin, to};
 }
 
-static bool is_reference(struct writer *w, struct span text)
+bool is_reference(struct writer *w, struct span text)
 {
     text.at++;
     text.at += text.at < text.end && *text.at == '#';
@@ -171,8 +124,7 @@ static void put_escaped(struct writer *w, struct span text)
     put(w, TEXT, (struct span){done, text.end});
 }
 
-/* Write a text as HTML, or as the value of an attribute. */
-static void put_html(struct writer *w, struct span text, bool in_quotes)
+void put_html(struct writer *w, struct span text, bool in_quotes)
 {
     static const char *const REFERENCES[]
         = {['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#x27;"};
@@ -207,14 +159,15 @@ static void put_text(struct writer *w, struct span text)
 static void wrap(struct writer *w, int form, size_t begin, struct span before, struct span behind)
 {
     struct span text = since(w, form, begin), words = stripped(text);
-    size_t first = begin + (size_t)(words.at - text.at), last = begin + (size_t)(words.end - text.at);
+    size_t first = begin + (size_t)(words.at - text.at);
+    size_t last = first + length_of(words);
     if (first == last)
         return;
     insert(w, form, last, behind);
     insert(w, form, first, before);
 }
 
-static void wrap_both(
+void wrap_both(
     struct writer *w, struct place begin, const struct span around[FORMS][2])
 {
     for (int form = 0; form < FORMS; form++)
@@ -234,162 +187,6 @@ static uint32_t only_text(const struct writer *w, uint32_t node)
 {
     const struct node *row = node_at(w, node);
     return row->end == node + 2 && !row[1].name && row[1].place == row->place ? node + 1 : 0;
-}
-
-/* -- URLs -------------------------------------------------------------------------------------- */
-
-/* Go past a host, as parsing writes it and with letters at its end; returns whether there is one. */
-static bool pass_host(struct span *text)
-{
-    for (size_t labels = 1;; labels++, text->at++) {
-        struct span label = {text->at, text->at};
-        size_t letters = 0;
-        for (; label.end < text->end; label.end++) {
-            bool is_small = *label.end >= 'a' && *label.end <= 'z';
-            if (!is_small && !is_digit(*label.end) && *label.end != '-')
-                break;
-            letters += is_small;
-        }
-        if (label.at == label.end || begins_with(label, "xn--"))
-            return false;
-        text->at = label.end;
-        if (text->at == text->end || *text->at != '.')
-            return labels > 1 && letters == length_of(label) && letters > 1;
-    }
-}
-
-/* Return whether an octet is of a word in ASCII, or one of the others. */
-static bool is_word(uint8_t octet, const char *others)
-{
-    return is_letter(octet) || is_digit(octet) || octet == '_' || (octet && strchr(others, octet));
-}
-
-/* Go past octets of words in ASCII, and others. */
-static void pass(struct span *text, const char *others)
-{
-    while (text->at < text->end && is_word(*text->at, others))
-        text->at++;
-}
-
-/* Return what is left of the base's folder above so many others, which may be all of them. */
-static struct span folder_above(const struct told *told, size_t levels)
-{
-    const uint8_t *at = (const uint8_t *)told->folder, *end = at + strlen(told->folder);
-    const uint8_t *root = at + strlen(told->origin) + 1;
-    for (; levels && end > root; levels--)
-        do
-            end--;
-        while (end > root && end[-1] != '/');
-    return (struct span){at, end};
-}
-
-/* Write a reference as an absolute URL to `url`, if it is one that is added to a part of the base as
- * it is, behind "../": `Base.plain` in crawler/urls.py. */
-static bool resolve_plain(struct writer *w, struct span reference)
-{
-    const struct told *told = w->told;
-    w->url.count = 0;
-    if (!*told->home)
-        return false;
-    struct span start, rest = reference;
-    size_t levels = 0;
-    for (; begins_with(rest, "../"); rest.at += 3)
-        levels++;
-    reference.at = rest.at;
-    if (levels) {
-        start = folder_above(told, levels);
-    } else if (begins_with(rest, "http://") || begins_with(rest, "https://")) {
-        start = NO_TEXT;
-        rest.at += rest.at[4] == 's' ? strlen("https://") : strlen("http://");
-        if (!pass_host(&rest) || rest.at == rest.end || *rest.at++ != '/')
-            return false;
-    } else if (rest.at < rest.end && *rest.at == '/') {
-        start = spelled(told->origin);
-        rest.at++;
-    } else {
-        start = spelled(rest.at == rest.end || *rest.at == '#' ? told->home : told->folder);
-    }
-    const uint8_t *path = rest.at;
-    while (rest.at < rest.end && is_word(*rest.at, "-")) {
-        pass(&rest, ".~-");
-        if (rest.at == rest.end || *rest.at != '/')
-            break;
-        rest.at++;
-    }
-    if (rest.at > path && rest.at < rest.end && *rest.at == '?') {
-        rest.at++;
-        pass(&rest, ".~=&;%+,-");
-    }
-    if (rest.at < rest.end && *rest.at == '#') {
-        rest.at++;
-        pass(&rest, ".~=&;%+,:()-");
-    }
-    append(w, &w->url, start);
-    append(w, &w->url, reference);
-    return rest.at == rest.end;
-}
-
-struct span url_of(struct writer *w, uint32_t node, struct span reference)
-{
-    if (!reference.at || w->error)
-        return NO_TEXT;
-    if (!resolve_plain(w, reference))
-        return answer_about(w, node);
-    return octets_in(&w->url);
-}
-
-/* Write a URL as the target of a link in Markdown: parentheses that do not pair end it. */
-static void put_target(struct writer *w, struct span url)
-{
-    int64_t depth = 0, lowest = 0;
-    for (const uint8_t *at = url.at; at < url.end; at++) {
-        depth += (*at == '(') - (*at == ')');
-        lowest = smaller_int(lowest, depth);
-    }
-    const uint8_t *done = url.at;
-    for (; url.at < url.end; url.at++) {
-        bool is_open = (depth || lowest) && (*url.at == '(' || *url.at == ')');
-        if (!is_open && !(*url.at == '&' && is_reference(w, url)))
-            continue;
-        put(w, TEXT, (struct span){done, url.at});
-        done = is_open ? url.at : url.at + 1;
-        say(w, TEXT, is_open ? "\\" : "&amp;");
-    }
-    put(w, TEXT, (struct span){done, url.end});
-}
-
-void put_link(struct writer *w, struct place begin, struct span url)
-{
-    /* Links do not nest. */
-    if (url.at == url.end || found_in(since(w, HTML, begin.at[HTML]), "<a "))
-        return;
-    /* No line break stands in one. */
-    uint8_t *octets = w->forms[TEXT].items;
-    for (size_t i = begin.at[TEXT]; i < w->forms[TEXT].count; i++)
-        if (octets[i] == '\v' || octets[i] == '\n') {
-            octets[i] = ' ';
-            w->has_spaces = true;
-        }
-    struct place end = here(w);
-    say(w, TEXT, "](");
-    put_target(w, url);
-    say(w, TEXT, ")");
-    say(w, HTML, "<a href=\"");
-    put_html(w, url, true);
-    say(w, HTML, "\">");
-    /* They are known now, and written again where they stand. */
-    w->verbatim.count = 0;
-    append(w, &w->verbatim, since(w, TEXT, end.at[TEXT]));
-    append(w, &w->verbatim, since(w, HTML, end.at[HTML]));
-    if (w->error)
-        return;
-    size_t behind = w->forms[TEXT].count - end.at[TEXT];
-    go_back(w, end);
-    struct span target = octets_in(&w->verbatim), tag = target;
-    tag.at = target.end = target.at + behind;
-    const struct span around[FORMS][2]
-        = {{spelled("["), target}, {tag, spelled("</a>")}};
-    wrap_both(w, begin, around);
 }
 
 /* -- code -------------------------------------------------------------------------------------- */
@@ -564,123 +361,6 @@ void put_code_block(struct writer *w, uint32_t node)
     say(w, HTML, "</code></pre>");
 }
 
-/* -- emphasis ---------------------------------------------------------------------------------- */
-
-static bool is_mark(uint8_t octet) { return octet >= FIRST_MARK && octet <= LAST_MARK; }
-
-static bool is_beginning(uint8_t mark) { return mark & 1; }
-
-/* Return the mark of the beginning of the same element. */
-static uint8_t element_of(uint8_t mark) { return mark - !is_beginning(mark); }
-
-/* Return whether a sign between two characters begins or ends emphasis of the inner one (CommonMark
- * 0.31, section 6.2): 「強調」**です** is none. */
-static bool flanks(struct writer *w, bool is_inner_apart, struct span outer, bool is_before)
-{
-    if (!is_inner_apart || outer.at == outer.end)
-        return true;
-    if (is_before)
-        return blank_behind(outer) || kind_before(w, outer) & PUNCTUATION;
-    return space(outer) || kind_of(w, outer) & PUNCTUATION;
-}
-
-/* Read the marks of a text, and the runs of those side by side. */
-static void read_marks(struct writer *w, struct span text)
-{
-    w->marks.count = w->runs.count = w->open.count = 0;
-    for (const uint8_t *at = text.at; at < text.end; at++) {
-        if (!is_mark(*at))
-            continue;
-        bool goes_on = at > text.at && is_mark(at[-1]);
-        if (!make_room(&w->marks, 1, sizeof(struct mark))
-            || !make_room(&w->runs, 1, sizeof(struct run))
-            || !make_room(&w->open, w->marks.count + 1, sizeof(size_t))) {
-            w->error = NO_MEMORY;
-            return;
-        }
-        struct mark *marks = w->marks.items;
-        struct run *runs = w->runs.items;
-        if (!goes_on)
-            runs[w->runs.count++] = (struct run){w->marks.count, false};
-        struct run *run = runs + w->runs.count - 1;
-        /* Other signs beside "~~" are punctuation to it. */
-        if ((element_of(marks[run->first].sign) == DELETED) != (element_of(*at) == DELETED)
-            && goes_on)
-            run->is_apart = true;
-        marks[w->marks.count++] = (struct mark){
-            (size_t)(at - text.at), w->runs.count - 1, *at, NOTHING};
-    }
-}
-
-/* Say what two marks become that begin and end an element. */
-static void settle(struct writer *w, struct span text, struct mark *begin, struct mark *end)
-{
-    struct mark *marks = w->marks.items;
-    struct run *runs = w->runs.items;
-    struct run *first = runs + begin->run, *last = runs + end->run;
-    const size_t *open = w->open.items;
-    for (size_t i = 0; i < w->open.count; i++)
-        if (marks[open[i]].sign == begin->sign)
-            return;
-    bool is_signed = true;
-    for (size_t i = first->first; marks + i < begin; i++)
-        is_signed = is_signed && is_beginning(marks[i].sign);
-    /* The texts around the runs of both. */
-    struct span before = {text.at, text.at + marks[first->first].at};
-    struct span inner = {before.end, text.at + marks[last->first].at}, behind = {inner.end, text.end};
-    while (inner.at < inner.end && is_mark(*inner.at))
-        inner.at++;
-    while (behind.at < behind.end && is_mark(*behind.at))
-        behind.at++;
-    if (inner.at == inner.end)
-        return;
-    bool begins_apart = first->is_apart || kind_of(w, inner) & PUNCTUATION;
-    bool ends_apart = last->is_apart || kind_before(w, inner) & PUNCTUATION;
-    is_signed = is_signed && flanks(w, begins_apart, before, true)
-        && flanks(w, ends_apart, behind, false);
-    begin->becomes = end->becomes = is_signed ? A_SIGN : A_TAG;
-    first->is_apart |= !is_signed;
-    last->is_apart |= !is_signed;
-}
-
-/* Write the marks from there on as signs of Markdown, or as tags where it would take no signs. */
-static void emphasise(struct writer *w, size_t begin)
-{
-    static const char *const SIGNS[] = {"**", "*", "~~"}, *const NAMES[] = {"strong", "em", "del"};
-    struct span text = since(w, TEXT, begin);
-    const uint8_t *first = text.at;
-    while (first < text.end && !is_mark(*first))
-        first++;
-    if (first == text.end)
-        return;
-    read_marks(w, text);
-    struct mark *marks = w->marks.items;
-    size_t *open = w->open.items;
-    for (size_t i = 0; !w->error && i < w->marks.count; i++) {
-        if (is_beginning(marks[i].sign))
-            open[w->open.count++] = i;
-        else if (w->open.count)
-            w->open.count--, settle(w, text, marks + open[w->open.count], marks + i);
-    }
-    text = taken(w, TEXT, begin);
-    const uint8_t *done = text.at;
-    for (size_t i = 0; !w->error && i < w->marks.count; i++) {
-        size_t element = (size_t)(element_of(marks[i].sign) - FIRST_MARK) / 2;
-        const char *said = marks[i].becomes == A_SIGN ? SIGNS[element] : NAMES[element];
-        bool is_tag = marks[i].becomes == A_TAG;
-        put(w, TEXT, (struct span){done, text.at + marks[i].at});
-        done = text.at + marks[i].at + 1;
-        if (marks[i].becomes == NOTHING)
-            continue;
-        if (is_tag)
-            say(w, TEXT, is_beginning(marks[i].sign) ? "<" : "</");
-        put(w, TEXT, spelled(said));
-        if (is_tag)
-            say(w, TEXT, ">");
-    }
-    put(w, TEXT, (struct span){done, text.end});
-}
-
 /* -- inline ------------------------------------------------------------------------------------ */
 
 static void put_inside(struct writer *w, uint32_t node);
@@ -689,7 +369,9 @@ static void put_inside(struct writer *w, uint32_t node);
 static bool is_permalink(const struct writer *w, struct span text)
 {
     text = stripped(text);
-    return text.at == text.end || is_one_of(w->known->permalinks, (size_t)w->known->permalink_octets, text);
+    const struct markup *known = w->known;
+    return text.at == text.end
+        || is_one_of(known->permalinks, (size_t)known->permalink_octets, text);
 }
 
 static void put_anchor(struct writer *w, uint32_t node)
@@ -703,8 +385,7 @@ static void put_anchor(struct writer *w, uint32_t node)
         put_link(w, begin, url);
 }
 
-/* Return the source of an image, or the first one of a set, that is no image itself. */
-static struct span source_of(const struct writer *w, uint32_t node)
+struct span source_of(const struct writer *w, uint32_t node)
 {
     for (int64_t i = 0; i < w->known->all_sources; i++) {
         struct span said = said_of(w, node, w->known->source[i]);
@@ -766,7 +447,8 @@ static void put_input(struct writer *w, uint32_t node)
 static size_t line_break(struct span text)
 {
     if (*text.at < 0x80) {
-        bool is_break = (*text.at >= '\n' && *text.at <= '\r') || (*text.at >= 28 && *text.at <= 30);
+        uint8_t octet = *text.at;
+        bool is_break = (octet >= '\n' && octet <= '\r') || (octet >= 28 && octet <= 30);
         return is_break + begins_with(text, "\r\n");
     }
     if (begins_with(text, "\xC2\x85"))
@@ -810,8 +492,7 @@ static struct span plain_tex(struct writer *w)
     return tex;
 }
 
-/* Return whether a formula does not say its TeX itself. */
-static bool is_mathml(const struct writer *w, uint32_t node)
+bool is_mathml(const struct writer *w, uint32_t node)
 {
     return tag_of(w, node) == MATH_TAG && !(node_at(w, node)->holds & w->known->tex);
 }
@@ -1050,43 +731,4 @@ void put_run_in(struct writer *w, uint32_t node)
     struct place begin = here(w);
     put_children(w, node);
     finish_run(w, begin);
-}
-
-/* -- what is asked ------------------------------------------------------------------------------- */
-
-/* Return what is to be asked of a node, and what about; NULL: nothing. */
-static const char *question_about(struct writer *w, uint32_t node, struct span *told)
-{
-    switch (node_at(w, node)->name ? tag_of(w, node) : PLAIN_TAG) {
-    case ANCHOR_TAG:
-        *told = said_of(w, node, w->known->href);
-        return told->at && !resolve_plain(w, *told) ? "u" : NULL;
-    case IMAGE_TAG:
-        *told = source_of(w, node);
-        return told->at && !resolve_plain(w, *told) ? "u" : NULL;
-    case TIME_TAG:
-        *told = said_of(w, node, w->known->datetime);
-        return told->at ? "t" : NULL;
-    case MATH_TAG:
-        *told = NO_TEXT;
-        return is_mathml(w, node) ? "f" : NULL;
-    default:
-        return NULL;
-    }
-}
-
-/* They are in document order. */
-void ask_about_pieces(struct writer *w)
-{
-    const uint32_t *nodes = w->cutter.all->nodes.items;
-    uint32_t at = 0;
-    for (size_t i = 0; !w->error && i < w->cutter.all->nodes.count; i++) {
-        at = at > nodes[i] ? at : nodes[i];
-        for (uint32_t end = node_at(w, nodes[i])->end; !w->error && at < end; at++) {
-            struct span told;
-            const char *question = question_about(w, at, &told);
-            if (question)
-                ask(w, at, question, told);
-        }
-    }
 }

@@ -1,5 +1,5 @@
-/* The pieces of a page as Markdown and as clean HTML: crawler/reduce/markdown.py. The tests have the
- * same in Python (tests/crawler/reduce/reference/markdown.py).
+/* The pieces of a page as Markdown and as clean HTML: crawler/reduce/markdown.py. The tests have
+ * the same in Python (tests/crawler/reduce/reference/markdown.py).
  *
  * Pages are made by strangers. Each step takes time and memory in proportion to the tree, whose
  * levels are bounded; functions recurse by a level of the tree each, and no deeper than DEEPEST. */
@@ -114,7 +114,8 @@ struct parts {
 };
 
 /* Write the pieces that were cut from there on, and forget them. */
-static struct parts put_parts(struct writer *w, size_t from, size_t nodes, bool in_item, unsigned level)
+static struct parts put_parts(
+    struct writer *w, size_t from, size_t nodes, bool in_item, unsigned level)
 {
     struct pieces *all = w->cutter.all;
     struct parts parts = {.has_lists_only = true};
@@ -186,8 +187,8 @@ static void put_quote(struct writer *w, uint32_t node, unsigned level)
         quote_lines(w, begin.at[TEXT]);
 }
 
-/* Write a mark of an item before what was written from there on, and so many spaces before its other
- * lines, but for empty ones: of several such lines in a row every other one. */
+/* Write a mark of an item before what was written from there on, and so many spaces before its
+ * other lines, but for empty ones: of several such lines in a row every other one. */
 static void indent_lines(
     struct writer *w, size_t begin, struct span mark, size_t indent, unsigned level)
 {
@@ -232,9 +233,9 @@ static void put_label(struct writer *w, uint8_t letters, int64_t number)
             insert(w, TEXT, begin, (struct span){&digit, &digit + 1});
         }
     }
-    if (letters < 'a')
-        for (uint8_t *at = (uint8_t *)w->forms[TEXT].items + begin; !w->error && at < since(w, TEXT, begin).end; at++)
-            *at -= is_letter(*at) ? 32 : 0;
+    uint8_t *octets = w->forms[TEXT].items;
+    for (size_t i = begin; letters < 'a' && i < w->forms[TEXT].count; i++)
+        octets[i] -= is_letter(octets[i]) ? 'a' - 'A' : 0;
     say(w, TEXT, ". ");
 }
 
@@ -378,8 +379,8 @@ static void put_list(struct writer *w, uint32_t list, unsigned level)
 
 /* -- tables ------------------------------------------------------------------------------------ */
 
-/* A row that is written: how many columns it has, and whether any has a text. By column, how many of
- * the next rows a cell above takes, too. */
+/* A row that is written: how many columns it has, and whether any has a text. By column, how many
+ * of the next rows a cell above takes, too. */
 struct row {
     size_t width;
     bool has_text;
@@ -681,8 +682,8 @@ EXPORTED void writer_drop(struct writer *w)
     free(w);
 }
 
-/* Begin to write pieces of a tree, which are in document order, and find what is to be asked before;
- * to be given back to writer_drop. What is told must outlive the writer. */
+/* Begin to write pieces of a tree, which are in document order, and find what is to be asked
+ * before; to be given back to writer_drop. What is told must outlive the writer. */
 EXPORTED int64_t writer_begin(
     const struct elements *elements, const struct markup *known, const struct columns *tree,
     uint32_t top, const struct told *told, struct writer **made)
@@ -713,7 +714,8 @@ EXPORTED int64_t writer_begin(
     return result;
 }
 
-/* Write the pieces with these answers. What is unknown then must be asked, and all written again. */
+/* Write the pieces with these answers. What is unknown then must be asked, and all written
+ * again. */
 EXPORTED int64_t writer_write(struct writer *w, const struct answers *answers)
 {
     const struct told *told = w->told;

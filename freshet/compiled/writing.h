@@ -1,5 +1,5 @@
-/* What is shared by the files that write documents: writing.c (blocks) and inline.c (what stands in
- * one).
+/* What is shared by the files that write documents: writing.c (blocks), inline.c (what stands in
+ * one), links.c and emphasis.c.
  *
  * Both forms of a page are written side by side, each at the end of an array of octets. What must
  * stand before something is put in afterwards, when that is known: an element moves its own octets
@@ -22,11 +22,16 @@ enum {
     TITLE_TAG, HEAD_CELL_TAG, ITEM_TAG = 32, LINE_TAG = 64,
 };
 
+/* Marks around what is emphasised, until it is known what stands beside it: of each element one for
+ * its beginning, which is odd, and one for its end. */
+enum { FIRST_MARK = 1, LAST_MARK = 6, DELETED = 5 };
+
 /* Both forms of a page. */
 enum { TEXT, HTML, FORMS };
 
 /* What Python tells: the pieces and their nodes; the URLs to which all of a piece leads, of which
- * that of each ends at `url_ends`; what references are added to, if the base is an http or https URL. */
+ * that of each ends at `url_ends`; what references are added to, if the base is an http or https
+ * URL. */
 struct told {
     const struct piece *pieces;
     const uint32_t *nodes, *url_ends;
@@ -128,7 +133,10 @@ static inline void put(struct writer *w, int form, struct span text)
     append(w, &w->forms[form], text);
 }
 
-static inline void say(struct writer *w, int form, const char *text) { put(w, form, spelled(text)); }
+static inline void say(struct writer *w, int form, const char *text)
+{
+    put(w, form, spelled(text));
+}
 
 static inline void say_both(struct writer *w, const char *text)
 {
@@ -207,21 +215,52 @@ static inline struct span said_of(const struct writer *w, uint32_t node, int64_t
 /* Return the number that an attribute is, or another one. */
 int64_t number_of(const struct writer *w, uint32_t node, int64_t name, int64_t otherwise);
 
-/* -- inline.c ---------------------------------------------------------------------------------- */
+/* -- links.c ----------------------------------------------------------------------------------- */
 
 /* Ask about the nodes of pieces: references that are not plain, formulas without TeX, and times. */
 void ask_about_pieces(struct writer *w);
 
-/* Return what is known of the character that a text begins with. */
-uint8_t kind_of(struct writer *w, struct span text);
+/* Return the answer about a node, an empty text if it says no. */
+struct span answer_about(const struct writer *w, uint32_t node);
 
-/* Return the absolute URL of the reference of an element, an empty text if no reader can follow it. */
+/* Return the absolute URL of the reference of an element, an empty text if no reader can follow
+ * it. */
 struct span url_of(struct writer *w, uint32_t node, struct span reference);
+
+/* Write a URL as the target of a link in Markdown. */
+void put_target(struct writer *w, struct span url);
 
 /* Make a link of what was written from there on. */
 void put_link(struct writer *w, struct place begin, struct span url);
 
-/* Write a run of nodes, or what stands in an element, in both forms, without white space around it. */
+/* -- emphasis.c -------------------------------------------------------------------------------- */
+
+/* Write the marks from there on as signs of Markdown, or as tags where it would take no signs. */
+void emphasise(struct writer *w, size_t begin);
+
+/* -- inline.c ---------------------------------------------------------------------------------- */
+
+/* Return what is known of the character that a text begins with, or ends with. */
+uint8_t kind_of(struct writer *w, struct span text);
+uint8_t kind_before(struct writer *w, struct span text);
+
+/* Return whether the "&" that a text begins with would be taken for a character reference. */
+bool is_reference(struct writer *w, struct span text);
+
+/* Write a text as HTML, or as the value of an attribute. */
+void put_html(struct writer *w, struct span text, bool in_quotes);
+
+/* Put these around the words of both forms that were written from there on, if there are any. */
+void wrap_both(struct writer *w, struct place begin, const struct span around[FORMS][2]);
+
+/* Return the source of an image, or the first one of a set, that is no image itself. */
+struct span source_of(const struct writer *w, uint32_t node);
+
+/* Return whether an element is a formula that does not say its TeX itself. */
+bool is_mathml(const struct writer *w, uint32_t node);
+
+/* Write a run of nodes, or what stands in an element, in both forms, without white space around
+ * it. */
 void put_run(struct writer *w, const uint32_t *nodes, size_t count);
 void put_run_in(struct writer *w, uint32_t node);
 
