@@ -260,15 +260,21 @@ class Tree:
 
     def named(self, name: str) -> Iterator[int]:
         """Yield the elements of that name in document order."""
-        if name in self.names:
+        if (number := self._number(name)) is not None:
             rows = np.frombuffer(self.nodes, np.uint32)[_NAME_COLUMN::_NODE_COLUMNS]
-            yield from np.flatnonzero(rows == self.names.index(name)).tolist()
+            yield from (rows == number).nonzero()[0].tolist()
 
     def saying(self, name: str) -> Iterator[int]:
         """Yield the elements that have an attribute of that name in document order."""
-        if name in self.names:
+        if (number := self._number(name)) is not None:
             owner, which = np.frombuffer(self.said, np.uint32).reshape(-1, SAID_COLUMNS).T[:2]
-            yield from owner[which == self.names.index(name)].tolist()
+            yield from owner[which == number].tolist()
+
+    def _number(self, name: str) -> int | None:
+        """Return the number of a name, None if the page does not have it."""
+        if name in NUMBERS:
+            return NUMBERS[name]
+        return self.names.index(name) if name in self.names else None
 
     def children(self, node: int) -> list[int]:
         """Return the nodes directly in an element, but for those that readers do not see."""
