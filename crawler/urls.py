@@ -78,9 +78,9 @@ class Base:
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """What plain references are added to, empty texts if there are none.
+        """The URL without its fragment, its folder and its origin.
 
-        These are the URL without its fragment, its folder and its origin.
+        Plain references are added to these. They are empty if the URL is none of http or https.
         """
         return (self._home, self._folder, self._origin) if self._is_http else ("", "", "")
 

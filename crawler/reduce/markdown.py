@@ -164,7 +164,7 @@ _COLUMNS: Final = 6
 
 
 class _Known:
-    """What the core is told of a page, and what it asks."""
+    """Facts of a page that the core is told, and answers to what it asks."""
 
     def __init__(self, tree: Tree, base: str) -> None:
         self._tree = tree
