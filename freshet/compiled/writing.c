@@ -85,7 +85,7 @@ int64_t number_of(const struct writer *w, uint32_t node, int64_t name, int64_t o
     if (text.at)
         text = stripped(text);
     int64_t number = 0;
-    for (const uint8_t *at = text.at; at < text.end && at < text.at + MOST_DIGITS; at++) {
+    for (const uint8_t *at = text.at; at < text.end && at - text.at < MOST_DIGITS; at++) {
         if (!is_digit(*at))
             return otherwise;
         number = number * 10 + (*at - '0');
@@ -104,6 +104,28 @@ static void say_number(struct writer *w, int form, int64_t number)
 
 static void put_piece(struct writer *w, struct piece piece, struct span url, unsigned level);
 
+/* Where the pieces end that were cut, and their nodes. */
+struct cut {
+    size_t pieces, nodes;
+};
+
+/* Cut the pieces in an element, or those that it is itself; returns where they begin. */
+static struct cut cut_pieces(struct writer *w, uint32_t node, bool itself)
+{
+    struct pieces *all = w->cutter.all;
+    struct cut begin = {all->pieces.count, w->cutter.run = all->nodes.count};
+    if (!w->error && !(itself ? cut_node(&w->cutter, node) : cut_in(&w->cutter, node)))
+        w->error = NO_MEMORY;
+    return begin;
+}
+
+/* Forget the pieces from there on. */
+static void forget(struct writer *w, struct cut begin)
+{
+    w->cutter.all->pieces.count = begin.pieces;
+    w->cutter.all->nodes.count = begin.nodes;
+}
+
 /* What was written of pieces in a quote or an item: how many, the kind of the first, whether all
  * others are lists, and where both forms of the first end. */
 struct parts {
@@ -113,15 +135,15 @@ struct parts {
     struct place end;
 };
 
-/* Write the pieces that were cut from there on, and forget them. */
+/* Write the pieces in an element, or those that it is itself. */
 static struct parts put_parts(
-    struct writer *w, size_t from, size_t nodes, bool in_item, unsigned level)
+    struct writer *w, uint32_t node, bool itself, bool in_item, unsigned level)
 {
-    struct pieces *all = w->cutter.all;
+    struct cut first = cut_pieces(w, node, itself);
     struct parts parts = {.has_lists_only = true};
-    size_t end = all->pieces.count;
-    for (size_t i = from; !w->error && i < end; i++) {
-        struct piece piece = *nth_piece(all, i);
+    size_t end = w->cutter.all->pieces.count;
+    for (size_t i = first.pieces; !w->error && i < end; i++) {
+        struct piece piece = *nth_piece(w->cutter.all, i);
         struct place before = here(w);
         bool is_close = in_item && piece.kind == LIST;
         say(w, TEXT, !parts.count ? "" : is_close ? "\n" : "\n\n");
@@ -138,21 +160,8 @@ static struct parts put_parts(
             parts.end = here(w);
         }
     }
-    all->pieces.count = from;
-    all->nodes.count = w->cutter.run = nodes;
+    forget(w, first);
     return parts;
-}
-
-/* Write the pieces in an element; `itself`: the pieces that it is. */
-static struct parts put_pieces_in(
-    struct writer *w, uint32_t node, bool itself, bool in_item, unsigned level)
-{
-    struct pieces *all = w->cutter.all;
-    size_t from = all->pieces.count, nodes = all->nodes.count;
-    w->cutter.run = nodes;
-    if (!w->error && !(itself ? cut_node(&w->cutter, node) : cut_in(&w->cutter, node)))
-        w->error = NO_MEMORY;
-    return put_parts(w, from, nodes, in_item, level);
 }
 
 /* Write each line from there on as one of a quote. */
@@ -178,7 +187,7 @@ static void put_quote(struct writer *w, uint32_t node, unsigned level)
 {
     struct place begin = here(w);
     say(w, HTML, "<blockquote>");
-    if (!put_pieces_in(w, node, false, false, level + 1).count) {
+    if (!put_parts(w, node, false, false, level + 1).count) {
         go_back(w, begin);
         return;
     }
@@ -299,7 +308,7 @@ static bool put_item(
     size_t inner = here(w).at[HTML];
     struct parts parts = {0};
     if (shows(w->cutter.all, item))
-        parts = put_pieces_in(w, item, is_list, true, level + 1);
+        parts = put_parts(w, item, is_list, true, level + 1);
     if (w->error || !parts.count) {
         go_back(w, begin);
         return false;
@@ -408,12 +417,9 @@ static void pass_over(struct writer *w, struct row *row)
 static void put_cell_text(struct writer *w, uint32_t cell)
 {
     struct pieces *all = w->cutter.all;
-    size_t from = all->pieces.count, nodes = all->nodes.count;
+    struct cut first = cut_pieces(w, cell, false);
     struct place begin = here(w);
-    w->cutter.run = nodes;
-    if (!w->error && !cut_in(&w->cutter, cell))
-        w->error = NO_MEMORY;
-    for (size_t i = from; !w->error && i < all->pieces.count; i++) {
+    for (size_t i = first.pieces; !w->error && i < all->pieces.count; i++) {
         const struct piece *piece = nth_piece(all, i);
         struct place before = here(w);
         say(w, TEXT, " ");
@@ -423,8 +429,7 @@ static void put_cell_text(struct writer *w, uint32_t cell)
         if (here(w).at[HTML] == html)
             w->forms[HTML].count = before.at[HTML];
     }
-    all->pieces.count = from;
-    all->nodes.count = w->cutter.run = nodes;
+    forget(w, first);
     if (w->error)
         return;
     join_words(&w->forms[TEXT], begin.at[TEXT]);
@@ -549,8 +554,8 @@ static void put_table(struct writer *w, uint32_t table)
 
 /* -- pieces ------------------------------------------------------------------------------------ */
 
-/* Return how many octets of a line, at its beginning, would be taken for that of something else; a
- * "\" may stand behind them, or before if there are none. */
+/* Return whether a line would be taken for the beginning of something else, but for a "\" behind its
+ * first `digits`. */
 static bool begins_block(struct writer *w, struct span line, size_t *digits)
 {
     *digits = 0;
@@ -568,10 +573,8 @@ static bool begins_block(struct writer *w, struct span line, size_t *digits)
     case '=': return signs > 1;
     }
     rest = line;
-    for (int i = 0; i < ITEM_DIGITS && rest.at < rest.end && kind_of(w, rest) & DIGIT; i++) {
-        uint32_t code;
-        rest.at += *rest.at < 0x80 ? 1 : decoded(rest, &code);
-    }
+    for (int i = 0; i < ITEM_DIGITS && rest.at < rest.end && kind_of(w, rest) & DIGIT; i++)
+        rest.at += character_length(rest);
     if (rest.at == line.at || rest.at == rest.end || !(*rest.at == '.' || *rest.at == ')'))
         return false;
     *digits = (size_t)(rest.at - line.at);
