@@ -177,6 +177,7 @@ class _About:
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
         self.heading = title_of(tree)
+        self._times = list(tree.named("time"))
         scripts = (it for it in tree.named("script") if self._says(it, "type", _LINKED_DATA))
         self._nodes = _linked_data([tree.text_of(script) for script in scripts])
 
@@ -227,12 +228,12 @@ class _About:
     def _shown_authors(self) -> Iterator[str]:
         """Yield the name in an author's element, all of it, and the text of a link to an author."""
         tree = self._tree
-        authors = [it for it in tree.saying("itemprop") if self._value(it, "itemprop") == "author"]
+        said = [(it, self._value(it, "itemprop")) for it in tree.saying("itemprop")]
+        authors = [it for it, value in said if value == "author"]
         names = (
             name
-            for name in tree.saying("itemprop")
-            if self._value(name, "itemprop") == "name"
-            and any(author < name < tree.end[author] for author in authors)
+            for name, value in said
+            if value == "name" and any(author < name < tree.end[author] for author in authors)
         )
         yield self._first_text(names)
         yield self._first_text(authors)
@@ -245,13 +246,12 @@ class _About:
 
     def date(self, name: str, *others: str) -> str | None:
         """Return a moment by its name in schema.org, or those of ``meta`` elements."""
-        said = (self.said(name), *map(self.meta, (name.lower(), *others)), *self._times(name))
+        said = (self.said(name), *map(self.meta, (name.lower(), *others)), *self._moments(name))
         return next((date for each in said if each and (date := _iso(each))), None)
 
-    def _times(self, name: str) -> Iterator[str | None]:
+    def _moments(self, name: str) -> Iterator[str | None]:
         """Yield what ``time`` elements tell."""
-        tree = self._tree
-        times = list(tree.named("time"))
+        tree, times = self._tree, self._times
         own = (it for it in times if self._says(it, "itemprop", name.lower()))
         yield self._first("datetime", own)
         if name == "datePublished":
