@@ -76,6 +76,14 @@ class Base:
         self._origin = "/".join(self._home.split("/", 3)[:3])
         self._is_http = is_http(self._home)
 
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The URL without its fragment, its folder and its origin.
+
+        Plain references are added to these. They are empty if the URL is none of http or https.
+        """
+        return (self._home, self._folder, self._origin) if self._is_http else ("", "", "")
+
     def plain(self, reference: str) -> str | None:
         """Return what :func:`resolve` does where that is simple, else None."""
         found = _PLAIN.fullmatch(reference) if self._is_http else None

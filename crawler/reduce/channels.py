@@ -18,8 +18,8 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.boilerplate import is_stamp
+from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, MadeDocument, content_of
-from freshet.crawler.reduce.markdown import HEADINGS, Piece
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import PLACES, Tree
 from freshet.crawler.urls import canonical, is_session

@@ -24,8 +24,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.compiled import numeric
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
+from freshet.crawler.reduce.cutting import HEADINGS, Piece, pieces_at
 from freshet.crawler.reduce.features import Vocabulary, judged
-from freshet.crawler.reduce.markdown import HEADINGS, Piece, pieces_at
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import CONTROL, PARSER_OPTIONS, PLACES, TRAITS, UNSEEN, Tree

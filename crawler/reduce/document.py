@@ -13,10 +13,11 @@ from html import escape, unescape
 from typing import Any, Final, NamedTuple
 
 from freshet.crawler.reduce.content import choice_of, title_of
+from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.head import PageHead
-from freshet.crawler.reduce.markdown import HEADINGS, MarkdownWriter, Piece
+from freshet.crawler.reduce.markdown import written
 from freshet.crawler.reduce.page import refuse_depth, tree_shown
 from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
@@ -99,14 +100,12 @@ def content_of(
     del found
     tree, pieces, _ = choice_of(tree, shown, hints)
     about, head = _About(tree), PageHead(tree, url)
-    writer = MarkdownWriter(tree, head.base_url)
-    written, headings = [], []
-    for piece in pieces:
-        text, html = writer.piece(piece)
-        if text:
-            written.append((text, html))
-            if piece.kind in HEADINGS:
-                headings.append((int(piece.kind[1]), plain_text(html)))
+    kinds, blocks, htmls = written(tree, pieces, head.base_url)
+    headings = [
+        (int(kind[1]), plain_text(html))
+        for kind, html in zip(kinds, htmls, strict=True)
+        if kind in HEADINGS
+    ]
     made = Document(
         title=about.title(),
         description=about.meta("description", "og:description", "twitter:description")
@@ -117,8 +116,8 @@ def content_of(
         modified_at=about.date("dateModified", *_MODIFIED),
         canonical_url=head.canonical(),
         headings=tuple(headings),
-        blocks=tuple([text for text, _ in written]),
-        html="\n".join([html for _, html in written]),
+        blocks=tuple(blocks),
+        html="\n".join(htmls),
     )
     return MadeDocument(made, tree, pieces)
 
@@ -178,6 +177,7 @@ class _About:
             if name and content:
                 self._metas.setdefault(name.strip().lower(), content)
         self.heading = title_of(tree)
+        self._times = list(tree.named("time"))
         scripts = (it for it in tree.named("script") if self._says(it, "type", _LINKED_DATA))
         self._nodes = _linked_data([tree.text_of(script) for script in scripts])
 
@@ -228,12 +228,12 @@ class _About:
     def _shown_authors(self) -> Iterator[str]:
         """Yield the name in an author's element, all of it, and the text of a link to an author."""
         tree = self._tree
-        authors = [it for it in tree.saying("itemprop") if self._value(it, "itemprop") == "author"]
+        said = [(it, self._value(it, "itemprop")) for it in tree.saying("itemprop")]
+        authors = [it for it, value in said if value == "author"]
         names = (
             name
-            for name in tree.saying("itemprop")
-            if self._value(name, "itemprop") == "name"
-            and any(author < name < tree.end[author] for author in authors)
+            for name, value in said
+            if value == "name" and any(author < name < tree.end[author] for author in authors)
         )
         yield self._first_text(names)
         yield self._first_text(authors)
@@ -246,13 +246,12 @@ class _About:
 
     def date(self, name: str, *others: str) -> str | None:
         """Return a moment by its name in schema.org, or those of ``meta`` elements."""
-        said = (self.said(name), *map(self.meta, (name.lower(), *others)), *self._times(name))
+        said = (self.said(name), *map(self.meta, (name.lower(), *others)), *self._moments(name))
         return next((date for each in said if each and (date := _iso(each))), None)
 
-    def _times(self, name: str) -> Iterator[str | None]:
+    def _moments(self, name: str) -> Iterator[str | None]:
         """Yield what ``time`` elements tell."""
-        tree = self._tree
-        times = list(tree.named("time"))
+        tree, times = self._tree, self._times
         own = (it for it in times if self._says(it, "itemprop", name.lower()))
         yield self._first("datetime", own)
         if name == "datePublished":

@@ -33,7 +33,8 @@ from freshet.crawler.reduce.blocks import (
     within,
 )
 from freshet.crawler.reduce.boilerplate import STAMPS, is_stamp
-from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS, Piece
+from freshet.crawler.reduce.cutting import Piece
+from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.pieces import TreeColumns, checked, columns_of
 from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree

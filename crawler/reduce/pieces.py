@@ -1,6 +1,6 @@
 """The pieces of a page in columns, cut by the compiled core (``freshet/compiled/pieces.c``).
 
-They are those of :func:`.markdown.pieces_of`, which says what pieces are, and which tests compare
+They are those of :func:`.cutting.pieces_of`, which says what pieces are, and which tests compare
 with these.
 """
 
@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.compiled import function, numeric
-from freshet.crawler.reduce.markdown import HEADINGS, Piece
+from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
 
 #: Kinds of pieces by their numbers in the core.
 KINDS: Final = ("p", "blockquote", "list", "table", "pre", *sorted(HEADINGS, reverse=True))
-_KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
+KIND_NUMBERS: Final = {kind: number for number, kind in enumerate(KINDS)}
 #: What elements are to the cutter, by their numbers there.
 _CUT: Final = (
     *((), ("blockquote",), NAMES["lists"], ("table",), NAMES["verbatim"], ("textarea",)),
@@ -54,7 +54,7 @@ def _elements() -> numeric.Structure:
     return numeric.Structure("elements", SimpleNamespace(kinds=kinds), **numbers)
 
 
-_ELEMENTS: Final = _elements()
+ELEMENTS: Final = _elements()
 
 
 class TreeColumns(Structure):
@@ -82,7 +82,7 @@ _given: Final = function(
 _without_controls: Final = function("pieces_without_controls", [c_void_p] * 2, c_int64)
 _columns: Final = function("pieces_columns", [c_void_p] * 3)
 _drop: Final = function("pieces_drop", [c_void_p])
-_NONE: Final = (1 << 32) - 1
+NO_NODE: Final = (1 << 32) - 1
 _ROW: Final = 6
 
 
@@ -95,7 +95,7 @@ class _Held(NamedTuple):
 
 def _held(tree: Tree, cut: Callable[..., int], *told: object) -> _Held:
     columns, core = TreeColumns.of(tree), c_void_p()
-    checked(cut(_ELEMENTS.address, columns, tree.body, *told, byref(core)), tree)
+    checked(cut(ELEMENTS.address, columns, tree.body, *told, byref(core)), tree)
     return _Held(core, columns)
 
 
@@ -141,8 +141,8 @@ class Pieces(Sequence[Piece]):
         for piece in pieces:
             begin = len(nodes)
             nodes.extend(piece.nodes)
-            link = _NONE if piece.link is None else piece.holder
-            kind = _KIND_NUMBERS[piece.kind]
+            link = NO_NODE if piece.link is None else piece.holder
+            kind = KIND_NUMBERS[piece.kind]
             # The last is filled in by the core.
             rows.extend((kind, piece.holder, link, begin, len(nodes), 0))
         told = rows.tobytes(), len(pieces), nodes.tobytes(), len(nodes)
@@ -193,7 +193,7 @@ class Pieces(Sequence[Piece]):
     def _made(self) -> list[Piece]:
         nodes, hrefs = self._nodes.tolist(), self.tree.attribute_of
         return [
-            Piece(kind, nodes[begin:end], holder, hrefs(link, "href") if link != _NONE else None)
+            Piece(kind, nodes[begin:end], holder, hrefs(link, "href") if link != NO_NODE else None)
             for kind, holder, link, begin, end in zip(
                 self.kinds, *(self._rows[i::_ROW] for i in range(1, _ROW - 1)), strict=True
             )

@@ -7,6 +7,8 @@ import re
 from html import unescape
 from typing import Final
 
+#: A block without other markup, such as most headings.
+_PLAIN: Final = re.compile(r"<(h[1-6]|p)>([^<\n]*)</\1>")
 _CELLS: Final = re.compile(r"<t[dh]\b.*?</t[dh]>", re.DOTALL)
 _CELL_ENDS: Final = re.compile(r"</t[dh]>(?=<t)")
 _ROW_ENDS: Final = re.compile(r"<br>|</(?:li|dt|dd|tr|caption)>|(?<!^)<(?:ul|ol|dl)\b[^>]*>")
@@ -23,6 +25,8 @@ _BLANKS: Final = re.compile(r"\n{3,}")
 
 def plain_text(html: str) -> str:
     """Return the text of blocks: these are paragraphs, rows are lines, cells end with a tab."""
+    if (plain := _PLAIN.fullmatch(html)) is not None:
+        return unescape(plain[2]).strip()
     html = _QUOTES.sub(lambda quote: "\u201d" if quote[1] else "\u201c", html)
     html = _BOXES.sub(lambda box: "☑ " if box[1] else "☐ ", html)
     if "<su" in html:

@@ -88,10 +88,16 @@ def _by_name(section: str, bits: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+#: Attributes with the source of an image, and with sets of such, the first one first.
+SOURCES: Final = ("src", "data-src", "data-original", "data-lazy-src", "data-hi-res-src")
+SOURCE_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
 #: Names that the core looks for by themselves.
 _SOUGHT: Final = (
     *"br role id class itemprop data-testid style hidden aria-hidden href".split(),
     *(*sorted(NAMES["code"] | NAMES["inline"]), *"sup sub rt time datetime".split()),
+    # Those that documents are written by.
+    *"alt class width height colspan rowspan start type value reversed display math".split(),
+    *(*SOURCES, *SOURCE_SETS),
 )
 
 
@@ -254,15 +260,21 @@ class Tree:
 
     def named(self, name: str) -> Iterator[int]:
         """Yield the elements of that name in document order."""
-        if name in self.names:
+        if (number := self._number(name)) is not None:
             rows = np.frombuffer(self.nodes, np.uint32)[_NAME_COLUMN::_NODE_COLUMNS]
-            yield from np.flatnonzero(rows == self.names.index(name)).tolist()
+            yield from (rows == number).nonzero()[0].tolist()
 
     def saying(self, name: str) -> Iterator[int]:
         """Yield the elements that have an attribute of that name in document order."""
-        if name in self.names:
+        if (number := self._number(name)) is not None:
             owner, which = np.frombuffer(self.said, np.uint32).reshape(-1, SAID_COLUMNS).T[:2]
-            yield from owner[which == self.names.index(name)].tolist()
+            yield from owner[which == number].tolist()
+
+    def _number(self, name: str) -> int | None:
+        """Return the number of a name, None if the page does not have it."""
+        if name in NUMBERS:
+            return NUMBERS[name]
+        return self.names.index(name) if name in self.names else None
 
     def children(self, node: int) -> list[int]:
         """Return the nodes directly in an element, but for those that readers do not see."""

@@ -132,26 +132,6 @@ static bool add_sign(struct line *line, char sign)
     return add_text(line, (struct span){at, at + 1});
 }
 
-static struct span stripped(struct span text)
-{
-    size_t blank;
-    while (text.at < text.end && (blank = space(text)))
-        text.at += blank;
-    /* White space is of one, two or three octets. */
-    for (bool is_blank = true; is_blank && text.at < text.end;) {
-        is_blank = false;
-        for (size_t length = 1; length <= 3 && length <= (size_t)(text.end - text.at); length++) {
-            struct span last = {text.end - length, text.end};
-            if (space(last) == length) {
-                text.end -= length;
-                is_blank = true;
-                break;
-            }
-        }
-    }
-    return text;
-}
-
 /* Add TeX without the style that some tools put around all of it: plain_tex in markdown.py. */
 static bool add_tex(struct line *line, struct span text)
 {
@@ -305,26 +285,6 @@ static bool is_replaced(const struct walk *walk, uint32_t node)
     return low < walk->replaced_count && walk->replaced[low] == node;
 }
 
-/* Return whether a word, in any case, is one of the lines that are given. */
-static bool is_one_of(const struct wording *known, struct span word)
-{
-    const uint8_t *at = known->line_numbers, *end = at + known->octets;
-    while (at < end) {
-        const uint8_t *own = word.at;
-        while (own < word.end && at < end && *at != '\n'
-               && (*own >= 'A' && *own <= 'Z' ? *own | 0x20 : *own) == *at) {
-            own++;
-            at++;
-        }
-        if (own == word.end && (at == end || *at == '\n'))
-            return true;
-        while (at < end && *at != '\n')
-            at++;
-        at++;
-    }
-    return false;
-}
-
 /* Return whether an element in code is the number of a line: is_line_number in markdown.py. */
 static bool is_line_number(struct walk *walk, const struct node *node)
 {
@@ -349,7 +309,7 @@ static bool is_line_number(struct walk *walk, const struct node *node)
         while (classes.at < classes.end && !space(classes))
             classes.at++;
         word.end = classes.at;
-        if (is_one_of(walk->known, word))
+        if (is_one_of(walk->known->line_numbers, (size_t)walk->known->octets, word))
             return true;
     }
     return false;

@@ -347,6 +347,11 @@ struct score_rows {
 #define KNOWN_CHARACTER 1
 #define UPPER_CASE 2
 #define DIGIT 4
+#define WORD 8
+#define PUNCTUATION 16
+
+/* Characters of Unicode. */
+#define CHARACTERS 1114112
 
 /* What elements are to the cutter of pieces, by their numbers in every tree; the numbers of other
  * names; bits of places and traits. */
@@ -355,6 +360,23 @@ struct elements {
     int64_t unseen, in_control;
     int64_t block, large, table, image, control, button, apart;
     int64_t *kinds; /* [names] */
+};
+
+/* What elements are to the writer of documents, by their numbers in every tree, and what they are
+ * called; the numbers of other names, those of attributes with the source of an image and with sets
+ * of such; a trait; the classes of numbers of lines, and the texts of links to a heading itself, each
+ * with a "\n" behind it; what is known of each character, 0 if nothing. */
+struct markup {
+    int64_t names, octets, name_octets, permalink_octets, sources, all_sources;
+    int64_t ol, dt, dd, href, alt, class, width, height, colspan, rowspan, start, type, value;
+    int64_t reversed, datetime, display, tex;
+    int64_t *kinds; /* [names] */
+    int64_t *ends; /* [names] */
+    uint8_t *letters; /* [name_octets] */
+    int64_t *source; /* [all_sources] */
+    uint8_t *line_numbers; /* [octets] */
+    uint8_t *permalinks; /* [permalink_octets] */
+    uint8_t *characters; /* [CHARACTERS] */
 };
 
 /* The words in names of elements, sorted, in UTF-8 one behind the other, with what is known of

@@ -61,4 +61,42 @@ static inline size_t space(struct span text)
         || value == 0xE280AF || value == 0xE2819F || value == 0xE38080 || value == 0xE19A80 ? 3 : 0;
 }
 
+/* Return the length of the white space that a text ends with, or 0. */
+static inline size_t blank_behind(struct span text)
+{
+    const uint8_t *end = text.end;
+    /* White space is of one, two or three octets. */
+    for (size_t length = 1; length <= 3 && length <= (size_t)(end - text.at);) {
+        if (space((struct span){end - length, end}) == length) {
+            end -= length;
+            length = 1;
+        } else {
+            length++;
+        }
+    }
+    return (size_t)(text.end - end);
+}
+
+static inline struct span stripped(struct span text)
+{
+    size_t blank;
+    while (text.at < text.end && (blank = space(text)))
+        text.at += blank;
+    text.end -= blank_behind(text);
+    return text;
+}
+
+/* Go past the next word of a text; returns whether there is one. */
+static inline bool pass_word(struct span *text, struct span *word)
+{
+    size_t blank;
+    while (text->at < text->end && (blank = space(*text)))
+        text->at += blank;
+    word->at = text->at;
+    while (text->at < text->end && !space(*text))
+        text->at++;
+    word->end = text->at;
+    return word->at < word->end;
+}
+
 #endif

@@ -1,4 +1,4 @@
-/* The pieces of a page, and the text of each: crawler/reduce/pieces.py. markdown.py cuts the same
+/* The pieces of a page, and the text of each: crawler/reduce/pieces.py. cutting.py cuts the same
  * ones in Python, and says what they are.
  *
  * Pages are made by strangers. Each step takes time and memory in proportion to the tree, whose
@@ -16,11 +16,6 @@
 #define FIRST_DIGITS 6
 #define MOST_DIGITS 18
 
-/* What elements are to the cutter, by their numbers in Python; the six headings are the last. */
-enum {
-    IS_NOTHING, IS_QUOTE, IS_LIST, IS_TABLE, IS_CODE, IS_LINES, IS_ROW, IS_ROWS, IS_HEADING,
-};
-
 EXPORTED void pieces_drop(struct pieces *all)
 {
     if (!all)
@@ -34,6 +29,25 @@ EXPORTED void pieces_drop(struct pieces *all)
 }
 
 /* -- characters -------------------------------------------------------------------------------- */
+
+bool is_one_of(const uint8_t *at, size_t octets, struct span word)
+{
+    const uint8_t *end = at + octets;
+    while (at < end) {
+        const uint8_t *own = word.at;
+        while (own < word.end && at < end && *at != '\n'
+               && (*own >= 'A' && *own <= 'Z' ? *own | 0x20 : *own) == *at) {
+            own++;
+            at++;
+        }
+        if (own == word.end && (at == end || *at == '\n'))
+            return true;
+        while (at < end && *at != '\n')
+            at++;
+        at++;
+    }
+    return false;
+}
 
 struct characters characters_of(const uint8_t *octets, size_t length, size_t count)
 {
@@ -54,6 +68,15 @@ static const uint8_t *character(struct characters *all, size_t number)
         while (all->at > all->text.at && (*all->at & 0xC0) == 0x80)
             all->at--;
     }
+    /* Eight octets at a time, while they cannot hold more characters than are missing. */
+    for (; all->number + 8 <= number && all->text.end - all->at >= 8; all->at += 8) {
+        uint64_t octets;
+        memcpy(&octets, all->at, sizeof octets);
+        uint64_t inner = octets >> 7 & ~octets >> 6 & 0x0101010101010101;
+        all->number += 8 - (inner * 0x0101010101010101 >> 56);
+    }
+    while (all->at < all->text.end && (*all->at & 0xC0) == 0x80)
+        all->at++;
     for (; all->number < number && all->at < all->text.end; all->number++) {
         all->at++;
         while (all->at < all->text.end && (*all->at & 0xC0) == 0x80)
@@ -190,20 +213,7 @@ static bool read_texts(struct pieces *all)
 
 /* -- cutting ----------------------------------------------------------------------------------- */
 
-/* A block that is being cut: which it is, and the element with the reference to which it leads. */
-struct level {
-    uint32_t holder, end, link;
-};
-
-struct cutter {
-    struct pieces *all;
-    /* The open blocks, and where the nodes of the run begin. */
-    struct growing levels;
-    size_t run;
-    struct characters texts;
-};
-
-static int64_t kind_of(const struct pieces *all, const struct node *node)
+int64_t kind_in(const struct pieces *all, const struct node *node)
 {
     return node->name < (uint64_t)all->elements->names ? all->elements->kinds[node->name]
                                                        : IS_NOTHING;
@@ -214,8 +224,7 @@ static bool is_seen(const struct pieces *all, uint32_t node)
     return !(all->tree.nodes[node].place & all->elements->unseen);
 }
 
-/* Return whether there is a word or an image in a node. */
-static bool shows(const struct pieces *all, uint32_t node)
+bool shows(const struct pieces *all, uint32_t node)
 {
     const struct node *row = all->tree.nodes + node;
     return row->chars || (row->trait | row->holds) & all->elements->image
@@ -257,9 +266,7 @@ static bool are_controls(const struct pieces *all, const struct piece *piece)
     return acts;
 }
 
-/* Return the value of the first attribute of an element with that name; its start is NULL if it has
- * none. */
-static struct span value_of(const struct pieces *all, uint32_t node, int64_t name)
+struct span attribute_of(const struct pieces *all, uint32_t node, int64_t name)
 {
     const struct node *row = all->tree.nodes + node;
     for (uint32_t i = row->said; i < row->said_end; i++)
@@ -291,13 +298,13 @@ static bool is_table(const struct pieces *all, uint32_t table)
 {
     static const char LAYOUT[] = "presentation";
     const struct node *nodes = all->tree.nodes;
-    struct span role = value_of(all, table, all->elements->role);
+    struct span role = attribute_of(all, table, all->elements->role);
     if (role.at && role.end - role.at == sizeof LAYOUT - 1
         && !memcmp(role.at, LAYOUT, sizeof LAYOUT - 1))
         return false;
     uint32_t rows = 0, widest = 0, longest = 0;
     for (uint32_t at = table + 1; at < nodes[table].end;) {
-        int64_t kind = kind_of(all, nodes + at);
+        int64_t kind = kind_in(all, nodes + at);
         if (is_seen(all, at) && kind == IS_ROWS) {
             at++;
             continue;
@@ -336,22 +343,9 @@ static bool is_whole(const struct pieces *all, uint32_t node, int64_t kind)
         return false;
     if (nodes[node].holds & all->elements->table)
         for (uint32_t at = node + 1; at < nodes[node].end; at++)
-            if (kind_of(all, nodes + at) == IS_TABLE && !is_table_whole(all, at))
+            if (kind_in(all, nodes + at) == IS_TABLE && !is_table_whole(all, at))
                 return false;
     return true;
-}
-
-/* Go past the next word of a text; returns whether there is one. */
-static bool next_word(struct span *text, struct span *word)
-{
-    size_t blank;
-    while (text->at < text->end && (blank = space(*text)))
-        text->at += blank;
-    word->at = text->at;
-    while (text->at < text->end && !space(*text))
-        text->at++;
-    word->end = text->at;
-    return word->at < word->end;
 }
 
 /* Return whether verbatim text is only the numbers of another block's lines. */
@@ -360,7 +354,7 @@ static bool counts_lines(struct cutter *cutter, uint32_t node)
     const struct node *row = cutter->all->tree.nodes + node;
     struct span text = characters_in(&cutter->texts, row->text, row->text_end), word;
     uint64_t first = 0, count = 0;
-    for (; next_word(&text, &word); count++) {
+    for (; pass_word(&text, &word); count++) {
         uint64_t number = 0;
         size_t digits = (size_t)(word.end - word.at);
         for (const uint8_t *at = word.at; at < word.end; at++) {
@@ -411,7 +405,7 @@ static bool is_button(const struct pieces *all, uint32_t node)
 
 /* Make the nodes that are no piece yet one, if they show anything. If they are nothing but controls,
  * make one of each button, and of the fields and labels between two of them. */
-static bool end_run(struct cutter *cutter, const struct level *level)
+static bool end_run(struct cutter *cutter, const struct cut_block *level)
 {
     const struct pieces *all = cutter->all;
     uint32_t *nodes = all->nodes.items;
@@ -462,13 +456,13 @@ static bool open_block(struct cutter *cutter, uint32_t node, uint32_t link)
     const struct pieces *all = cutter->all;
     const struct node *row = all->tree.nodes + node;
     if (row->name == all->elements->a) {
-        struct span href = value_of(all, node, all->elements->href);
+        struct span href = attribute_of(all, node, all->elements->href);
         link = href.at < href.end ? node : link;
     }
-    struct level level = {node, row->end, link};
+    struct cut_block level = {node, row->end, link};
     if (!make_room(&cutter->levels, 1, sizeof level))
         return false;
-    ((struct level *)cutter->levels.items)[cutter->levels.count++] = level;
+    ((struct cut_block *)cutter->levels.items)[cutter->levels.count++] = level;
     return true;
 }
 
@@ -485,7 +479,7 @@ static bool cut(struct cutter *cutter, uint32_t at)
 {
     struct pieces *all = cutter->all;
     while (cutter->levels.count) {
-        struct level level = ((struct level *)cutter->levels.items)[cutter->levels.count - 1];
+        struct cut_block level = ((struct cut_block *)cutter->levels.items)[cutter->levels.count - 1];
         if (at >= level.end) {
             cutter->levels.count--;
             if (!end_run(cutter, &level))
@@ -506,7 +500,7 @@ static bool cut(struct cutter *cutter, uint32_t at)
             return false;
         if (!parts || !shows(all, node))
             continue;
-        int64_t kind = kind_of(all, all->tree.nodes + node);
+        int64_t kind = kind_in(all, all->tree.nodes + node);
         if (!is_whole(all, node, kind)) {
             if (!open_block(cutter, node, level.link))
                 return false;
@@ -518,6 +512,20 @@ static bool cut(struct cutter *cutter, uint32_t at)
         }
     }
     return true;
+}
+
+bool cut_in(struct cutter *cutter, uint32_t node)
+{
+    return open_block(cutter, node, NONE) && cut(cutter, node + 1);
+}
+
+bool cut_node(struct cutter *cutter, uint32_t node)
+{
+    struct cut_block level = {cutter->all->top, cutter->all->tree.nodes[node].end, NONE};
+    if (!make_room(&cutter->levels, 1, sizeof level))
+        return false;
+    ((struct cut_block *)cutter->levels.items)[cutter->levels.count++] = level;
+    return cut(cutter, node);
 }
 
 /* -- a page ------------------------------------------------------------------------------------ */
@@ -539,22 +547,23 @@ bool is_tree(const struct columns *tree)
     return tree->node_count > 0;
 }
 
-static bool are_pieces(
-    const struct piece *pieces, size_t count, const uint32_t *piece_nodes, size_t nodes,
-    size_t in_tree)
+bool are_pieces_in(
+    const struct columns *tree, uint32_t top, const struct piece *pieces, size_t count,
+    const uint32_t *nodes, size_t node_count)
 {
+    if (!is_tree(tree) || top >= tree->node_count)
+        return false;
     for (size_t i = 0; i < count; i++)
-        if (pieces[i].kind >= KINDS || pieces[i].holder >= in_tree
-            || pieces[i].nodes > pieces[i].nodes_end || pieces[i].nodes_end > nodes)
+        if (pieces[i].kind >= KINDS || pieces[i].holder >= tree->node_count
+            || pieces[i].nodes > pieces[i].nodes_end || pieces[i].nodes_end > node_count)
             return false;
-    for (size_t i = 0; i < nodes; i++)
-        if (piece_nodes[i] >= in_tree)
+    for (size_t i = 0; i < node_count; i++)
+        if (nodes[i] >= tree->node_count)
             return false;
     return true;
 }
 
-/* Make room for the pieces of a tree; NULL: no memory. */
-static struct pieces *pieces_in(
+struct pieces *pieces_in(
     const struct elements *elements, const struct columns *tree, uint32_t top)
 {
     struct pieces *all = calloc(1, sizeof *all);
@@ -598,7 +607,7 @@ EXPORTED int64_t pieces_cut(
     struct cutter cutter = {
         .all = all, .texts = characters_of(tree->text, tree->text_length, tree->text_count),
     };
-    bool done = all && open_block(&cutter, top, NONE) && cut(&cutter, top + 1) && read_texts(all);
+    bool done = all && cut_in(&cutter, top) && read_texts(all);
     free(cutter.levels.items);
     return made_or_dropped(all, done, made);
 }
@@ -610,8 +619,7 @@ EXPORTED int64_t pieces_given(
     struct pieces **made)
 {
     *made = NULL;
-    if (!is_tree(tree) || top >= tree->node_count
-        || !are_pieces(pieces, count, nodes, node_count, tree->node_count))
+    if (!are_pieces_in(tree, top, pieces, count, nodes, node_count))
         return WRONG_INDEX;
     struct pieces *all = pieces_in(elements, tree, top);
     bool done = all && make_room(&all->pieces, count, sizeof *pieces)

@@ -11,6 +11,11 @@
 /* Kinds of pieces, by their numbers in Python; the six headings are the last. */
 enum { RUN, QUOTE, LIST, TABLE, CODE, HEADING, KINDS = HEADING + 6 };
 
+/* What elements are to the cutter, by their numbers in Python; the six headings are the last. */
+enum {
+    IS_NOTHING, IS_QUOTE, IS_LIST, IS_TABLE, IS_CODE, IS_LINES, IS_ROW, IS_ROWS, IS_HEADING,
+};
+
 /* Blocks of 256 characters in Unicode. */
 #define BLOCKS 4352
 
@@ -49,6 +54,19 @@ struct pieces {
     struct span *values;
 };
 
+/* A block that is being cut: which it is, and the element with the reference to which it leads. */
+struct cut_block {
+    uint32_t holder, end, link;
+};
+
+struct cutter {
+    struct pieces *all;
+    /* The open blocks, and where the nodes of the run begin. */
+    struct growing levels;
+    size_t run;
+    struct characters texts;
+};
+
 static inline const struct piece *nth_piece(const struct pieces *all, size_t number)
 {
     return (const struct piece *)all->pieces.items + number;
@@ -69,7 +87,34 @@ struct characters characters_of(const uint8_t *octets, size_t length, size_t cou
 /* Return the octets of the characters from one on up to another. */
 struct span characters_in(struct characters *all, size_t begin, size_t end);
 
+/* Return whether a word, in any case, is one of the lines in these octets. */
+bool is_one_of(const uint8_t *at, size_t octets, struct span word);
+
 /* Return whether the rows of a tree name only what is there. */
 bool is_tree(const struct columns *tree);
+
+/* Return whether the rows of a tree, its top and its pieces do so. */
+bool are_pieces_in(
+    const struct columns *tree, uint32_t top, const struct piece *pieces, size_t count,
+    const uint32_t *nodes, size_t node_count);
+
+/* Make room for the pieces of a tree, to be given back to pieces_drop; NULL: no memory. */
+struct pieces *pieces_in(
+    const struct elements *elements, const struct columns *tree, uint32_t top);
+void pieces_drop(struct pieces *all);
+
+/* Add the pieces in an element, or those that it is; false: no memory. */
+bool cut_in(struct cutter *cutter, uint32_t node);
+bool cut_node(struct cutter *cutter, uint32_t node);
+
+/* Return what an element is to the cutter. */
+int64_t kind_in(const struct pieces *all, const struct node *node);
+
+/* Return whether there is a word or an image in a node. */
+bool shows(const struct pieces *all, uint32_t node);
+
+/* Return the value of the first attribute of an element with that name; its start is NULL if it has
+ * none. */
+struct span attribute_of(const struct pieces *all, uint32_t node, int64_t name);
 
 #endif

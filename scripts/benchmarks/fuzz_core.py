@@ -29,8 +29,9 @@ if __name__ == "__main__":
 
 
 from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.cutting import pieces_of
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markdown import pieces_of
+from freshet.crawler.reduce.markdown import written
 from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.pieces import Pieces
@@ -96,6 +97,7 @@ def _tree(rng: Random, html: str) -> None:
         raise ValueError("the core cuts other pieces")
     chosen(tree, cut, html[:40])
     main_text(tree, cut)
+    written(tree, cut, "http://127.0.0.1:9/")
     limits = TreeLimits(rng.randrange(1, 300), rng.randrange(1, 9_000), 60.0, 1 << 32, 50_000)
     with suppress(TreeLimit):
         _bounded(tree_of(html, limits, partly=True), limits)

@@ -25,7 +25,8 @@ TESTS = [
 TESTS += [
     f"tests/crawler/reduce/test_{name}.py"
     for name in (
-        "content cut_blocks features links main_text nesting page selectors sketch tree".split()
+        *"content cut_blocks features links main_text markdown nesting page".split(),
+        *"selectors sketch tree".split(),
     )
 ]
 TESTS += ["tests/crawler/reduce/test_word_hashes.py"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.content import pieces_shown
-from freshet.crawler.reduce.markdown import Piece
+from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.page import markup_of, parse, tree_shown
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import Tree

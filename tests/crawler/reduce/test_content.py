@@ -9,8 +9,8 @@ import pytest
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
 from freshet.crawler.reduce.content import _continued, _Frame, chosen, text_of, trees_of
+from freshet.crawler.reduce.cutting import Piece, in_control
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
-from freshet.crawler.reduce.markdown import Piece, in_control
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import UNSEEN, Tree
 from freshet.crawler.reduce.tree_parser import tree_of

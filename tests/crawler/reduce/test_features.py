@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content, features
+from freshet.crawler.reduce.cutting import Piece, in_control, pieces_of
 from freshet.crawler.reduce.features import COLUMNS, described, judged
-from freshet.crawler.reduce.markdown import Piece, in_control, pieces_of
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import Tree, TreeLimit
 from freshet.crawler.reduce.tree_parser import tree_of

@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.document import document
-from freshet.crawler.reduce.markdown import MarkdownWriter
+from freshet.crawler.reduce.markdown import Written, written
 from freshet.crawler.reduce.tree_parser import with_shadow_roots
 from tests.crawler.reduce.kinds import KINDS, SHELLS, Case, lacks, page
 from tests.crawler.reduce.pages import pieces_in
@@ -31,17 +31,15 @@ UNSURE |= {"attributes-alt", "attributes-lazy set", "attributes-srcset", "attrib
 UNSURE |= {"names-modal verbs", "names-widget"}
 
 
-def pieces_written(html: str) -> list[tuple[str, str]]:
+def pieces_written(html: str) -> Written:
     """Return all pieces of a page in both forms, whatever its main content is."""
-    tree, pieces = pieces_in(html.encode())
-    writer = MarkdownWriter(tree, URL)
-    return [written for written in map(writer.piece, pieces) if written[0]]
+    return written(*pieces_in(html.encode()), URL)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_pieces_have_what_a_reader_sees(case: Case) -> None:
-    written = pieces_written(f"<body>{case.html}")
-    markdown, html = ("\n\n".join(each) for each in zip(*written, strict=True))
+    _, *forms = pieces_written(f"<body>{case.html}")
+    markdown, html = map("\n\n".join, forms)
     assert lacks(case, markdown, "", html, is_text_read=False) == []
 
 
@@ -95,7 +93,7 @@ def words_in(html: str) -> str:
     ],
 )  # fmt: skip
 def test_emphasis_and_links_render_as_the_page_did(html: str) -> None:
-    [(markdown, clean)] = pieces_written(f"<body><p>{html}</p>")
+    _, [markdown], [clean] = pieces_written(f"<body><p>{html}</p>")
     assert words_in(COMMONMARK.render(markdown)) == words_in(clean)
 
 
@@ -109,7 +107,7 @@ def test_emphasis_and_links_render_as_the_page_did(html: str) -> None:
     ],
 )  # fmt: skip
 def test_numbers_of_items_render_as_the_page_did(html: str) -> None:
-    [(markdown, clean)] = pieces_written(f"<body>{html}")
+    _, [markdown], [clean] = pieces_written(f"<body>{html}")
     assert numbers_in(COMMONMARK.render(markdown)) == numbers_in(clean)
 
 
@@ -137,7 +135,7 @@ def numbers_in(html: str) -> list[tuple[int, str]]:
     ],
 )  # fmt: skip
 def test_tables_in_items_render_as_tables_in_items(html: str) -> None:
-    [(markdown, _)] = pieces_written(f"<body>{html}")
+    _, [markdown], _ = pieces_written(f"<body>{html}")
     tree = LexborHTMLParser(COMMONMARK.render(markdown))
     assert [cell.text() for cell in tree.css("li table :is(td, th)")] == ["A", "B", "1", "2"]
 

@@ -1,25 +1,96 @@
-"""Pieces of a page as Markdown and as clean HTML."""
+"""Pieces of a page as Markdown and as clean HTML: the core writes what the reference does."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.document import Document
-from freshet.crawler.reduce.emphasis import ALL_MARKS
-from freshet.crawler.reduce.markdown import MarkdownWriter, pieces_of
+from freshet.crawler.reduce.markdown import written
+from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree_parser import tree_of
+from freshet.crawler.urls import resolve
+from tests.crawler.reduce.reference.emphasis import ALL_MARKS
+from tests.crawler.reduce.reference.markdown import MarkdownWriter
+from tests.crawler.reduce.test_tree import PIECES
 
 URL = "https://h.example/a/b/"
 
 
 def read(html: str, base: str = URL) -> Document:
-    """Return all of a page, whatever its main content is."""
+    """Return all of a page, whatever its main content is: both write it alike."""
     tree = tree_of(html)
+    pieces = Pieces(tree)
     writer = MarkdownWriter(tree, base)
-    written = [both for both in map(writer.piece, pieces_of(tree, tree.body)) if both[0]]
-    return Document(
-        blocks=tuple([text for text, _ in written]), html="\n".join([html for _, html in written])
-    )
+    found = [(it.kind, *both) for it in pieces if (both := writer.piece(it))[0]]
+    core = written(tree, pieces, base)
+    assert list(zip(*core, strict=True)) == found
+    return Document(blocks=tuple(core.markdown), html="\n".join(core.html))
+
+
+ATTRIBUTES = [
+    *["", "", "", " class=lineno", " class='language-c++ x'", " class='highlight-source-rst'"],
+    *[" class='lang: é'", " class=language", " class=slang-x", " class='brush: '", " id=x"],
+    *[" href=/y", " href='../x?a=1&amp;b=(2'", " href='#'", " href='javascript:x'", " href=''"],
+    *[" href='HTTP://é.example/(a)'", " href='mailto:a@b'", " href='https://a.example/b_c'"],
+    *[" src=/i.png alt='a_b *c* é'", " src=data:x data-src='i j.png'", " srcset='a.png 2x, b'"],
+    *[" src=a width=2", " src=a height=' 3 '", " srcset=' , b'", " src='../../../i?&amp;lt;'"],
+    *[" type=a", " type=I start=4", " start=0 reversed", " reversed", " value=7", " value=x"],
+    *[" colspan=3", " rowspan=2", " colspan=101 rowspan=1001", " colspan=0", " type=checkbox"],
+    *[" datetime=2026-01-02T03:04Z", " datetime='3 hours'", " datetime=' 2026-01-02 '"],
+    *[" display=block", " type='math/tex; mode=display'", " encoding='application/x-tex'"],
+    *[" role=presentation", " hidden", " checked type=checkbox", " value='☐'", " type=radio"],
+]  # fmt: skip
+ELEMENTS = [
+    *"div p ul ol ol li dl dd dt table table tr tr td td th caption thead tbody h1 h6".split(),
+    *"pre code kbd tt textarea blockquote b a a em i strong del s cite span sub sup q".split(),
+    *"ruby rt time button label math msup mi annotation script input br img section".split(),
+]
+TEXTS = [
+    *["Some words here.", " ", "\n", "\xa0", "x", "12", "1. a", "1) ", "٣. x", "1234567890. a"],
+    *["# a", "####### a", "- a", "-- a", "+", "+a", "= =", "== a", "> a", "a_b", "_a", "é_é", "a_"],
+    *["*", "**", "`", "``", "a`", "`a", "~", "~~~", "<!-- x -->", "&lt;a", "&lt;", "&amp;amp;"],
+    *["&amp;#12;", "&amp;é;", "&amp; ", "[a](b)", "!", "!", "|", "a | b", "\\", "\x01", "a\x04b"],
+    *["so\xadft", "¶", "#", "§", "☐", " ☑ ", "中文", "「強調」", "です", "。", "(a)", ".", "a  b"],
+    *["<br>", "<br> <br>", "<img src=i.png>", "<input type=checkbox>", "<input value='a *b'>"],
+    *["{\\displaystyle x^2}", "{\\textstyle  }", "x^2 < y", "\u2028", "\x85", "\x0b", "\r\n"],
+    *["line one\n\n  line two\n", "\u2003wide\u2003", "word " * 30, "<a href=z>!</a>", "<wbr>"],
+]  # fmt: skip
+TREES = st.recursive(
+    st.sampled_from(TEXTS),
+    lambda inner: st.builds(
+        "<{0}{1}>{2}</{0}>".format,
+        st.sampled_from(ELEMENTS),
+        st.sampled_from(ATTRIBUTES),
+        st.lists(inner, max_size=6).map("".join),
+    ),
+    max_leaves=30,
+)
+
+
+@given(st.lists(TREES, max_size=6).map("".join))
+def test_any_elements_are_written_as_the_reference_writes_them(html: str) -> None:
+    read(html)
+
+
+@given(st.lists(st.sampled_from([*PIECES, *TEXTS]), max_size=40).map("".join))
+def test_broken_markup_is_written_as_the_reference_writes_it(html: str) -> None:
+    read(html)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_written_as_the_reference_writes_it(text: str) -> None:
+    read(f"<p>{text}</p><pre>{text}</pre><li>{text}<textarea>{text}</textarea><b>{text}</b>{text}")
+
+
+@given(
+    st.lists(st.sampled_from(["../", "./", "a/", "/", "b", "?c=d", "#e", "..", "http://", ":"]))
+    .map("".join),
+    st.sampled_from([URL, "https://h.example", "http://h.example/a//b/c?d/e#f", "ftp://h/"]),
+)  # fmt: skip
+def test_references_are_resolved_as_the_standard_says(reference: str, base: str) -> None:
+    found = read(f"<p><a href='{reference}'>x</a>", base).html
+    url = resolve(reference, base)
+    assert (url is None and found == "<p>x</p>") or f'href="{url}"' in found
 
 
 def test_headings_have_levels_and_no_permalinks() -> None:

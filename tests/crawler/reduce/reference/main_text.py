@@ -9,10 +9,12 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import ROOT, BlockKind, Blocks, compared, kind_of, named, within
 from freshet.crawler.reduce.boilerplate import is_stamp
+from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.main_text import UNBOXED
-from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS, Piece, is_line_number, plain_tex
+from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
+from tests.crawler.reduce.reference.markdown import is_line_number, plain_tex
 
 _BLOCK: Final = TRAITS["block"]
 _APART: Final = TRAITS["apart"]
