@@ -6,9 +6,8 @@ pages fetched in the same way). This module decides whether a page is a copy, fr
 data; the store decides the consequence for its pattern.
 
 An error here costs pages. Hence a copy is one of *equal* text, or of equal blocks in another
-order; one that is nearly the same counts only where its URL is the other's with parameters
-added, and only a few of each original: products that differ in a line are all similar, and like
-the page without a product. Texts of few words are similar by chance and never copies.
+order: products that differ in a line are all similar, and so are the versions of a manual
+(``?version=2``). Texts of few words are equal by chance and never copies.
 
 Calendars and combinations of recurring values are endless, so their pages must prove their worth:
 one that shows at most one block that no other page has shown (its heading) is *barren*. It counts
@@ -17,7 +16,7 @@ sees. Combinations of few words are exempt: the pages of an album show pictures.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from freshet.crawler.admission.parameters import ParameterPairs
 from freshet.crawler.admission.traps import Proof
-from freshet.crawler.compare.near_duplicates import LEAST_SHINGLES, THRESHOLD, same
+from freshet.crawler.compare.near_duplicates import LEAST_SHINGLES
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.storage.entries import CopyFinding, ParameterFinding
@@ -82,13 +81,6 @@ def _most_frequent(pages: NDArray[np.int64]) -> int | None:
 
 #: Digests that are kept, those used last, at some 300 bytes each.
 _DIGESTS: Final = 65_536
-#: Paths whose originals are kept with their sketches but the blocks, at some 1 KiB each.
-_PATHS: Final = 8_192
-_NO_BLOCKS: Final = np.empty(0, np.uint64)
-#: Originals that are kept of one path.
-_OF_PATH: Final = 4
-#: Near copies that count for one original: three orders, up and down, and a printer version.
-_NEAR_COPIES: Final = 8
 #: Blocks of a barren page that no other page has shown: its heading.
 _HEADING: Final = 1
 #: Pages of a host that are read again after a restart.
@@ -102,15 +94,6 @@ class _Page:
     page_id: int
     pattern: str | None
     parameters: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Original:
-    """A page, its text, and the pages that were found to be nearly the same."""
-
-    page: _Page
-    sketch: Sketch
-    near: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True, eq=False)
@@ -135,9 +118,6 @@ class Copies:
     # Those of each page's last text: its earlier texts are nobody's original.
     _last: LruCache[int, Sequence[bytes]] = field(
         default_factory=lambda: LruCache(_DIGESTS // 2), init=False
-    )
-    _paths: LruCache[tuple[int, str], list[_Original]] = field(
-        default_factory=lambda: LruCache(_PATHS), init=False
     )
 
     async def find(
@@ -173,13 +153,10 @@ class Copies:
         equal = self._equal(host_id, page, text)
         if equal is not None and len(equal.parameters) <= len(page.parameters):
             return tuple(_findings(page, equal))
-        place = host_id, url.partition("?")[0].partition(";")[0]
-        near = self._near(place, page, text) if page.pattern and equal is None else None
-        if near is None:
-            self._learn(place, page, text)
+        self._learn(host_id, page, text)
         # A copy that came before its original: the one with the fewest parameters is that.
         demoted = _findings(equal, page) if equal is not None else ()
-        return (*_findings(page, near, barren if equal is None else None), *demoted)
+        return (*_findings(page, None, barren if equal is None else None), *demoted)
 
     def _barren(self, host_id: int, url: str, page: _Page, text: Sketch) -> int | None:
         """Return the page that showed most of a page that had to prove its worth and did not."""
@@ -198,30 +175,15 @@ class Copies:
                 return found
         return None
 
-    def _near(self, place: tuple[int, str], page: _Page, text: Sketch) -> _Page | None:
-        """Return the page whose URL lacks some of these parameters, if the texts nearly agree."""
-        for original in self._paths.get(place, ()):
-            counts = len(original.near) < _NEAR_COPIES or page.page_id in original.near
-            if not counts or not original.page.parameters < page.parameters:
-                continue
-            if same(text, original.sketch, THRESHOLD) is not None:
-                original.near.add(page.page_id)
-                return original.page
-        return None
-
-    def _learn(self, place: tuple[int, str], page: _Page, text: Sketch) -> None:
+    def _learn(self, host_id: int, page: _Page, text: Sketch) -> None:
         """Record a page as the original of its text, and no longer of the one before."""
-        host_id, digests = place[0], _digests(text)
+        digests = _digests(text)
         for digest in self._last.get(page.page_id, ()):
             if self._digests.get((host_id, digest), page).page_id == page.page_id:
                 self._digests.pop((host_id, digest), None)
         for digest in digests:
             self._digests[host_id, digest] = page
         self._last[page.page_id] = digests
-        others = [o for o in self._paths.get(place, ()) if o.page.page_id != page.page_id]
-        kept = replace(text, block_digests=_NO_BLOCKS, block_places=_NO_BLOCKS)
-        others.append(_Original(page, kept))
-        self._paths[place] = sorted(others, key=lambda o: len(o.page.parameters))[:_OF_PATH]
 
 
 def _findings(

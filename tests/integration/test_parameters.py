@@ -202,3 +202,15 @@ async def test_with_0_pairs_nothing_is_held_back(tmp_path: Path) -> None:
     await site.crawl(db, traps__min_copy_pairs=0)
     assert len(set(site.asked)) > 1.9 * PAGES
     assert rows(db, "SELECT count(*) FROM page WHERE held_back LIKE 'trap: param%'") == [(0,)]
+
+
+async def test_versions_that_differ_in_a_sentence_are_all_read(tmp_path: Path) -> None:
+    db = tmp_path / "crawl.db"
+    site = Site(
+        lambda n, chance: f"/{n}" + chance.choice(["", "?version=1", "?version=2", "?version=3"]),
+        lambda target: f"<p>This is version {value(target, 'version')}.</p>",
+    )
+    linked, link = set[str](), site.link
+    site.link = lambda n, chance: (linked.add(it := link(n, chance)), it)[1]
+    await site.crawl(db)
+    assert linked <= set(site.asked)
