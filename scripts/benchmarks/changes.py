@@ -4,8 +4,8 @@
 ``NAME-versions`` for each collection. A snapshot is a page as it was fetched, and a version its
 terms, cut out by hand-made selectors. The documents of a service are judged as the pages of a
 host, visit after visit; a visit is a true change if the words of the version differ between it and
-the visit before. Each document has up to ``--visits`` visits, those that brought a new version among
-them. Without a folder nothing is measured.
+the visit before. Each document has up to ``--visits`` visits, and those that brought a new version.
+Without a folder nothing is measured.
 
 Prints one JSON object with counts for each collection: ``true`` changes with a difference in the
 compared text that has a word of the version's, and of those ``found``; ``same``, visits at which
@@ -196,7 +196,9 @@ def _number(document: Document, times: Sequence[int], visit: Snapshot) -> int:
 
 
 def _words(markdown: str) -> Counter[str]:
-    return Counter(_WORD.findall(_MARKUP.sub(lambda m: "]" * (m[0] != m[0][:1]), markdown).casefold()))
+    return Counter(
+        _WORD.findall(_MARKUP.sub(lambda m: "]" * (m[0] != m[0][:1]), markdown).casefold())
+    )
 
 
 # -- judging -----------------------------------------------------------------
@@ -212,7 +214,7 @@ class Host:
         self.detector = Detector(
             PageHistories(
                 history=self._history, predecessor=self._nothing, sample=self._sample,
-                not_content=self._nothing, again=self._again,
+                not_content=self._nothing, again=self._nothing, text=self._text,
             )
         )  # fmt: skip
 
@@ -225,7 +227,7 @@ class Host:
     async def _nothing(self, page_id: int) -> None:
         return None
 
-    async def _again(self, due: DueUrl) -> Blocks | None:
+    async def _text(self, due: DueUrl) -> Blocks | None:
         return self.texts.get(due.page_id)
 
     async def visit(self, page_id: int, blocks: Blocks, at: float) -> Verdict:
@@ -234,7 +236,7 @@ class Host:
         digests = self.digests.get(page_id)
         due = DueUrl(page_id, "", "", 1, at, digests=digests)
         self.detector.visited(1)
-        found = await self.detector.detect(due, new, at)
+        found = await self.detector.detect(due, new, at, text=blocks)
         past = self.pages.get(page_id)
         if past is None or found.keeps_sketch:
             still, kept = 0, new.to_bytes()
@@ -329,7 +331,9 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=120, help="visits of each document, or so")
     options = parser.parse_args()
     if options.archive is None:
-        say("nothing is measured: name a folder of Open Terms Archive's repositories with --archive")
+        say(
+            "nothing is measured: name a folder of Open Terms Archive's repositories with --archive"
+        )
         return
     result: dict[str, object] = {}
     for name, snapshots, versions in collections(options.archive):

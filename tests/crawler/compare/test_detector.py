@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
@@ -21,6 +22,7 @@ class Store:
         self._last = last
         self._before = before
         self.read_again: Sketch | None = None
+        self.last_text: Blocks | None = None
 
     async def history(self, page_id: int) -> PageHistory | None:
         self.asked.append("page")
@@ -41,10 +43,14 @@ class Store:
     async def again(self, due: DueUrl) -> Sketch | None:
         return self.read_again
 
+    async def text(self, due: DueUrl) -> Blocks | None:
+        self.asked.append("text")
+        return self.last_text
+
     def detector(self, significant_below: float = 1.0) -> Detector:
         past = PageHistories(
             history=self.history, predecessor=self.predecessor, sample=self.sample,
-            not_content=self.not_content, again=self.again,
+            not_content=self.not_content, again=self.again, text=self.text,
         )  # fmt: skip
         return Detector(past, significant_below=significant_below)
 
