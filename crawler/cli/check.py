@@ -64,6 +64,7 @@ _RUNGS = {
     "volatile": "only blocks differ that differ at every visit",
     "frame": "only blocks differ that belong to the site's template",
     "flip": "the page alternates between these versions",
+    "minor": "only blocks differ that do so without an edit of the page",
     "blocks": "blocks of main text differ",
     "document": "the document differs in what counts beside the text",
     "body": "the bytes differ, and one of the versions has no text",

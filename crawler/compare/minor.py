@@ -188,13 +188,14 @@ def features(pair: Pair) -> Features:
     is_edit = bool(before and after)
     is_code = _CODE.search(before) or _CODE.search(after)
     same = is_edit and not is_code and _folded(before) == _folded(after)
-    noted = [_folded(_PATTERNS["new_tab"].sub("", each)) for each in (before, after)]
+    unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
+    is_noted = unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
     runs = (run for run in compare_words(before, after) if not run.is_kept)
     differing = " ".join(chain.from_iterable((run.before, run.after) for run in runs))
     length = max(len(_words(before)), len(_words(after)))
     return Features(
         typography=same,
-        new_tab=not same and noted[0] == noted[1],
+        new_tab=not same and is_noted,
         dates_alike=pair.moved,
         build=is_edit and (pair.is_last or pair.is_frame) and _is_build(before, after),
         count=is_edit and _is_count(before, after),
