@@ -215,7 +215,8 @@ def test_signs_that_mean_something_are_a_change(old: str, new: str) -> None:
     [
         " (opens in new tab)", " (opens in a new window)", " (Opens in new window or tab)",
         " [external link]", " (link opens in a new tab)", " (new window)", ", opens in a new tab",
-        " (s'ouvre dans un nouvel onglet)", " (öffnet in neuem Tab)", " (wird in neuem Fenster geöffnet)",
+        " (s'ouvre dans un nouvel onglet)", " (öffnet in neuem Tab)",
+        " (wird in neuem Fenster geöffnet)",
         " (se abre en una nueva ventana)", " (apre in una nuova finestra)", " (abre em nova aba)",
         " (opent in nieuw tabblad)", " (öppnas i nytt fönster)",
     ],
