@@ -42,7 +42,8 @@ class Pair(NamedTuple):
     ``share`` is that of the comparisons at which the block there was replaced. ``is_frame`` tells
     that all pages of a small host have the block, or the others at its place; ``is_last`` that it
     is among the last blocks of the page, ``is_listed`` that a heading of the page says the same.
-    ``moved`` tells that all dates of its list moved alike.
+    ``moved`` tells that all dates of its list moved alike, ``is_own`` that more than a half of the
+    text differs: that is what the page is about.
     """
 
     before: str
@@ -53,6 +54,7 @@ class Pair(NamedTuple):
     is_last: bool = False
     is_listed: bool = False
     moved: bool = False
+    is_own: bool = False
 
 
 # -- typography --------------------------------------------------------------
@@ -163,9 +165,10 @@ class Features:
     number: float
     prose: float
 
-    def reason(self) -> str | None:
-        """Return in words why the block may be minor, None without any reason."""
-        return next((why for name, why in REASONS.items() if getattr(self, name)), None)
+    @property
+    def reason(self) -> str:
+        """Return in words why the block may be minor."""
+        return next(why for name, why in REASONS.items() if getattr(self, name))
 
 
 #: Reasons by the feature.
@@ -182,26 +185,17 @@ REASONS: Final = {
 NAMES: Final = tuple(each.name for each in fields(Features))
 
 
-def features(pair: Pair) -> Features:
-    """Return the features of a differing block."""
+def features(pair: Pair) -> Features | None:
+    """Return the features of a differing block, None if nothing speaks for its being minor."""
     before, after = pair.before, pair.after
-    is_edit = bool(before and after)
-    is_code = _CODE.search(before) or _CODE.search(after)
-    same = is_edit and not is_code and _folded(before) == _folded(after)
-    unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
-    is_noted = unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
+    reasons = _reasons(pair)
+    if not any(reasons.values()):
+        return None
     runs = (run for run in compare_words(before, after) if not run.is_kept)
     differing = " ".join(chain.from_iterable((run.before, run.after) for run in runs))
     length = max(len(_words(before)), len(_words(after)))
     return Features(
-        typography=same,
-        new_tab=not same and is_noted,
-        dates_alike=pair.moved,
-        build=is_edit and (pair.is_last or pair.is_frame) and _is_build(before, after),
-        count=is_edit and _is_count(before, after),
-        clock=is_edit and _is_clock(before, after),
-        frame=pair.is_frame,
-        listed=pair.is_listed,
+        **reasons,
         volatile=pair.share,
         last=pair.is_last,
         words=log1p(len(_words(differing))),
@@ -210,6 +204,26 @@ def features(pair: Pair) -> Features:
         number=any(map(str.isdigit, differing)),
         prose=pair.kind == "paragraph" and length >= _PROSE_WORDS,
     )
+
+
+def _reasons(pair: Pair) -> dict[str, bool]:
+    before, after = pair.before, pair.after
+    is_edit = bool(before and after)
+    is_counted = is_edit and not pair.is_own
+    is_same = is_edit and _folded(before) == _folded(after)
+    is_code = is_same and bool(_CODE.search(before) or _CODE.search(after))
+    unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
+    is_noted = unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
+    return {
+        "typography": is_same and not is_code,
+        "new_tab": is_noted and not is_same,
+        "dates_alike": pair.moved,
+        "build": is_counted and (pair.is_last or pair.is_frame) and _is_build(before, after),
+        "count": is_counted and _is_count(before, after),
+        "clock": is_counted and _is_clock(before, after),
+        "frame": pair.is_frame and not pair.is_own,
+        "listed": pair.is_listed,
+    }
 
 
 @cache
@@ -261,41 +275,40 @@ def why_minor(old: Blocks, new: Blocks, difference: Difference, at: float) -> st
     reasons: Counter[str] = Counter()
     for pair in pairs(old, new, difference, at):
         found = features(pair)
-        reason = found.reason()
-        if reason is None or probability(found) >= _MINOR:
+        if found is None or probability(found) >= _MINOR:
             return None
-        reasons[reason] += 1
+        reasons[found.reason] += 1
     return "; ".join(reason for reason, _ in reasons.most_common()) or None
 
 
-def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> list[Pair]:
-    """Return the differing blocks, each with the one that it replaced; none of too many."""
+def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterator[Pair]:
+    """Yield the differing blocks, each with the one that it replaced; none of too many."""
     gone, come = difference.removed, difference.added
     if len(gone) + len(come) > _MOST_BLOCKS or not difference.fits(old, new):
-        return []
+        return
     went = {item: difference.before.number(item) for item in gone}
     came = {item: difference.after.number(item) for item in come}
     moved = _moved_places(old, new, difference, at)
     listed = _listed(old, new, went, came)
-    found: list[Pair] = []
+    is_own = len(came) > _OWN * len(new) or len(went) > _OWN * len(old)
     for left, right in _coupled(old, new, went, came):
         items = (*left, *right)
         text, number = (new, came[right[0]]) if right else (old, went[left[0]])
-        found.append(
-            Pair(
-                before=old.texts[went[left[0]]] if left else "",
-                after=new.texts[came[right[0]]] if right else "",
-                kind=text.kinds[number],
-                share=max(difference.shares.get(item, 0.0) for item in items),
-                is_frame=all(item in difference.frame for item in items),
-                is_last=number >= len(text) - _LAST,
-                is_listed=listed.issuperset(items),
-                moved=all(item.place in moved for item in items),
-            )
+        yield Pair(
+            before=old.texts[went[left[0]]] if left else "",
+            after=new.texts[came[right[0]]] if right else "",
+            kind=text.kinds[number],
+            share=max(difference.shares.get(item, 0.0) for item in items),
+            is_frame=all(item in difference.frame for item in items),
+            is_last=number >= len(text) - _LAST,
+            is_listed=listed.issuperset(items),
+            moved=all(item.place in moved for item in items),
+            is_own=is_own,
         )
-    return found
 
 
+#: A text of which more than this share differs is its own content.
+_OWN: Final = 0.5
 #: Blocks at the end of a page.
 _LAST: Final = 4
 #: Entries of a table of contents that come or go together.

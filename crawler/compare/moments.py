@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from itertools import chain
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
@@ -56,6 +55,7 @@ _MOMENT: Final = re.compile(
     (?:(?:\s*,?\s+(?:(?:at|à|um|a\s+las|kl\.?)\s+)?|T|\s+[-–]\s+)(?P<hour>\d\d?)[:h](?P<minute>\d\d)(?::\d\d)?\s*(?P<half>[ap]\.?m\b\.?)?)?""",
     re.VERBOSE | re.IGNORECASE,
 )
+_DIGIT: Final = re.compile(r"\d")
 _MINUTES: Final = 1_440
 #: The year of a date without one.
 _NO_YEAR: Final = 2_001
@@ -129,12 +129,10 @@ def _moved(
     found: list[tuple[_Moment, _Moment]] = []
     places = set[int]()
     for place, texts in lists.items():
-        read = [[_moments(text, month_first=month_first) for text in pair] for pair in texts]
-        if all(before[0] == after[0] for before, after in read):
+        read = _dates(texts, month_first=month_first)
+        if read is not None:
             places.add(place)
-            found += chain.from_iterable(
-                zip(before[1], after[1], strict=True) for before, after in read
-            )
+            found += read
     shifts = {_shift(*pair) for pair in found}
     if len(shifts) != 1 or len(found) < _LEAST:
         return set()
@@ -143,6 +141,24 @@ def _moved(
         return set()
     is_telling = len(found) >= _MANY or sum(_past(found, at)) >= _LEAST
     return places if is_telling else set()
+
+
+def _dates(
+    texts: Sequence[tuple[str, str]], *, month_first: bool
+) -> list[tuple[_Moment, _Moment]] | None:
+    """Return the dates in texts before and after, None if anything else differs."""
+    found: list[tuple[_Moment, _Moment]] = []
+    # What differs is read first: mostly it tells.
+    for before, after in sorted(texts, key=lambda each: each[0] == each[1]):
+        if before == after and not _DIGIT.search(before):
+            continue
+        (old, were), (new, are) = (
+            _moments(text, month_first=month_first) for text in (before, after)
+        )
+        if old != new:
+            return None
+        found += zip(were, are, strict=True)
+    return found
 
 
 def _shift(before: _Moment, after: _Moment) -> int:

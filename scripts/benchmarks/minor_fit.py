@@ -68,9 +68,9 @@ class Row(NamedTuple):
 def row(pair: Pair, *, is_change: bool, collection: str, host: str, source: str) -> Row | None:
     """A row of a block, None if nothing speaks for its being minor."""
     found = features(pair)
-    reason = next((name for name in REASONS if getattr(found, name)), None)
-    if reason is None:
+    if found is None:
         return None
+    reason = next(name for name in REASONS if getattr(found, name))
     return Row(astuple(found), is_change, collection, host, source, reason)
 
 

@@ -169,7 +169,8 @@ def test_a_minor_difference_is_told_as_refreshed_with_its_reason(site: Site) -> 
     documents = site.documents()
     assert "4,101" in documents["views"]
     # What stands in the content beside it is a change.
-    asyncio.run(site.visit({"views": "<p>Total number of views (4,102)</p><p>The office has moved.</p>"}))
+    moved = "<p>Total number of views (4,102)</p><p>The office has moved.</p>"
+    asyncio.run(site.visit({"views": moved}))
     assert site.found("views")[2] == ("changed", "blocks", "words")
 
 
