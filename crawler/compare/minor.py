@@ -15,7 +15,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from freshet.crawler.compare.diff import align, compare_words
 from freshet.crawler.compare.layout import Item, Layout
 from freshet.crawler.compare.moments import moved_alike
-from freshet.crawler.reduce.blocks import BlockKind, Blocks
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import block_digest
 
 #: Below this probability of a change a block is minor.
@@ -48,7 +48,6 @@ class Pair(NamedTuple):
 
     before: str
     after: str
-    kind: BlockKind = "text"
     share: float = 0.0
     is_frame: bool = False
     is_last: bool = False
@@ -132,7 +131,7 @@ def _words(text: str) -> list[str]:
 
 # -- features ----------------------------------------------------------------
 
-#: What may be the point of a page: prices, shares, addresses.
+#: What a page is about wherever it stands: prices, shares, addresses.
 _TELLING: Final = re.compile(
     r"[$€£¥₹₽%]|\b(?:EUR|USD|GBP|CHF|JPY)\b|[\w.+-]+@[\w-]+\.\w|https?:|www\."
     r"|(?:\+|\b00)\d[\d\s()/-]{6,}|\btel\b|\d{3}[\s.-]\d{3,4}[\s.-]\d{3,4}",
@@ -145,7 +144,8 @@ _PROSE_WORDS: Final = 12
 class Features:
     """What is known of a differing block, as numbers; the names of the weights.
 
-    The first eight are reasons for which a block may be minor. ``words`` is the logarithm of the
+    The first eight are reasons for which a block may be minor. The last five tell what the words
+    are, and are 0 where a reason has looked at the words itself: ``words`` is the logarithm of the
     number of differing words, ``length`` that of the block's.
     """
 
@@ -159,11 +159,11 @@ class Features:
     listed: float
     volatile: float
     last: float
-    words: float
-    length: float
-    telling: float
-    number: float
-    prose: float
+    words: float = 0.0
+    length: float = 0.0
+    telling: float = 0.0
+    number: float = 0.0
+    prose: float = 0.0
 
     @property
     def reason(self) -> str:
@@ -182,6 +182,8 @@ REASONS: Final = {
     "frame": "all known pages of the host have what differs",
     "listed": "only entries of a table of contents differ",
 }
+#: Reasons by where a block stands, whatever its words are.
+_OF_PLACE: Final = frozenset({"frame", "listed"})
 NAMES: Final = tuple(each.name for each in fields(Features))
 
 
@@ -191,18 +193,19 @@ def features(pair: Pair) -> Features | None:
     reasons = _reasons(pair)
     if not any(reasons.values()):
         return None
+    found = Features(**reasons, volatile=pair.share, last=pair.is_last)
+    if any(is_so for name, is_so in reasons.items() if name not in _OF_PLACE):
+        return found
     runs = (run for run in compare_words(before, after) if not run.is_kept)
     differing = " ".join(chain.from_iterable((run.before, run.after) for run in runs))
     length = max(len(_words(before)), len(_words(after)))
-    return Features(
-        **reasons,
-        volatile=pair.share,
-        last=pair.is_last,
+    return replace(
+        found,
         words=log1p(len(_words(differing))),
         length=log1p(length),
-        telling=_TELLING.search(differing) is not None,
+        telling=any(map(_TELLING.search, (before, after))),
         number=any(map(str.isdigit, differing)),
-        prose=pair.kind == "paragraph" and length >= _PROSE_WORDS,
+        prose=length >= _PROSE_WORDS,
     )
 
 
@@ -297,7 +300,6 @@ def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterat
         yield Pair(
             before=old.texts[went[left[0]]] if left else "",
             after=new.texts[came[right[0]]] if right else "",
-            kind=text.kinds[number],
             share=max(difference.shares.get(item, 0.0) for item in items),
             is_frame=all(item in difference.frame for item in items),
             is_last=number >= len(text) - _LAST,

@@ -130,14 +130,14 @@ def documents(snapshots: Repository, versions: Repository, visits: int) -> Itera
                 url = next((group for group in found.groups() if group), "") if found else ""
                 seen = Snapshot(at, commit, url, of_snapshot.get(commit))
                 pages[name.removesuffix(".html")].append(seen)
-    for name, seen in sorted(pages.items()):
-        labelled = [i for i, each in enumerate(seen) if each.version is not None]
+    for name, history in sorted(pages.items()):
+        labelled = [i for i, each in enumerate(history) if each.version is not None]
         if not labelled or name in mixed:
             continue
         chosen = {i for n in labelled for i in (n - 1, n) if i >= labelled[0]}
-        rest = range(labelled[0], len(seen))
+        rest = range(labelled[0], len(history))
         chosen.update(rest[:: max(1, len(rest) // visits)])
-        yield Document(name, [seen[i] for i in sorted(chosen)], published[name])
+        yield Document(name, [history[i] for i in sorted(chosen)], published[name])
 
 
 class Seen(NamedTuple):
@@ -214,7 +214,7 @@ class Host:
         self.detector = Detector(
             PageHistories(
                 history=self._history, predecessor=self._nothing, sample=self._sample,
-                not_content=self._nothing, again=self._nothing, text=self._text,
+                not_content=self._nothing, again=self._unread, text=self._text,
             )
         )  # fmt: skip
 
@@ -225,6 +225,9 @@ class Host:
         return list(self.pages.values())[:most]
 
     async def _nothing(self, page_id: int) -> None:
+        return None
+
+    async def _unread(self, due: DueUrl) -> None:
         return None
 
     async def _text(self, due: DueUrl) -> Blocks | None:

@@ -1,12 +1,12 @@
 """Fit of the weights that tell a change of a block from a difference without an edit.
 
 ``--archive``: clones of Open Terms Archive's collections, as :mod:`scripts.benchmarks.changes`
-reads them; only those that may be tuned on are read. ``--recorded``: a folder of recorded sites,
-read by :mod:`scripts.benchmarks.recorded`. Rows are
-differing blocks of which a reason may be named why they are minor (the others are changes without
-any weights): those of real visits with their labels, and twins, made of real blocks: edited as a
-site edits without a person, and as a person does where it looks alike. A person's edit that is
-called minor is as bad as ten false changes, and weighs so.
+reads them; only those that may be tuned on are read. Rows are differing blocks of which a reason
+may be named why they are minor (the others are changes without any weights): those of real visits
+with their labels, and twins, made of real blocks: edited as a site edits without a person, and as a
+person does where it looks alike. A person's edit that is called minor is as bad as ten false
+changes, and weighs so. Labels that call an entry of a table of contents a change are left out: the
+versions that they are of have the table, too.
 
 Ridge regression of the log odds, by Newton's method. For each fold (a collection, or the hosts of a
 tenth) the weights are fitted on the others; its figures are printed before those of the fit on all,
@@ -18,12 +18,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import astuple
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -33,14 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.compare import minor
-from freshet.crawler.compare.layout import Layout, difference
-from freshet.crawler.compare.minor import NAMES, REASONS, Difference, Pair, features
-from freshet.crawler.reduce.blocks import BlockKind, Blocks
-from freshet.crawler.reduce.page import parse
-from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.compare.minor import NAMES, REASONS, Pair, features
+from freshet.crawler.reduce.blocks import Blocks
 from scripts.benchmarks.changes import TUNED, Judged, by_service, collections, judged
 from scripts.benchmarks.command import arguments, finish, say
-from scripts.benchmarks.recorded import Recording
 
 #: What a wrong minor verdict costs, in false changes.
 _COST = 10.0
@@ -49,7 +42,7 @@ _FOLDS = 10
 _SEED = 20_261_129
 #: Of the blocks of a page every so many makes twins.
 _EVERY = 12
-_VISITS = 40
+_VISITS = 120
 _WORD = re.compile(r"\w+")
 _PROSE = 12
 
@@ -71,6 +64,8 @@ def row(pair: Pair, *, is_change: bool, collection: str, host: str, source: str)
     if found is None:
         return None
     reason = next(name for name in REASONS if getattr(found, name))
+    if source != "twins" and reason == "listed" and is_change:
+        return None
     return Row(astuple(found), is_change, collection, host, source, reason)
 
 
@@ -92,29 +87,6 @@ def of_terms(collection: str, visits: Sequence[Judged]) -> Iterator[Row]:
                 yield made
 
 
-def of_recorded(packed: Path, folder: Path) -> Iterator[Row]:
-    """The differing blocks of a recorded site, by the labels of another extractor."""
-    site = packed.name.partition(".")[0]
-    with closing(Recording(packed, folder)) as recording:
-        for url, versions in recording.pages(24).items():
-            kept = [version for version in versions if version.blob is not None][-8:]
-            texts = [
-                parse(recording.body(v.blob or 0), "https://h.example/", "text/html").blocks
-                for v in kept
-            ]
-            for (one, old), (other, new) in pairwise(zip(kept, texts, strict=True)):
-                layouts = [Layout.of(sketch(t.texts, t.places)) for t in (old, new)]
-                found = difference(*layouts)
-                told = Difference(*layouts, found.removed, found.added)
-                for pair in minor.pairs(old, new, told, other.at):
-                    made = row(
-                        pair, is_change=one.label != other.label, collection="recorded",
-                        host=f"{site} {url}", source="recorded",
-                    )  # fmt: skip
-                    if made is not None:
-                        yield made
-
-
 # -- twins -------------------------------------------------------------------
 
 _COUNTS = ("{} views", "Views: {}", "Number of views ({})", "Visitors today: {}", "Viewed {} times")
@@ -125,54 +97,58 @@ _CLOCKS = (
     "It is now {:02}:{:02}",
 )
 _NOTES = (" (opens in new tab)", " [external link]", " (s'ouvre dans un nouvel onglet)")
-_TELLING = ("Tel. +49 30 12345{}", "Fee: {} €", "Write to law{}@terms.example", "Discount: {} %")
+_TELLING = ("Tel. +49 30 12345{}", "Fee: {} €", "Discount: {} %")
+_ADDRESSES = ("law@terms.example", "legal@x.example", "www.x.example", "www.terms.example/contact")
+_CONTENT = re.compile(r"[@€$£%]|https?:|www\.")
+_NUMBERED = ("News ({})", "{} articles", "Cart {}", "Page {}")
 
 
 def twins(blocks: Blocks, random: Random) -> Iterator[tuple[Pair, bool]]:
     """Pairs made of the blocks of a page, each with whether it is a change."""
-    rows = list(zip(blocks.texts, blocks.kinds, strict=True))
-    for text, kind in rows[random.randrange(_EVERY) :: _EVERY]:
+    for text in blocks.texts[random.randrange(_EVERY) :: _EVERY]:
         one, other = (random.randrange(2, 9_999) for _ in range(2))
         share = random.random() ** 2
         last = random.random() < 0.3
         words = len(_WORD.findall(text))
-        yield from ((pair._replace(share=share, is_last=last or pair.is_last), is_change)
-                    for pair, is_change in _made(text, kind, words, (one, other), random))  # fmt: skip
+        for pair, is_change in _made(text, words, (one, other), random):
+            yield pair._replace(share=share, is_last=last or pair.is_last), is_change
 
 
 def _made(
-    text: str, kind: BlockKind, words: int, numbers: tuple[int, int], random: Random
+    text: str, words: int, numbers: tuple[int, int], random: Random
 ) -> Iterator[tuple[Pair, bool]]:
     one, other = numbers
     curly = text.replace("'", "\u2019").replace('"', "\u201d").replace(" -", " \u2013")
     if curly != text:
-        yield Pair(text, curly, kind), False
+        yield Pair(text, curly), False
     straight = text.replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"')
     if straight != text:
-        yield Pair(text, straight, kind), False
+        yield Pair(text, straight), False
     if text.endswith("."):
-        yield Pair(text, text[:-1], kind), False
-    yield Pair(text, text + random.choice(_NOTES), kind), False
+        yield Pair(text, text[:-1]), False
+    yield Pair(text, text + random.choice(_NOTES)), False
     count, build, clock = (random.choice(each) for each in (_COUNTS, _BUILDS, _CLOCKS))
     yield Pair(count.format(one), count.format(one + 7)), False
-    versions = (build.format(f"1.{n % 40}.{n % 7}") for n in (one, one + 1))
-    yield Pair(*versions, is_last=True), False
-    times = (clock.format(n % 24, n % 60) for n in (one, other))
-    yield Pair(*times), False
+    version, next_one = (build.format(f"1.{n % 40}.{n % 7}") for n in (one, one + 1))
+    yield Pair(version, next_one, is_last=True), False
+    now, later = (clock.format(n % 24, n % 60) for n in (one, other))
+    yield Pair(now, later), False
     for day in (3, 4):
-        dated = f"{day} November 2021", f"{day + 1} November 2021"
-        yield Pair(*dated, "item", moved=True), False
-    is_prose = words >= _PROSE
-    # What all pages of a small host have is frame if it is short; a long text is a notice.
-    yield Pair(text, "", kind, is_frame=True), is_prose
-    yield Pair("", text, kind, is_frame=True), is_prose
+        yield Pair(f"{day} May 2021", f"{day + 1} May 2021", moved=True), False
+    is_prose = words >= _PROSE or _CONTENT.search(text) is not None
+    # What all pages of a small host have is frame if it is short; a long text is a notice, and an
+    # address or a price is content.
+    yield Pair(text, "", is_frame=True), is_prose
+    yield Pair("", text, is_frame=True), is_prose
     short = " ".join(text.split()[:3])
-    yield Pair(short, f"{short} beta", "item", is_frame=True), False
-    telling = random.choice(_TELLING)
-    yield Pair(telling.format(one), telling.format(other), is_frame=True), True
+    yield Pair(short, f"{short} beta", is_frame=True), False
+    for telling, is_change in ((random.choice(_TELLING), True), (random.choice(_NUMBERED), False)):
+        yield Pair(telling.format(one), telling.format(other), is_frame=True), is_change
+    before, after = random.sample(_ADDRESSES, 2)
+    yield Pair(f"Write to {before}", f"Write to {after}", is_frame=True), True
     # What a heading says, too, is an entry of a table of contents; a paragraph is none.
-    yield Pair(text, "", kind, is_listed=True), is_prose
-    yield Pair("", short, "item", is_listed=True), False
+    yield Pair(text, "", is_listed=True), is_prose
+    yield Pair("", short, is_listed=True), False
 
 
 # -- fit ---------------------------------------------------------------------
@@ -220,11 +196,11 @@ def figures(rows: Sequence[Row], weights: Matrix) -> dict[str, object]:
     }
 
 
-def rows_of(archive: Path | None, recorded: Path | None) -> list[Row]:
+def rows_of(archive: Path) -> list[Row]:
     """All rows."""
     found: list[Row] = []
     random = Random(_SEED)
-    for name, snapshots, versions in collections(archive) if archive is not None else ():
+    for name, snapshots, versions in collections(archive):
         if name not in TUNED:
             say(f"{name} is kept for judging")
             continue
@@ -240,9 +216,6 @@ def rows_of(archive: Path | None, recorded: Path | None) -> list[Row]:
                     )
                     found += filter(None, made)
         say(f"{name}: {len(found)} rows so far")
-    with tempfile.TemporaryDirectory() as folder:
-        for packed in sorted(recorded.glob("*.sqlite.zst")) if recorded is not None else ():
-            found += of_recorded(packed, Path(folder))
     return found
 
 
@@ -250,12 +223,11 @@ def main() -> None:
     """Fit, print, and write the weights."""
     parser = arguments(__doc__)
     parser.add_argument("--archive", type=Path, metavar="DIR", help="clones of the repositories")
-    parser.add_argument("--recorded", type=Path, metavar="DIR", help="folder of recorded sites")
     options = parser.parse_args()
-    rows = rows_of(options.archive, options.recorded)
-    if not rows:
-        say("nothing is fitted: name folders with --archive and --recorded")
+    if options.archive is None:
+        say("nothing is fitted: name a folder of Open Terms Archive's repositories with --archive")
         return
+    rows = rows_of(options.archive)
     folds: dict[str, list[Row]] = {
         f"collection {name}": [row for row in rows if row.collection == name]
         for name in sorted({row.collection for row in rows})

@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from freshet.crawler.compare.minor import REASONS
 from freshet.crawler.reduce.blocks import Blocks, alike
 from scripts.benchmarks import changes, minor_fit
 from scripts.benchmarks.changes import Repository, Seen, by_service, counted, judged
@@ -89,10 +90,11 @@ def test_without_folders_nothing_is_measured_or_fitted(
 
 
 def test_a_visit_is_judged_by_the_visit_before() -> None:
+    labels = None, frozenset[str](), frozenset({"b"})
     texts = [(*(f"Clause {n}" for n in range(8)), last) for last in ("a", "a", "b")]
     visits = [
         Seen("X/T", n, "", "", Blocks(*zip(*((t, "text", 1) for t in text), strict=True)), words)
-        for n, (text, words) in enumerate(zip(texts, (None, frozenset[str](), {"b"}), strict=True))
+        for n, (text, words) in enumerate(zip(texts, labels, strict=True))
     ]  # fmt: skip
     found = asyncio.run(judged([visits]))
     assert [each.found.kind for each in found] == ["new", "unchanged", "changed"]
@@ -116,5 +118,5 @@ def test_twins_are_made_of_each_kind() -> None:
         minor_fit.row(pair, is_change=it, collection="a", host="b", source="twins")
         for pair, it in made
     ]
-    assert {each.reason for each in rows if each is not None} == set(minor_fit.REASONS)
+    assert {each.reason for each in rows if each is not None} == set(REASONS)
     assert {it for _, it in made} == {True, False}

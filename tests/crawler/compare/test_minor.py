@@ -23,11 +23,13 @@ def text(rows: Sequence[Row]) -> Blocks:
 
 
 def why(old: Sequence[Row], new: Sequence[Row], at: float = NOW) -> str | None:
-    before, after = text(old), text(new)
-    layouts = [Layout.of(sketch(each.texts, each.places)) for each in (before, after)]
-    found = difference(*layouts)
-    told = Difference(*layouts, found.removed, found.added)
-    return why_minor(before, after, told, at)
+    return why_minor(text(old), text(new), told_of(old, new), at)
+
+
+def told_of(old: Sequence[Row], new: Sequence[Row]) -> Difference:
+    before, after = (Layout.of(sketch(each.texts, each.places)) for each in (text(old), text(new)))
+    found = difference(before, after)
+    return Difference(before, after, found.removed, found.added)
 
 
 def prose(*texts: str) -> list[Row]:
@@ -380,9 +382,7 @@ def test_a_price_in_the_frame_of_a_small_host_is_a_change() -> None:
 
 def test_a_text_that_is_not_the_last_one_explains_nothing() -> None:
     old, new = in_content("We’re here"), in_content("We're here")
-    layouts = [Layout.of(sketch(text(each).texts, text(each).places)) for each in (old, new)]
-    found = difference(*layouts)
-    told = Difference(*layouts, found.removed, found.added)
+    told = told_of(old, new)
     assert why_minor(text(old), text(new), told, NOW)
     assert why_minor(text(in_content("We were")), text(new), told, NOW) is None
     assert why_minor(text(old[1:]), text(new), told, NOW) is None

@@ -18,7 +18,7 @@ from freshet.crawler.compare.templates import (
     settled,
 )
 from freshet.storage.entries import Kind
-from tests.crawler.compare.pages_over_time import sketch_of
+from tests.crawler.compare.pages_over_time import Block, sketch_of
 
 CHANGED: Kind = "changed"
 UNCHANGED: Kind = "unchanged"
@@ -67,7 +67,7 @@ def small_host(pages: int, menu: Sequence[str] = MENU, own: int = 6) -> list[Pag
     ]
 
 
-def framed(pages: list[PageRecord], new: list[tuple[int, str] | str]) -> tuple[int, int]:
+def framed(pages: list[PageRecord], new: Sequence[Block]) -> tuple[int, int]:
     """The numbers of differing blocks of the first page, and of those of the frame."""
     before, after = pages[0].layout, Layout.of(sketch_of(new))
     found = layout.difference(before, after)
@@ -87,7 +87,7 @@ REST: Final = [f"0 of {k}" for k in range(6)]
 def test_what_stands_on_all_pages_of_a_small_host_is_frame(
     pages: int, menu: tuple[str, ...], differing: int
 ) -> None:
-    new = [*((PLACE, each) for each in menu), *REST]
+    new: list[Block] = [*((PLACE, each) for each in menu), *REST]
     assert framed(small_host(pages), new) == (differing, differing)
 
 
@@ -108,9 +108,7 @@ def test_what_stands_on_all_pages_of_a_small_host_is_frame(
     ids=["one page", "six pages", "an own block", "an own block gone", "an own block more",
          "another place", "versions of one page", "not on all", "a lone block", "one page thrice"],
 )  # fmt: skip
-def test_what_is_no_frame_of_a_small_host(
-    pages: list[PageRecord], new: list[tuple[int, str] | str]
-) -> None:
+def test_what_is_no_frame_of_a_small_host(pages: list[PageRecord], new: Sequence[Block]) -> None:
     differing, frame = framed(pages, new)
     assert differing > 0
     assert frame == 0
