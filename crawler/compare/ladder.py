@@ -385,8 +385,8 @@ def _rung_by_now(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) ->
 # The ladder from the main text on, with what the store recalls of pages and hosts.
 #
 # Invariant: what is stored is read only where a text differs, and a host's sample of pages a
-# few times in a run, the first when its first text differs. Consequence: an unchanged page
-# costs a comparison of digests.
+# few times in a run, the first when its first text differs; that of a host with few pages each
+# time. Consequence: an unchanged page costs a comparison of digests.
 
 #: Pages of a host whose sketches are read to learn its template.
 SAMPLE_PAGES: Final = 32
@@ -518,7 +518,12 @@ class Detector:
 
     async def _host(self, host_id: int) -> HostRun:
         known = self._hosts.use(host_id)
-        if known is None or known.differing in _LEARN_AGAIN_AT:
+        # Of the few pages of a small host one that changes is a large part: they are read each time.
+        if (
+            known is None
+            or known.differing in _LEARN_AGAIN_AT
+            or (known.template.is_of_small and known.differing)
+        ):
             histories = await self._past.sample(host_id, SAMPLE_PAGES)
             # Another text of the host may have come while this waited.
             known = self._hosts.use(host_id) or HostRun()

@@ -60,13 +60,14 @@ class Template:
     ``uniform`` has the block that nearly all pages hold at a slot; ``volatile`` slots change
     at every visit on many pages; at ``content`` slots the pages' blocks were unchanged often
     enough to be content. ``shared`` has the places and digests of the blocks that all pages of a
-    small host have.
+    host have, if that ``is_of_small`` one.
     """
 
     uniform: Mapping[Slot, int] = field(default_factory=dict)
     volatile: frozenset[Slot] = frozenset()
     content: frozenset[Slot] = frozenset()
     shared: frozenset[tuple[int, int]] = frozenset()
+    is_of_small: bool = field(default=False, compare=False)
 
     @property
     def blocks(self) -> frozenset[int]:
@@ -100,6 +101,7 @@ class Template:
             frozenset(slot for slot, s in shared.items() if s.is_volatile),
             frozenset(slot for slot, s in shared.items() if s.is_content),
             _shared([page.layout for page in distinct.values()]),
+            len(pages) <= SMALL_HOST,
         )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
-from freshet.crawler.reduce.blocks import Blocks
+from freshet.crawler.reduce.blocks import Blocks, alike
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
@@ -23,6 +23,7 @@ class Store:
         self._before = before
         self.read_again: Sketch | None = None
         self.last_text: Blocks | None = None
+        self.pages = 6
 
     async def history(self, page_id: int) -> PageHistory | None:
         self.asked.append("page")
@@ -35,7 +36,7 @@ class Store:
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
         assert most == SAMPLE_PAGES
         self.asked.append("host")
-        return [self._last] * 3 if self._last is not None else []
+        return [self._last] * self.pages if self._last is not None else []
 
     async def not_content(self, host_id: int) -> bytes | None:
         return None
@@ -125,6 +126,39 @@ async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
         for _ in range(4):
             await detector.detect(due(OLD), sketch(NEW), 1.0)
         assert store.asked.count("host") == times
+
+
+async def test_the_pages_of_a_small_host_are_read_for_each_differing_text() -> None:
+    store = Store(history(OLD))
+    store.pages = 5
+    detector = store.detector()
+    for times in (1, 2, 3):
+        await detector.detect(due(OLD), sketch(NEW), 1.0)
+        assert store.asked.count("host") == times
+
+
+def blocks(texts: list[str]) -> Blocks:
+    return alike(tuple(texts), "paragraph", 0)
+
+
+async def test_the_last_text_is_read_only_where_a_difference_may_be_minor() -> None:
+    store, quoted = Store(history(OLD)), [*OLD[:-1], OLD[-1].rstrip(".")]
+    detector = store.detector()
+    for new in (OLD, quoted):
+        await detector.detect(due(OLD), sketch(new), 1.0)
+    assert "text" not in store.asked
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    assert (found.kind, store.asked.count("text")) == ("changed", 1)
+    store.last_text = blocks(OLD)
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    assert (found.kind, found.rung, found.keeps_sketch) == ("unchanged", "minor", True)
+    assert found.memory is not None
+    assert PageMemory.from_bytes(found.memory).deltas == ()
+    found = await detector.detect(due(OLD), sketch(NEW), 1.0, text=blocks(NEW))
+    assert found.kind == "changed"
+    store.last_text = blocks(NEW)
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    assert found.kind == "changed"
 
 
 async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:
