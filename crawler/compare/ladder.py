@@ -518,7 +518,7 @@ class Detector:
 
     async def _host(self, host_id: int) -> HostRun:
         known = self._hosts.use(host_id)
-        # Of the few pages of a small host one that changes is a large part: they are read each time.
+        # Of a small host one page that changes is a large part: all are read each time.
         if (
             known is None
             or known.differing in _LEARN_AGAIN_AT
