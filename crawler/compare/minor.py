@@ -99,6 +99,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 _PATTERNS: Final = _patterns()
 _NUMBER: Final = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?\s?[kKmM]?(?!\w)")
+_NUMBERED: Final = re.compile(r"^\W*(?:\d+(?:\.\d+)*|[ivxlc]+|[a-z])[.):]\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -302,7 +303,7 @@ def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterat
             after=new.texts[came[right[0]]] if right else "",
             share=max(difference.shares.get(item, 0.0) for item in items),
             is_frame=all(item in difference.frame for item in items),
-            is_last=number >= len(text) - _LAST,
+            is_last=number >= len(text) - max(_LAST, len(text) // _LAST_SHARE),
             is_listed=listed.issuperset(items),
             moved=all(item.place in moved for item in items),
             is_own=is_own,
@@ -311,8 +312,9 @@ def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterat
 
 #: A text of which more than this share differs is its own content.
 _OWN: Final = 0.5
-#: Blocks at the end of a page.
+#: Blocks at the end of a page: so many, or one in so many of a long one.
 _LAST: Final = 4
+_LAST_SHARE: Final = 20
 #: Entries of a table of contents that come or go together.
 _LEAST_LISTED: Final = 3
 
@@ -334,17 +336,25 @@ def _listed(
 ) -> set[Item]:
     """Return the entries of a table of contents: headings that stay on the page say the same."""
     headings = _headings(old) & _headings(new)
-    found = {
-        item
-        for text, numbers in ((old, went), (new, came))
-        for item, number in numbers.items()
-        if text.kinds[number] != "heading" and text.texts[number] in headings
-    }
-    return found if len(found) >= _LEAST_LISTED else set()
+    found, titles = set[Item](), set[Item]()
+    for text, numbers in ((old, went), (new, came)):
+        for item, number in numbers.items():
+            said = text.texts[number]
+            if _whole("contents", said):
+                titles.add(item)
+            elif text.kinds[number] != "heading" and _entry(said) in headings:
+                found.add(item)
+    return found | titles if len(found) >= _LEAST_LISTED else set()
 
 
 def _headings(blocks: Blocks) -> set[str]:
-    return {t for t, kind in zip(blocks.texts, blocks.kinds, strict=True) if kind == "heading"}
+    rows = zip(blocks.texts, blocks.kinds, strict=True)
+    return {_entry(text) for text, kind in rows if kind == "heading"} - {""}
+
+
+def _entry(text: str) -> str:
+    """Return a heading as a table of contents has it: without its number."""
+    return _folded(_NUMBERED.sub("", text)).casefold()
 
 
 def _coupled(

@@ -220,7 +220,7 @@ def test_signs_that_mean_something_are_a_change(old: str, new: str) -> None:
         " (s'ouvre dans un nouvel onglet)", " (öffnet in neuem Tab)",
         " (wird in neuem Fenster geöffnet)",
         " (se abre en una nueva ventana)", " (apre in una nuova finestra)", " (abre em nova aba)",
-        " (opent in nieuw tabblad)", " (öppnas i nytt fönster)",
+        " (opent in nieuw tabblad)", " (öppnas i nytt fönster)", " opens in new tab",
     ],
 )  # fmt: skip
 def test_a_note_on_where_a_link_opens_is_minor(note: str) -> None:
@@ -309,6 +309,18 @@ def test_a_table_of_contents_that_comes_or_goes_is_minor(many: int) -> None:
     toc: list[Row] = [(_TOC, "item", entry) for entry in ENTRIES[:many]]
     assert why([*toc, *BODY], BODY) == "only entries of a table of contents differ"
     assert why(BODY, [*toc, *BODY])
+
+
+@pytest.mark.parametrize(
+    "title", ["Contents", "TABLE OF CONTENTS", "On this page:", "Sommaire", "Inhaltsverzeichnis"]
+)
+def test_a_table_of_contents_may_have_a_title_and_numbers(title: str) -> None:
+    entries = [f"{n}. {entry.lower()}" for n, entry in enumerate(ENTRIES, start=1)]
+    toc: list[Row] = [(_TOC, "item", entry) for entry in [title, *entries]]
+    assert why([*toc, *BODY], BODY) == "only entries of a table of contents differ"
+    assert why(BODY, [*toc, *BODY])
+    # The title alone says that there is more to read.
+    assert why(BODY, [toc[0], *BODY]) is None
 
 
 @pytest.mark.parametrize(
