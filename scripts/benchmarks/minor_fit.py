@@ -106,7 +106,7 @@ _NUMBERED = ("News ({})", "{} articles", "Cart {}", "Page {}")
 def twins(blocks: Blocks, random: Random) -> Iterator[tuple[Pair, bool]]:
     """Pairs made of the blocks of a page, each with whether it is a change."""
     for text in blocks.texts[random.randrange(_EVERY) :: _EVERY]:
-        one, other = (random.randrange(2, 9_999) for _ in range(2))
+        one, other = random.sample(range(2, 9_999), 2)
         share = random.random() ** 2
         last = random.random() < 0.3
         words = len(_WORD.findall(text))

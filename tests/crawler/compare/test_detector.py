@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
 from freshet.crawler.reduce.blocks import Blocks, alike
@@ -24,6 +26,7 @@ class Store:
         self.read_again: Sketch | None = None
         self.last_text: Blocks | None = None
         self.pages = 6
+        self.others: list[PageHistory] = []
 
     async def history(self, page_id: int) -> PageHistory | None:
         self.asked.append("page")
@@ -36,6 +39,8 @@ class Store:
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
         assert most == SAMPLE_PAGES
         self.asked.append("host")
+        if self.others:
+            return self.others
         return [self._last] * self.pages if self._last is not None else []
 
     async def not_content(self, host_id: int) -> bytes | None:
@@ -139,6 +144,30 @@ async def test_the_pages_of_a_small_host_are_read_for_each_differing_text() -> N
 
 def blocks(texts: list[str]) -> Blocks:
     return alike(tuple(texts), "paragraph", 0)
+
+
+@pytest.mark.parametrize(
+    ("new", "rung"),
+    [
+        (["Home", "Nix"], "minor"), (["Home"], "minor"), (["Home", "Nix (Beta)", "Forum"], "minor"),
+        (["Home", "Nix: 10 €"], "blocks"), (["Home", "Nix", "Write to a@b.example"], "blocks"),
+        (["Home", "Nix, which is a long line of words that all the pages now have"], "blocks"),
+    ],
+)  # fmt: skip
+async def test_a_menu_of_a_host_with_two_pages_is_minor(new: list[str], rung: str) -> None:
+    def page(menu: list[str], own: str) -> Blocks:
+        texts = (*menu, *(f"{own}: {line}" for line in OLD))
+        return Blocks(texts, ("text",) * len(texts), (*(7,) * len(menu), *(1,) * len(OLD)))
+
+    before, after = page(["Home", "Nix (Beta)"], "One"), page(new, "One")
+    known = [before, page(["Home", "Nix (Beta)"], "Two")]
+    kept = [PageHistory(sketch(it.texts, it.places).to_bytes(), None, 0) for it in known]
+    store = Store(kept[0])
+    store.others, store.last_text = kept, before
+    digests = Digests(b"body", sketch(before.texts).text_digest)
+    last = DueUrl(1, URL, URL, 1, 0.0, digests=digests)
+    found = await store.detector().detect(last, sketch(after.texts, after.places), 1.0, text=after)
+    assert found.rung == rung
 
 
 async def test_the_last_text_is_read_only_where_a_difference_may_be_minor() -> None:
