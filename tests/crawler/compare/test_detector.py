@@ -157,7 +157,8 @@ def blocks(texts: list[str]) -> Blocks:
 async def test_a_menu_of_a_host_with_two_pages_is_minor(new: list[str], rung: str) -> None:
     def page(menu: list[str], own: str) -> Blocks:
         texts = (*menu, *(f"{own}: {line}" for line in OLD))
-        return Blocks(texts, ("text",) * len(texts), (*(7,) * len(menu), *(1,) * len(OLD)))
+        places = (*(7,) * len(menu), *(1,) * len(OLD))
+        return replace(alike(texts, "text", 1), places=places)
 
     before, after = page(["Home", "Nix (Beta)"], "One"), page(new, "One")
     known = [before, page(["Home", "Nix (Beta)"], "Two")]
