@@ -490,6 +490,11 @@ class VersionDifference:
         if left_out:
             yield left_out
 
+    @property
+    def why(self) -> str | None:
+        """Return why the difference is minor, or that it is a return; None of distant versions."""
+        return self.after.why if self.after.number == self.before.number + 1 else None
+
     def as_json(self) -> dict[str, object]:
         """Return the difference as JSON values; unchanged blocks are only counted."""
         return {
@@ -585,10 +590,12 @@ Summarised: TypeAlias = PendingAlert | PageChange
 
 async def change_summary(connection: Reader, parser: Parser, change: Summarised, width: int) -> str:
     """Summarise a change in at most about ``width`` characters."""
+    why = change.reason if isinstance(change, PageChange) else None
     if not is_of_text(change):
-        return in_kinds(change.kinds)
+        return why or in_kinds(change.kinds)
     blocks = await change_blocks(connection, parser, change)
-    return in_one_line(blocks, width) if blocks else in_counts(change)
+    said = in_one_line(blocks, width) if blocks else in_counts(change)
+    return said if why is None else f"{said}  ({why})"
 
 
 async def change_blocks(db: Reader, parser: Parser, it: Summarised) -> tuple[AlignedBlock, ...]:

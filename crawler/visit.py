@@ -356,7 +356,12 @@ class Comparer:
         history: PageHistory | None = None,
     ) -> Verdict:
         return await self.detector.detect(
-            due, content.text, result.ended_at, history, text_version=_text_version(content)
+            due,
+            content.text,
+            result.ended_at,
+            history,
+            text_version=_text_version(content),
+            text=content.parsed.blocks if isinstance(content, ReducedPage) else None,
         )
 
 

@@ -59,9 +59,12 @@ KINDS: Final = get_args(Kind)  # in the order of their codes in columns
 
 #: The rung of the change-detection ladder that decided.
 #: Below ``blocks`` the blocks differ, but these differ at every visit (``volatile``), belong to
-#: the site's template (``frame``), or alternate between earlier versions (``flip``). ``document``:
-#: no block does, and what differs in the document counts as a change.
-Rung: TypeAlias = Literal["304", "body", "text", "volatile", "frame", "flip", "blocks", "document"]
+#: the site's template (``frame``), alternate between earlier versions (``flip``), or most probably
+#: differ without an edit of the page (``minor``). ``document``: no block does, and what differs in
+#: the document counts as a change.
+Rung: TypeAlias = Literal[
+    "304", "body", "text", "volatile", "frame", "flip", "minor", "blocks", "document"
+]
 
 #: What differs between two versions of a page: its words, the targets of its links, its images, the
 #: states of controls, the order of its parts, or else how its document is laid out.
@@ -71,6 +74,8 @@ CHANNELS: Final = get_args(Channel)
 TEXT_CHANNELS: Final = frozenset[str]({"words", "order"})
 #: A finding ``unchanged`` of which some channels differ: none of them counts as a change.
 REFRESHED: Final = "refreshed"
+#: Reason of a change whose text is one that the page had before.
+RETURN: Final = "return"
 
 #: Reason of a ``new`` observation of a known page whose text another extraction took: the texts
 #: cannot be compared.

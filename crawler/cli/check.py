@@ -64,6 +64,7 @@ _RUNGS = {
     "volatile": "only blocks differ that differ at every visit",
     "frame": "only blocks differ that belong to the site's template",
     "flip": "the page alternates between these versions",
+    "minor": "only blocks differ that do so without an edit of the page",
     "blocks": "blocks of main text differ",
     "document": "the document differs in what counts beside the text",
     "body": "the bytes differ, and one of the versions has no text",
@@ -327,7 +328,8 @@ async def _compared(
         new = sketch(parsed.blocks.texts, parsed.blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
         detector = Detector(stored_histories(connection, parser))
-        verdict = await detector.detect(due, new, now, text_version=seen.text_version)
+        version, text = seen.text_version, parsed.blocks
+        verdict = await detector.detect(due, new, now, text_version=version, text=text)
         if verdict.reason == REBASED:
             return f"not compared: {verdict.detail}"
         answer = "equal" if digests.text == new.text_digest else "differs"
@@ -345,7 +347,7 @@ async def _compared(
 def _rung(verdict: Verdict) -> list[Step]:
     if verdict.rung is None or verdict.rung == "text":
         return []
-    parts = [_RUNGS[verdict.rung]]
+    parts = [_RUNGS[verdict.rung], *filter(None, [verdict.detail])]
     if told := blocks(verdict.blocks_added, verdict.blocks_removed):
         parts.append(told)
     if verdict.resemblance is not None:

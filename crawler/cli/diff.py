@@ -50,6 +50,7 @@ def print_difference(difference: VersionDifference, context: int, now: float) ->
             "from": f"version {difference.before.number}, {moment(difference.before.at, now)}",
             "to": f"version {difference.after.number}, {moment(difference.after.at, now)}",
             "blocks": in_numbers(difference.blocks) or None,
+            "why": difference.why,
         },
     )
     if difference.is_empty:

@@ -75,29 +75,29 @@ class SlotHistory:
 
 # -- flips -------------------------------------------------------------------
 # A page that alternates between variants (A/B tests, rotating adverts). A single return to an
-# earlier text is a revert: a change. A block counts as a variant from its second return on:
-# ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as both variants
-# had come twice within the last eight visits. A slower return (a shop that sells out every
-# month) stays a change.
+# earlier text is a revert: a change, also where it only deletes what had come, or brings back what
+# had been deleted. ``A B A`` is two changes; in ``A B A B`` the fourth visit found nothing new, as
+# both variants had come or gone three times within the last eight visits. A slower return (a shop
+# that sells out every month) stays a change.
 
 #: Visits within which variants must come back.
 FLIP_WINDOW: Final = 8
-#: Times that a variant must have been seen, with an absence in between.
-_APPEARANCES: Final = 2
+#: Times that a variant must have come or gone.
+_TURNS: Final = 3
 
 
 #: The last visits at which something was there: a bit for each, the newest lowest.
 Presence: TypeAlias = int
-#: There at the visit before and not now, and there now for the first time.
-GONE: Final[Presence] = 0b10
-COME: Final[Presence] = 0b01
+#: There at all visits before and not now, and there now for the first time.
+GONE: Final[Presence] = (1 << FLIP_WINDOW) - 2
+COME: Final[Presence] = 1
 #: There at all remembered visits.
 ALWAYS: Final[Presence] = (1 << FLIP_WINDOW) - 1
 
 
 def alternates(presence: Presence) -> bool:
-    """Return whether something has come at least twice in the last visits."""
-    return (presence & ~(presence >> 1)).bit_count() >= _APPEARANCES
+    """Return whether something has come and gone often enough in the last visits."""
+    return ((presence ^ (presence >> 1)) & (ALWAYS >> 1)).bit_count() >= _TURNS
 
 
 def later(presence: Presence, *, present: bool, visits: int = 1) -> Presence:

@@ -70,7 +70,7 @@ class ChangeKinds:
 
 def _of_text(verdict: Verdict) -> frozenset[Channel]:
     """Return what differs in the text, also where the change is too small to count."""
-    if verdict.kind == "unchanged" and verdict.rung != "blocks":
+    if verdict.kind == "unchanged" and verdict.rung not in {"blocks", "minor"}:
         return frozenset()
     is_order = verdict.blocks_added == 0 == verdict.blocks_removed
     return frozenset({"order" if is_order else "words"})

@@ -6,12 +6,13 @@
     volatile    only blocks differ that do so at every visit, or
     frame       that belong to the site's template, or
     flip        that alternate between earlier versions
+    minor       only such blocks differ as do so without an edit of the page
     blocks      all other differences, block by block, and their size
     document    no other block, but what is set to count beside the text
 
 The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last one is of
-:mod:`freshet.crawler.compare.kinds`, the four before it of
-:func:`freshet.crawler.compare.ladder.judge_blocks`.
+:mod:`freshet.crawler.compare.kinds`, ``minor`` of :mod:`freshet.crawler.compare.minor`, and the
+others of :func:`freshet.crawler.compare.ladder.judge_blocks`.
 
 Digests decide exactly whether a page changed; MinHash only estimates by how much. Error
 pages never come here: a failed fetch is no version of a page.
@@ -19,9 +20,9 @@ pages never come here: a failed fetch is no version of a page.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from freshet.crawler.compare.history import (
@@ -50,10 +51,12 @@ from freshet.crawler.compare.layout import (
     beside_slots,
     difference,
 )
-from freshet.crawler.compare.templates import HostRun, Template, frame_items
+from freshet.crawler.compare.minor import Difference, why_minor
+from freshet.crawler.compare.templates import HostRun, Template, frame_items, frame_of_small
 from freshet.crawler.lru import LruCache
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, resemblance
-from freshet.storage.entries import REBASED, Amendment, Channel, Kind, Retraction, Rung
+from freshet.storage.entries import REBASED, RETURN, Amendment, Channel, Kind, Retraction, Rung
 from freshet.storage.records import Digests, DueUrl, PageHistory
 
 
@@ -67,7 +70,8 @@ class Verdict:
     numbers of blocks added and removed are exact. ``reason`` and ``detail`` replace those of the
     fetch result where they are not None. ``keeps_sketch`` and the fields from ``memory`` on: see
     :class:`~freshet.storage.records.Visit`. ``kinds`` and ``channels``: see
-    :mod:`freshet.crawler.compare.kinds`.
+    :mod:`freshet.crawler.compare.kinds`. ``difference`` has the blocks of a change that may be
+    minor.
     """
 
     kind: Kind
@@ -85,6 +89,7 @@ class Verdict:
     retractions: tuple[Retraction, ...] = ()
     kinds: tuple[Channel, ...] = ()
     channels: bytes | None = None
+    difference: Difference | None = field(default=None, compare=False, repr=False)
 
 
 # -- renaming ----------------------------------------------------------------
@@ -146,6 +151,7 @@ def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
 ORDER: Final[Slot] = ((1 << 64) - 1, 0)
 #: A text of which more than this share is replaced at volatile slots is its own content.
 _MOST_VOLATILE: Final = 0.5
+_RETURN: Final = "the text is again one that the page had before"
 _WHY: Final = {
     "volatile": "these blocks differ at every visit",
     "flip": "the page alternates between these versions",
@@ -186,6 +192,16 @@ def judge_blocks(
     else:
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
+    if verdict.kind == "changed":
+        if past.memory.blocks.get(_text(new)):
+            verdict = replace(verdict, reason=RETURN, detail=_RETURN)
+        if not explained.moved:
+            items = explained.beside_frame()
+            frame = frame_of_small(*items, before, host.template)
+            shares = _shares(chain(*items), past.memory)
+            verdict = replace(
+                verdict, difference=Difference(before, as_before, *items, shares, frame)
+            )
     memory, amendments = _amended(memory, frozenset() if is_own else volatile)
     # Later visits, or other pages, may correct this verdict.
     is_open = verdict.kind == "changed" or verdict.rung == "frame"
@@ -269,6 +285,33 @@ class _Explained:
     frame: frozenset[Item] = frozenset()
     moved: bool = False
 
+    def beside_frame(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+        """Return the removed and the added blocks that do not belong to the template."""
+        removed, added = (
+            tuple(item for item in items if item not in self.frame)
+            for items in (self.removed, self.added)
+        )
+        return removed, added
+
+
+def _shares(items: Iterable[Item], memory: PageMemory) -> dict[Item, float]:
+    """Return in which share of the comparisons the blocks at the slots of items were replaced."""
+    found: dict[Item, float] = {}
+    for item in items:
+        known = [memory.slots[slot].share for slot in item.slots if slot in memory.slots]
+        if known:
+            found[item] = max(replaced / max(1, compared) for replaced, compared in known)
+    return found
+
+
+def as_minor(found: Verdict, why: str, at: float) -> Verdict:
+    """Return the verdict on a change at ``at`` that is minor; no later visit corrects it."""
+    memory = PageMemory() if found.memory is None else PageMemory.from_bytes(found.memory)
+    memory = replace(memory, deltas=tuple(each for each in memory.deltas if each.at != at))
+    return replace(
+        found, kind="unchanged", rung="minor", reason=None, detail=why, memory=memory.to_bytes()
+    )
+
 
 def _explained(
     found: LayoutDifference,
@@ -308,8 +351,8 @@ def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below:
         "blocks",
         resemblance=value,
         resemblance_se=standard_error,
-        blocks_added=sum(item not in explained.frame for item in explained.added),
-        blocks_removed=sum(item not in explained.frame for item in explained.removed),
+        blocks_added=len(explained.beside_frame()[1]),
+        blocks_removed=len(explained.beside_frame()[0]),
     )
 
 
@@ -342,8 +385,8 @@ def _rung_by_now(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) ->
 # The ladder from the main text on, with what the store recalls of pages and hosts.
 #
 # Invariant: what is stored is read only where a text differs, and a host's sample of pages a
-# few times in a run, the first when its first text differs. Consequence: an unchanged page
-# costs a comparison of digests.
+# few times in a run, the first when its first text differs; that of a host with few pages each
+# time. Consequence: an unchanged page costs a comparison of digests.
 
 #: Pages of a host whose sketches are read to learn its template.
 SAMPLE_PAGES: Final = 32
@@ -363,7 +406,8 @@ class PageHistories:
     ``history`` of a page is None before its first capture with a text; ``predecessor`` is the
     history of the URL from which a page has moved here. ``sample`` returns histories of a host's
     pages, at most so many; ``not_content`` its block pages as stored (versioned bytes). ``again``
-    reads the last text of a page as texts are read now; None if its bytes are not kept.
+    reads the last text of a page as texts are read now; None if its bytes are not kept. ``text``
+    returns it itself.
     """
 
     history: Callable[[int], Awaitable[PageHistory | None]]
@@ -371,6 +415,7 @@ class PageHistories:
     sample: Callable[[int, int], Awaitable[list[PageHistory]]]
     not_content: Callable[[int], Awaitable[bytes | None]]
     again: Callable[[DueUrl], Awaitable[Sketch | None]]
+    text: Callable[[DueUrl], Awaitable[Blocks | None]]
 
 
 #: The old memory names blocks that the text does not have any more.
@@ -403,16 +448,18 @@ class Detector:
         history: PageHistory | None = None,
         *,
         text_version: str | None = None,
+        text: Blocks | None = None,
     ) -> Verdict:
         """Judge the text of a page whose bytes differ from the last ones, seen at ``at``.
 
-        ``history`` is the page's, if it has been read. A last text of another ``text_version`` is
+        ``history`` is the page's, if it has been read. Without its ``text`` no difference is minor,
+        nor where the last bytes are not kept. A last text of another ``text_version`` is
         read again from its bytes; if they are not kept, the new one is a new baseline.
         """
         if due.digests is None:
             return await self._first(due, new, at, text_version)
         if not due.digests.is_comparable(text_version):
-            return await self._read_again(due, new, at, text_version)
+            return await self._read_again(due, new, at, text_version, text)
         if due.digests.text == new.text_digest:
             return Verdict("unchanged", "text", keeps_sketch=False)
         if due.digests.text is not None:
@@ -420,7 +467,18 @@ class Detector:
         if due.digests.text is None or history is None:
             # The last version had no text: the bytes, which differ, decide.
             return Verdict("changed", "body")
-        return await self._judged(due, PageRecord.of(history), new, at)
+        found = await self._judged(due, PageRecord.of(history), new, at)
+        return await self._weighed(due, found, text, at)
+
+    async def _weighed(
+        self, due: DueUrl, found: Verdict, text: Blocks | None, at: float
+    ) -> Verdict:
+        """Return the verdict by the words that differ."""
+        if found.difference is None or text is None:
+            return found
+        last = await self._past.text(due)
+        why = None if last is None else why_minor(last, text, found.difference, at)
+        return found if why is None else as_minor(found, why, at)
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
@@ -442,14 +500,14 @@ class Detector:
         return replace(judged, keeps_sketch=True, amendments=(), detail=detail)
 
     async def _read_again(
-        self, due: DueUrl, new: Sketch, at: float, text_version: str | None
+        self, due: DueUrl, new: Sketch, at: float, text_version: str | None, text: Blocks | None
     ) -> Verdict:
         last = await self._past.again(due)
         if last is None or (past := await self._past.history(due.page_id)) is None:
             return _REBASED
         history = PageRecord.of(past).read_again(last, text_version)
         due = replace(due, digests=Digests(b"", last.text_digest, text_version))
-        found = await self.detect(due, new, at, history, text_version=text_version)
+        found = await self.detect(due, new, at, history, text_version=text_version, text=text)
         # What is stored is of the last reading.
         memory = None if past.memory in {None, history.memory} else history.memory
         return replace(found, keeps_sketch=True, memory=found.memory or memory)
@@ -460,7 +518,12 @@ class Detector:
 
     async def _host(self, host_id: int) -> HostRun:
         known = self._hosts.use(host_id)
-        if known is None or known.differing in _LEARN_AGAIN_AT:
+        # Of a small host one page that changes is a large part: all are read each time.
+        if (
+            known is None
+            or known.differing in _LEARN_AGAIN_AT
+            or (known.template.is_of_small and known.differing)
+        ):
             histories = await self._past.sample(host_id, SAMPLE_PAGES)
             # Another text of the host may have come while this waited.
             known = self._hosts.use(host_id) or HostRun()

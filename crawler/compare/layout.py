@@ -75,6 +75,10 @@ class Layout:
             for ordinal, number in enumerate(reversed(numbers[-reach:]), start=1):
                 yield (place, -ordinal), digests[number]
 
+    def number(self, item: Item) -> int:
+        """Return the number of one of the blocks."""
+        return self.numbers[item.place][item.front]
+
     def at(self, slot: Slot) -> int | None:
         """Return the digest of the block at a slot, if there is one."""
         number = self._number(slot)

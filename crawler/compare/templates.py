@@ -22,12 +22,15 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from freshet.crawler.compare.history import Delta, PageRecord
-from freshet.crawler.compare.layout import Item, Slot, beside_slots
+from freshet.crawler.compare.layout import Item, Layout, Slot, beside_slots
 from freshet.storage.entries import Kind
 
 #: Pages, and the share of the sample, that make a template.
 LEAST_PAGES: Final = 3
 LEAST_SHARE: Final = 0.2
+#: A host of at most so many known pages is small, and blocks at a place that tell its frame.
+SMALL_HOST: Final = 5
+_FRAME_BLOCKS: Final = 2
 #: The share of the pages with a slot that hold the same block there, where it is uniform,
 #: or find it volatile.
 _UNIFORM_SHARE: Final = 0.9
@@ -56,12 +59,15 @@ class Template:
 
     ``uniform`` has the block that nearly all pages hold at a slot; ``volatile`` slots change
     at every visit on many pages; at ``content`` slots the pages' blocks were unchanged often
-    enough to be content.
+    enough to be content. ``shared`` has the places and digests of the blocks that all pages of a
+    host have, if that ``is_of_small`` one.
     """
 
     uniform: Mapping[Slot, int] = field(default_factory=dict)
     volatile: frozenset[Slot] = frozenset()
     content: frozenset[Slot] = frozenset()
+    shared: frozenset[tuple[int, int]] = frozenset()
+    is_of_small: bool = field(default=False, compare=False)
 
     @property
     def blocks(self) -> frozenset[int]:
@@ -94,7 +100,45 @@ class Template:
             {slot: digest for slot, digest in uniform.items() if digest is not None},
             frozenset(slot for slot, s in shared.items() if s.is_volatile),
             frozenset(slot for slot, s in shared.items() if s.is_content),
+            _shared([page.layout for page in distinct.values()]),
+            len(pages) <= SMALL_HOST,
         )
+
+
+def _shared(pages: Sequence[Layout]) -> frozenset[tuple[int, int]]:
+    """Return the places and digests that all pages of a small host have.
+
+    Pages that share more than a half of their blocks are versions of one page: it has no frame.
+    """
+    if not 2 <= len(pages) <= SMALL_HOST:
+        return frozenset()
+    blocks = [frozenset(zip(page.places, page.digests, strict=True)) for page in pages]
+    shared = frozenset.intersection(*blocks)
+    return shared if all(2 * len(shared) <= len(each) for each in blocks) else frozenset()
+
+
+def frame_of_small(
+    removed: Sequence[Item], added: Sequence[Item], before: Layout, template: Template
+) -> frozenset[Item]:
+    """Return the items of the frame of a small host.
+
+    A block is, that stood on all of its pages, and what stands where such a one was, or where only
+    such ones were.
+    """
+    shared = template.shared
+    if not shared:
+        return frozenset()
+    went = {item for item in removed if (item.place, item.digest) in shared}
+    left = {slot for item in went for slot in item.slots}
+    places = {
+        place
+        for place in {item.place for item in added}
+        if (numbers := before.numbers.get(place, ()))
+        and len(numbers) >= _FRAME_BLOCKS
+        and all((place, before.digests[number]) in shared for number in numbers)
+    }
+    came = {item for item in added if item.place in places or not left.isdisjoint(item.slots)}
+    return frozenset(went | came)
 
 
 def enough(pages: int) -> float:

@@ -164,6 +164,12 @@ def text_digest(blocks: Iterable[str]) -> bytes:
     return body_digest(" ".join(blocks).encode("utf-8", "replace"))
 
 
+def block_digest(block: str) -> int:
+    """Return the digest of a block, 64 bits of BLAKE2b."""
+    octets = blake2b(block.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(octets, "little")
+
+
 def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch:
     """Reduce a main text. A text of fewer than four words is a single shingle.
 

@@ -47,6 +47,7 @@ from freshet.crawler.network import require_browser, selector_hints, user_agent
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import Hours, PolitenessRules, Retries, RulesAt
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits
@@ -145,11 +146,15 @@ def stored_histories(
     async def predecessor(page_id: int) -> PageHistory | None:
         return await observations.predecessor(reader, page_id) if may_be_final(page_id) else None
 
-    async def again(due: DueUrl) -> Sketch | None:
+    async def text(due: DueUrl) -> Blocks | None:
         if (found := await page.last_content(reader, due.page_id)) is None:
             return None
         parsed = await parse_content(parser, due.role, due.fetch_url, found)
-        return None if isinstance(parsed, Unparsable) else await sketch_of(parsed.blocks)
+        return None if isinstance(parsed, Unparsable) else parsed.blocks
+
+    async def again(due: DueUrl) -> Sketch | None:
+        last = await text(due)
+        return None if last is None else await sketch_of(last)
 
     return PageHistories(
         history=partial(observations.load, reader),
@@ -157,6 +162,7 @@ def stored_histories(
         sample=partial(observations.sample, reader),
         not_content=partial(hosts.not_content, reader),
         again=again,
+        text=text,
     )
 
 

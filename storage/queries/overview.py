@@ -14,7 +14,7 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import as_json
 from freshet.storage.entries import OWN_FAULTS, REBASED, REFRESHED
 from freshet.storage.queries.page import NUMBER
-from freshet.storage.tables.observations import SIGNIFICANT
+from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 
@@ -262,7 +262,8 @@ class PageChange:
 
     ``kind`` is "refreshed" where what differs does not count as a change; ``kinds`` names it.
     ``resemblance`` is to the text before; ``version_id`` is the version after the change, with its
-    number; ``before_id`` is the significant one before it, or None. ``reason``: of a failed visit.
+    number; ``before_id`` is the significant one before it, or None. ``reason``: of a failed visit,
+    of a minor difference, or of a return.
     """
 
     at: float
@@ -284,7 +285,8 @@ _CHANGE: Final = (
     "AS kind, p.title, f.resemblance, f.blocks_added, f.blocks_removed, "
     f"f.version_id, (SELECT max(version_id) FROM ({SIGNIFICANT} AND page_id = f.page_id) "
     f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version, "
-    "iif(f.kind = 'failed', coalesce(f.detail, f.reason), NULL) AS reason, f.kinds"
+    "iif(f.kind = 'failed', coalesce(f.detail, f.reason), "
+    f"  iif({IS_EXPLAINED}, f.detail, NULL)) AS reason, f.kinds"
 )
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"
 _OF_RUN: Final = "AND f.run_id = ? AND f.id > ?"

@@ -14,7 +14,7 @@ from freshet.storage.database import StoreError, as_json, columns_of, reading, r
 from freshet.storage.entries import AliasKind, Reason, Role, stored
 from freshet.storage.records import Digests, Observation, Validators
 from freshet.storage.tables.frontier import ASKED_AGAIN
-from freshet.storage.tables.observations import SIGNIFICANT
+from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 _NEIGHBOURS = 40
@@ -315,6 +315,7 @@ class StoredVersion:
         body_kept: whether the store still has its bytes.
         same_text: whether its main text equals that of the version before.
         significant: whether it was the first or a significant change; else it is noise.
+        why: why its difference from the version before is minor, or that it is a return.
     """
 
     number: int
@@ -324,6 +325,7 @@ class StoredVersion:
     body_kept: bool = field(metadata=stored(bool))
     same_text: bool = field(metadata=stored(bool))
     significant: bool = field(default=True, metadata=stored(bool))
+    why: str | None = None
 
     @property
     def fetched_at(self) -> datetime:
@@ -339,6 +341,8 @@ _COLUMNS = columns_of(
     body_kept="b.digest IS NOT NULL",
     same_text="coalesce(v.text_digest = lag(v.text_digest) OVER (ORDER BY v.id), 0)",
     significant=f"v.id IN ({SIGNIFICANT} AND page_id = :page)",
+    why="(SELECT f.detail FROM finding AS f WHERE f.page_id = :page AND f.version_id = v.id "
+    f"AND {IS_EXPLAINED} ORDER BY f.id LIMIT 1)",
 )
 
 

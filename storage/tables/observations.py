@@ -220,6 +220,8 @@ async def last_page_id(db: Reader) -> int:
 SIGNIFICANT: Final = (
     "SELECT version_id FROM finding WHERE kind IN ('new', 'changed') AND version_id IS NOT NULL"
 )
+#: Of a finding ``f``: its detail says why a difference is minor, or that a text is back.
+IS_EXPLAINED: Final = "(f.rung = 'minor' OR f.reason = 'return')"
 
 
 def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:

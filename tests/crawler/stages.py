@@ -13,6 +13,7 @@ from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
 from freshet.crawler.reduce.sketch import Sketch
@@ -97,8 +98,16 @@ class Past:
         async def again(due: DueUrl) -> Sketch | None:
             return None
 
+        async def text(due: DueUrl) -> Blocks | None:
+            return None
+
         return PageHistories(
-            history=history, predecessor=none, sample=sample, not_content=none, again=again
+            history=history,
+            predecessor=none,
+            sample=sample,
+            not_content=none,
+            again=again,
+            text=text,
         )
 
     def kinds(self, parser: Parser) -> ChangeKinds:

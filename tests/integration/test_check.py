@@ -41,6 +41,8 @@ async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_store
         dearer = await checked(web, "/", db)
         pages["/"] = Page(HEADER.format(3) + TEXT.format("3.20") + "<p><img src=/a alt=x></p>")
         pictured = await checked(web, "/", db)
+        pages["/"] = Page(HEADER.format(3) + TEXT.format("3.20").replace("day.", "day"))
+        spaced = await checked(web, "/", db)
     assert (steps(same)["body"], same.conclusion) == ("equal", "unchanged: the same bytes")
     assert steps(frame) == {
         "robots.txt": "allows", "fetch": "HTTP 200", "parse": "utf-8", "body": "differs",
@@ -50,6 +52,7 @@ async def test_each_rung_is_told_against_the_stored_version_and_nothing_is_store
     assert (steps(dearer)["text"], steps(dearer)["blocks"]) == ("differs", "blocks")
     assert dearer.conclusion == "changed: blocks of main text differ"
     assert (steps(pictured)["text"], steps(pictured)["document"]) == ("equal", "differs")
+    assert (steps(spaced)["blocks"], spaced.conclusion[:10]) == ("minor", "refreshed:")
     assert pictured.conclusion.startswith("refreshed: ")
     assert db.read_bytes() == before
 

@@ -140,6 +140,57 @@ def test_lists_show_refreshed_pages_where_all_is_wanted(site: Site) -> None:
     assert "refreshed" in visits("--all")
 
 
+#: Differences without an edit of the page, with a word of the reason.
+MINOR = {
+    "views": ("<p>Total number of views (4,099)</p>",
+              "<p>Total number of views (4,101)</p>", "count of visits"),
+    "dates": ("<ul><li>24 nov. 2021<li>30 nov. 2021<li>3 déc. 2021</ul>",
+              "<ul><li>25 nov. 2021<li>1 déc. 2021<li>4 déc. 2021</ul>", "dates of a list"),
+    "quotes": ("<p>We’re “here”.</p>", "<p>We're \"here\".</p>", "quotation marks"),
+    "tab": ("<p>See the policy</p>", "<p>See the policy (opens in new tab)</p>", "link opens"),
+    "build": ("<p>Version 1.266.0.349</p>", "<p>Version 1.267.0.351</p>", "version"),
+}  # fmt: skip
+
+
+def test_a_minor_difference_is_told_as_refreshed_with_its_reason(site: Site) -> None:
+    asyncio.run(site.visit({name: old for name, (old, _, _) in MINOR.items()}))
+    cursor = site.feed()[1]
+    asyncio.run(site.visit({name: new for name, (_, new, _) in MINOR.items()}))
+    assert site.feed(cursor)[0] == dict.fromkeys(MINOR, ("refreshed", "words"))
+    assert {site.found(name)[1] for name in MINOR} == {("unchanged", "minor", "words")}
+    listed = as_json("changes", "--db", site.db, "--since", "2020-01-01")["changes"]
+    assert {it["kind"] for it in listed} <= {"new"}
+    listed = as_json("changes", "--db", site.db, "--since", "2020-01-01", "--all")["changes"]
+    said = {it["url"].removeprefix(SITE): it["summary"] for it in listed if it["kind"] != "new"}
+    for name, (_, _, why) in MINOR.items():
+        assert why in said[name]
+        assert why in shown("history", SITE + name, "--db", site.db, "--all")
+        assert why in shown("diff", SITE + name, "--db", site.db, "--all")
+    documents = site.documents()
+    assert "4,101" in documents["views"]
+    # What stands in the content beside it is a change.
+    moved = "<p>Total number of views (4,102)</p><p>The office has moved.</p>"
+    asyncio.run(site.visit({"views": moved}))
+    assert site.found("views")[2] == ("changed", "blocks", "words")
+
+
+async def test_without_the_last_bytes_a_difference_is_a_change(site: Site) -> None:
+    await site.visit({"views": MINOR["views"][0]})
+    with closing(sqlite3.connect(site.db)) as db, db:
+        db.execute("DELETE FROM body")
+    await site.visit({"views": MINOR["views"][1]})
+    assert site.found("views")[1][:2] == ("changed", "blocks")
+
+
+def test_a_return_to_an_older_text_is_told_as_one(site: Site) -> None:
+    for inner in ("<p>The clause.</p>", "", "<p>The clause.</p>"):
+        asyncio.run(site.visit({"p": inner}))
+    assert [kind for kind, _, _ in site.found("p")] == ["new", "changed", "changed"]
+    assert "is again one that the page had before" in shown("diff", f"{SITE}p", "--db", site.db)
+    listed = shown("changes", "--db", site.db, "--since", "2020-01-01")
+    assert listed.count("again") == 1
+
+
 async def test_a_setting_says_what_counts_for_all_sites_and_for_some(site: Site) -> None:
     names = ("words", "links", "images", "order")
     await site.visit(before(*names))

@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
+from freshet.crawler.reduce.blocks import Blocks, alike
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
@@ -21,6 +24,9 @@ class Store:
         self._last = last
         self._before = before
         self.read_again: Sketch | None = None
+        self.last_text: Blocks | None = None
+        self.pages = 6
+        self.others: list[PageHistory] = []
 
     async def history(self, page_id: int) -> PageHistory | None:
         self.asked.append("page")
@@ -33,7 +39,9 @@ class Store:
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
         assert most == SAMPLE_PAGES
         self.asked.append("host")
-        return [self._last] * 3 if self._last is not None else []
+        if self.others:
+            return self.others
+        return [self._last] * self.pages if self._last is not None else []
 
     async def not_content(self, host_id: int) -> bytes | None:
         return None
@@ -41,10 +49,14 @@ class Store:
     async def again(self, due: DueUrl) -> Sketch | None:
         return self.read_again
 
+    async def text(self, due: DueUrl) -> Blocks | None:
+        self.asked.append("text")
+        return self.last_text
+
     def detector(self, significant_below: float = 1.0) -> Detector:
         past = PageHistories(
             history=self.history, predecessor=self.predecessor, sample=self.sample,
-            not_content=self.not_content, again=self.again,
+            not_content=self.not_content, again=self.again, text=self.text,
         )  # fmt: skip
         return Detector(past, significant_below=significant_below)
 
@@ -119,6 +131,64 @@ async def test_the_sample_of_a_host_is_read_once_for_its_first_texts() -> None:
         for _ in range(4):
             await detector.detect(due(OLD), sketch(NEW), 1.0)
         assert store.asked.count("host") == times
+
+
+async def test_the_pages_of_a_small_host_are_read_for_each_differing_text() -> None:
+    store = Store(history(OLD))
+    store.pages = 5
+    detector = store.detector()
+    for times in (1, 2, 3):
+        await detector.detect(due(OLD), sketch(NEW), 1.0)
+        assert store.asked.count("host") == times
+
+
+def blocks(texts: list[str]) -> Blocks:
+    return alike(tuple(texts), "paragraph", 0)
+
+
+@pytest.mark.parametrize(
+    ("new", "rung"),
+    [
+        (["Home", "Nix"], "minor"), (["Home"], "minor"), (["Home", "Nix (Beta)", "Forum"], "minor"),
+        (["Home", "Nix: 10 €"], "blocks"), (["Home", "Nix", "Write to a@b.example"], "blocks"),
+        (["Home", "Nix, which is a long line of words that all the pages now have"], "blocks"),
+    ],
+)  # fmt: skip
+async def test_a_menu_of_a_host_with_two_pages_is_minor(new: list[str], rung: str) -> None:
+    def page(menu: list[str], own: str) -> Blocks:
+        texts = (*menu, *(f"{own}: {line}" for line in OLD))
+        places = (*(7,) * len(menu), *(1,) * len(OLD))
+        return replace(alike(texts, "text", 1), places=places)
+
+    before, after = page(["Home", "Nix (Beta)"], "One"), page(new, "One")
+    known = [before, page(["Home", "Nix (Beta)"], "Two")]
+    kept = [PageHistory(sketch(it.texts, it.places).to_bytes(), None, 0) for it in known]
+    store = Store(kept[0])
+    store.others, store.last_text = kept, before
+    digests = Digests(b"body", sketch(before.texts).text_digest)
+    last = DueUrl(1, URL, URL, 1, 0.0, digests=digests)
+    found = await store.detector().detect(last, sketch(after.texts, after.places), 1.0, text=after)
+    assert found.rung == rung
+
+
+async def test_the_last_text_is_read_only_where_a_difference_may_be_minor() -> None:
+    store, quoted = Store(history(OLD)), [*OLD[:-1], OLD[-1].rstrip(".")]
+    detector = store.detector()
+    for new in (OLD, quoted):
+        await detector.detect(due(OLD), sketch(new), 1.0)
+    assert "text" not in store.asked
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    assert (found.kind, store.asked.count("text")) == ("changed", 1)
+    store.last_text = blocks(OLD)
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    assert (found.kind, found.rung, found.keeps_sketch) == ("unchanged", "minor", True)
+    assert found.memory is not None
+    assert PageMemory.from_bytes(found.memory).deltas == ()
+    found = await detector.detect(due(OLD), sketch(NEW), 1.0, text=blocks(NEW))
+    assert found.kind == "changed"
+    store.last_text = blocks(NEW)
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    assert found.kind == "changed"
 
 
 async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:

@@ -1,6 +1,7 @@
 """Verdicts on texts that differ, given what is known of the page and of its host."""
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,8 @@ from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.compare.ladder import Verdict, judge_blocks
 from freshet.crawler.compare.templates import HostRun, Template
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.entries import Kind
-from tests.crawler.compare.pages_over_time import PROSE, Page, sketch_of
+from freshet.storage.entries import RETURN, Kind
+from tests.crawler.compare.pages_over_time import PROSE, Block, Page, sketch_of
 
 CHANGED: Kind = "changed"
 UNCHANGED: Kind = "unchanged"
@@ -240,6 +241,32 @@ def test_a_revert_is_a_change() -> None:
     page = Page(A)
     assert [page.see(text).kind for text in (B, A, A, A, A, A)] == [CHANGED] * 2 + [UNCHANGED] * 4
     assert page.amended_kinds()[:2] == [CHANGED] * 2
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (A, PROSE), (PROSE, A), ([*PROSE, "one", "two"], PROSE), (PROSE, [*PROSE, "one", "two"]),
+        (A, ["In front.", *A]), (["In front.", *A], A), (A, [*A[:3], *A[4:]]), (A, A[4:]),
+        (A, [*A[:4], "In between.", *A[4:]]), ([*A, (7, "A price")], A), (A, [*A, (7, "A price")]),
+    ],
+)  # fmt: skip
+def test_the_first_return_is_a_change_also_where_it_deletes_or_restores(
+    first: Sequence[Block], then: Sequence[Block]
+) -> None:
+    page = Page(first)
+    assert page.see(then).kind == CHANGED
+    back = page.see(first)
+    assert (back.kind, back.reason) == (CHANGED, RETURN)
+    assert page.see(then) == Verdict(UNCHANGED, "flip")
+    assert page.see(first) == Verdict(UNCHANGED, "flip")
+
+
+def test_another_text_is_no_return() -> None:
+    page = Page(A)
+    assert [page.see(text).reason for text in (B, [*B, "more"], [*A, "more"], A)] == [
+        None, None, None, RETURN,
+    ]  # fmt: skip
 
 
 def test_variants_are_known_though_the_page_is_fetched_unchanged_in_between() -> None:

@@ -1,21 +1,24 @@
 """What the pages of a host have in common."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import pytest
 
+from freshet.crawler.compare import layout
 from freshet.crawler.compare.history import Delta, PageMemory, PageRecord, SlotHistory
-from freshet.crawler.compare.layout import Item
+from freshet.crawler.compare.layout import Item, Layout
 from freshet.crawler.compare.templates import (
     Correction,
     HostRun,
     Template,
     enough,
     frame_items,
+    frame_of_small,
     settled,
 )
 from freshet.storage.entries import Kind
-from tests.crawler.compare.pages_over_time import sketch_of
+from tests.crawler.compare.pages_over_time import Block, sketch_of
 
 CHANGED: Kind = "changed"
 UNCHANGED: Kind = "unchanged"
@@ -51,6 +54,64 @@ def test_a_block_that_nearly_all_pages_hold_at_a_slot_is_uniform() -> None:
     template = Template.learnt([page("same", title=f"t{n}") for n in range(10)])
     assert set(template.uniform) == {(BOX, 0), (BOX, -1)}
     assert len(template.blocks) == 1
+
+
+MENU, PLACE = ("Home", "Nix (Beta)", "About"), 5
+
+
+def small_host(pages: int, menu: Sequence[str] = MENU, own: int = 6) -> list[PageRecord]:
+    """Pages with a menu, and with so many blocks of their own."""
+    return [
+        PageRecord(sketch_of([*((PLACE, m) for m in menu), *(f"{n} of {k}" for k in range(own))]))
+        for n in range(pages)
+    ]
+
+
+def framed(pages: list[PageRecord], new: Sequence[Block]) -> tuple[int, int]:
+    """The numbers of differing blocks of the first page, and of those of the frame."""
+    before, after = pages[0].layout, Layout.of(sketch_of(new))
+    found = layout.difference(before, after)
+    frame = frame_of_small(found.removed, found.added, before, Template.learnt(pages))
+    return len(found.removed) + len(found.added), len(frame)
+
+
+REST: Final = [f"0 of {k}" for k in range(6)]
+
+
+@pytest.mark.parametrize("pages", [2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("menu", "differing"),
+    [(("Home", "Nix", "About"), 2), (("Home", "About"), 1), ((*MENU, "Forum"), 1),
+     (("Start", "Forum"), 5), ((), 3)],
+)  # fmt: skip
+def test_what_stands_on_all_pages_of_a_small_host_is_frame(
+    pages: int, menu: tuple[str, ...], differing: int
+) -> None:
+    new: list[Block] = [*((PLACE, each) for each in menu), *REST]
+    assert framed(small_host(pages), new) == (differing, differing)
+
+
+@pytest.mark.parametrize(
+    ("pages", "new"),
+    [
+        (small_host(1), [(PLACE, "Home"), (PLACE, "Nix"), (PLACE, "About"), *REST]),
+        (small_host(6), [(PLACE, "Home"), (PLACE, "Nix"), (PLACE, "About"), *REST]),
+        (small_host(3), [*((PLACE, each) for each in MENU), *REST[:-1], "another"]),
+        (small_host(3), [*((PLACE, each) for each in MENU), *REST[:-1]]),
+        (small_host(3), [*((PLACE, each) for each in MENU), *REST, "more"]),
+        (small_host(3), [*((PLACE, each) for each in MENU), *REST, (6, "at another place")]),
+        (small_host(3, own=2), [(PLACE, "Home"), (PLACE, "Nix"), (PLACE, "About"), *REST[:2]]),
+        ([*small_host(2), *small_host(1, ("Home",))], [(PLACE, "Home"), (PLACE, "About"), *REST]),
+        (small_host(3, ("Home",)), [(PLACE, "Home"), (PLACE, "News"), *REST]),
+        (small_host(1) * 3, [(PLACE, "Home"), (PLACE, "Nix"), (PLACE, "About"), *REST]),
+    ],
+    ids=["one page", "six pages", "an own block", "an own block gone", "an own block more",
+         "another place", "versions of one page", "not on all", "a lone block", "one page thrice"],
+)  # fmt: skip
+def test_what_is_no_frame_of_a_small_host(pages: list[PageRecord], new: Sequence[Block]) -> None:
+    differing, frame = framed(pages, new)
+    assert differing > 0
+    assert frame == 0
 
 
 @pytest.mark.parametrize("pages", [1, 2])

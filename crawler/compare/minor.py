@@ -1,0 +1,380 @@
+"""The probability that a difference of two texts is a change, block by block.
+
+Words differ, and nobody has edited the page: a server counts days in another time zone, an
+application has a new build, an editor sets other quotation marks. Each differing block, with the
+one that it replaced, has features (:class:`Features`); a logistic model (``minor_model.json``,
+fitted by ``scripts/fit_minor``) gives the log odds that it is a change.
+
+*Invariant.* A difference is minor only if each of its blocks is, for a reason that can be named
+(``REASONS``). Consequence: one word, price, number, date, name or address that differs alone in
+the content is a change, whatever else differs.
+"""
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from math import exp, log1p
+from typing import Final, NamedTuple
+
+from freshet.crawler.compare.diff import align, compare_words
+from freshet.crawler.compare.layout import Item, Layout
+from freshet.crawler.compare.moments import moved_alike
+from freshet.crawler.reduce.blocks import Blocks
+from freshet.crawler.reduce.sketch import block_digest
+
+#: Below this probability of a change a block is minor.
+_MINOR: Final = 0.5
+#: A difference of more blocks is a change.
+_MOST_BLOCKS: Final = 400
+#: Characters of a block that a pattern is tried on.
+_SHORT: Final = 200
+
+
+class Pair(NamedTuple):
+    """A block and the one that replaced it; one of them is empty where a block came or went.
+
+    ``share`` is that of the comparisons at which the block there was replaced. ``is_frame`` tells
+    that all pages of a small host have the block, or the others at its place; ``is_last`` that it
+    is among the last blocks of the page, ``is_listed`` that a heading of the page says the same.
+    ``moved`` tells that all dates of its list moved alike, ``is_own`` that more than a half of the
+    text differs: that is what the page is about.
+    """
+
+    before: str
+    after: str
+    share: float = 0.0
+    is_frame: bool = False
+    is_last: bool = False
+    is_listed: bool = False
+    moved: bool = False
+    is_own: bool = False
+
+
+# -- typography --------------------------------------------------------------
+
+_FOLDED: Final = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u02bc\u2032\u00b4\uff07", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\uff02", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        "\u2026": "...",
+    }
+)
+#: White space beside a mark; before a digit a mark may be a decimal point.
+_SPACED: Final = re.compile(
+    r"\s+(?=[,;:!?.)\]](?!\d))|(?<=[(\[])\s+|(?<=[,;:!?.)\]])\s+(?!\d|$)"
+    r"|(?<=\")\s+(?=\w)|(?<=\w)\s+(?=\")"
+)
+#: Signs of code, in which a quotation mark has a meaning.
+_CODE: Final = re.compile(r"[{}<>=\\$|]|`|\w\([\"'\u2018\u201c)]|::|->")
+
+
+def _folded(text: str) -> str:
+    """Return a text without what is typography: kinds of quotes and dashes, spaces at marks."""
+    text = _SPACED.sub("", text.translate(_FOLDED))
+    return text[:-1] if text[-1:] in {".", ":", ";", ","} else text
+
+
+# -- what a site counts by itself --------------------------------------------
+
+
+def _patterns() -> dict[str, re.Pattern[str]]:
+    data = tomllib.loads((files(__package__) / "minor.toml").read_text("utf-8"))
+    parts: dict[str, str] = data["parts"]
+
+    def filled(text: str) -> str:
+        return re.sub("<([A-Z]+)>", lambda found: parts[found[1]], text)
+
+    return {
+        name: re.compile(filled(text), re.VERBOSE | re.IGNORECASE)
+        for name, text in (data["inside"] | data["whole"]).items()
+    }
+
+
+_PATTERNS: Final = _patterns()
+_NUMBER: Final = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?\s?[kKmM]?(?!\w)")
+_NUMBERED: Final = re.compile(r"^\W*(?:\d+(?:\.\d+)*|[ivxlc]+|[a-z])[.):]\s+", re.IGNORECASE)
+_WORD: Final = re.compile(r"\w+")
+
+
+def _whole(name: str, text: str) -> re.Match[str] | None:
+    return _PATTERNS[name].fullmatch(text) if len(text) <= _SHORT else None
+
+
+def _is_build(before: str, after: str) -> bool:
+    old, new = _whole("build", before), _whole("build", after)
+    if old is None or new is None:
+        return False
+    return before[: old.start("number")].casefold() == after[: new.start("number")].casefold()
+
+
+def _is_count(before: str, after: str) -> bool:
+    (old, counted), (new, counts) = (_NUMBER.subn("#", each[:_SHORT]) for each in (before, after))
+    if counted != 1 or counts != 1 or not (_whole("count", old) and _whole("count", new)):
+        return False
+    # One view, two views.
+    return [each.rstrip("s") for each in _words(old)] == [each.rstrip("s") for each in _words(new)]
+
+
+def _is_clock(before: str, after: str) -> bool:
+    return bool(_whole("clock", before) and _whole("clock", after))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+# -- features ----------------------------------------------------------------
+
+#: What a page is about wherever it stands: prices, shares, addresses.
+_TELLING: Final = re.compile(
+    r"[$€£¥₹₽%]|\b(?:EUR|USD|GBP|CHF|JPY)\b|[\w.+-]+@[\w-]+\.\w|https?:|www\."
+    r"|(?:\+|\b00)\d[\d\s()/-]{6,}|\btel\b|\d{3}[\s.-]\d{3,4}[\s.-]\d{3,4}",
+    re.IGNORECASE,
+)
+_PROSE_WORDS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What is known of a differing block, as numbers; the names of the weights.
+
+    The first eight are reasons for which a block may be minor. The last five tell what the words
+    are, and are 0 where a reason has looked at the words itself: ``words`` is the logarithm of the
+    number of differing words, ``length`` that of the block's.
+    """
+
+    typography: float
+    new_tab: float
+    dates_alike: float
+    build: float
+    count: float
+    clock: float
+    frame: float
+    listed: float
+    volatile: float
+    last: float
+    words: float = 0.0
+    length: float = 0.0
+    telling: float = 0.0
+    number: float = 0.0
+    prose: float = 0.0
+
+    @property
+    def reason(self) -> str:
+        """Return in words why the block may be minor."""
+        return next(why for name, why in REASONS.items() if getattr(self, name))
+
+
+#: Reasons by the feature.
+REASONS: Final = {
+    "typography": "only quotation marks, dashes or spaces differ",
+    "new_tab": "only a note on where a link opens differs",
+    "dates_alike": "all dates of a list moved by the same time",
+    "build": "only the version of the site's software differs",
+    "count": "only a count of visits differs",
+    "clock": "only a clock differs",
+    "frame": "all known pages of the host have what differs",
+    "listed": "only entries of a table of contents differ",
+}
+#: Reasons by where a block stands, whatever its words are.
+_OF_PLACE: Final = frozenset({"frame", "listed"})
+NAMES: Final = tuple(each.name for each in fields(Features))
+
+
+def features(pair: Pair) -> Features | None:
+    """Return the features of a differing block, None if nothing speaks for its being minor."""
+    before, after = pair.before, pair.after
+    reasons = _reasons(pair)
+    if not any(reasons.values()):
+        return None
+    found = Features(**reasons, volatile=pair.share, last=pair.is_last)
+    if any(is_so for name, is_so in reasons.items() if name not in _OF_PLACE):
+        return found
+    runs = (run for run in compare_words(before, after) if not run.is_kept)
+    differing = " ".join(chain.from_iterable((run.before, run.after) for run in runs))
+    length = max(len(_words(before)), len(_words(after)))
+    return replace(
+        found,
+        words=log1p(len(_words(differing))),
+        length=log1p(length),
+        telling=any(map(_TELLING.search, (before, after))),
+        number=any(map(str.isdigit, differing)),
+        prose=length >= _PROSE_WORDS,
+    )
+
+
+def _reasons(pair: Pair) -> dict[str, bool]:
+    before, after = pair.before, pair.after
+    is_edit = bool(before and after)
+    is_counted = is_edit and not pair.is_own
+    is_same = is_edit and _folded(before) == _folded(after)
+    is_code = is_same and bool(_CODE.search(before) or _CODE.search(after))
+    unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
+    is_noted = unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
+    return {
+        "typography": is_same and not is_code,
+        "new_tab": is_noted and not is_same,
+        "dates_alike": pair.moved,
+        "build": is_counted and (pair.is_last or pair.is_frame) and _is_build(before, after),
+        "count": is_counted and _is_count(before, after),
+        "clock": is_counted and _is_clock(before, after),
+        "frame": pair.is_frame and not pair.is_own,
+        "listed": pair.is_listed,
+    }
+
+
+@cache
+def _weights() -> tuple[float, dict[str, float]]:
+    data = json.loads((files(__package__) / "minor_model.json").read_text("utf-8"))
+    return data["intercept"], data["weights"]
+
+
+def probability(found: Features) -> float:
+    """Return the probability that a differing block is a change."""
+    intercept, weights = _weights()
+    odds = intercept + sum(weights[name] * getattr(found, name) for name in NAMES)
+    return 1 / (1 + exp(-max(-50.0, min(50.0, odds))))
+
+
+# -- a difference ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs between two texts beside frame and volatile blocks.
+
+    ``before`` and ``after`` are the layouts of both. ``shares`` has for a block in how many of the
+    comparisons the one at its slot was replaced; ``frame`` are those of the frame of a small host.
+    """
+
+    before: Layout
+    after: Layout
+    removed: Sequence[Item]
+    added: Sequence[Item]
+    shares: Mapping[Item, float] = field(default_factory=dict)
+    frame: Collection[Item] = frozenset()
+
+    def fits(self, old: Blocks, new: Blocks) -> bool:
+        """Return whether these are the texts of the two layouts."""
+        sides = (self.before, self.removed, old), (self.after, self.added, new)
+        return all(
+            len(layout) == len(text)
+            and all(block_digest(text.texts[layout.number(i)]) == i.digest for i in items)
+            for layout, items, text in sides
+        )
+
+
+def why_minor(old: Blocks, new: Blocks, difference: Difference, at: float) -> str | None:
+    """Return the reasons for which a difference is minor, None if it is a change.
+
+    ``old`` and ``new`` are the whole texts, ``at`` is the time of the visit.
+    """
+    reasons: Counter[str] = Counter()
+    for pair in pairs(old, new, difference, at):
+        found = features(pair)
+        if found is None or probability(found) >= _MINOR:
+            return None
+        reasons[found.reason] += 1
+    return "; ".join(reason for reason, _ in reasons.most_common()) or None
+
+
+def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterator[Pair]:
+    """Yield the differing blocks, each with the one that it replaced; none of too many."""
+    gone, come = difference.removed, difference.added
+    if len(gone) + len(come) > _MOST_BLOCKS or not difference.fits(old, new):
+        return
+    went = {item: difference.before.number(item) for item in gone}
+    came = {item: difference.after.number(item) for item in come}
+    moved = _moved_places(old, new, difference, at)
+    listed = _listed(old, new, went, came)
+    is_own = len(came) > _OWN * len(new) or len(went) > _OWN * len(old)
+    for left, right in _coupled(old, new, went, came):
+        items = (*left, *right)
+        text, number = (new, came[right[0]]) if right else (old, went[left[0]])
+        yield Pair(
+            before=old.texts[went[left[0]]] if left else "",
+            after=new.texts[came[right[0]]] if right else "",
+            share=max(difference.shares.get(item, 0.0) for item in items),
+            is_frame=all(item in difference.frame for item in items),
+            is_last=number >= len(text) - max(_LAST, len(text) // _LAST_SHARE),
+            is_listed=listed.issuperset(items),
+            moved=all(item.place in moved for item in items),
+            is_own=is_own,
+        )
+
+
+#: A text of which more than this share differs is its own content.
+_OWN: Final = 0.5
+#: Blocks at the end of a page: so many, or one in so many of a long one.
+_LAST: Final = 4
+_LAST_SHARE: Final = 20
+#: Entries of a table of contents that come or go together.
+_LEAST_LISTED: Final = 3
+
+
+def _moved_places(old: Blocks, new: Blocks, difference: Difference, at: float) -> set[int]:
+    """Return the places of lists in which all dates moved by the same time, and nothing else."""
+    lists: dict[int, list[tuple[str, str]]] = {}
+    for place in {item.place for item in (*difference.removed, *difference.added)}:
+        gone, come = (
+            layout.numbers.get(place, ()) for layout in (difference.before, difference.after)
+        )
+        if len(gone) == len(come):
+            lists[place] = [(old.texts[i], new.texts[j]) for i, j in zip(gone, come, strict=True)]
+    return moved_alike(lists, at)
+
+
+def _listed(
+    old: Blocks, new: Blocks, went: Mapping[Item, int], came: Mapping[Item, int]
+) -> set[Item]:
+    """Return the entries of a table of contents: headings that stay on the page say the same."""
+    headings = _headings(old) & _headings(new)
+    found, titles = set[Item](), set[Item]()
+    for text, numbers in ((old, went), (new, came)):
+        for item, number in numbers.items():
+            said = text.texts[number]
+            if _whole("contents", said):
+                titles.add(item)
+            elif text.kinds[number] != "heading" and _entry(said) in headings:
+                found.add(item)
+    return found | titles if len(found) >= _LEAST_LISTED else set()
+
+
+def _headings(blocks: Blocks) -> set[str]:
+    rows = zip(blocks.texts, blocks.kinds, strict=True)
+    return {_entry(text) for text, kind in rows if kind == "heading"} - {""}
+
+
+def _entry(text: str) -> str:
+    """Return a heading as a table of contents has it: without its number."""
+    return _folded(_NUMBERED.sub("", text)).casefold()
+
+
+def _coupled(
+    old: Blocks, new: Blocks, went: Mapping[Item, int], came: Mapping[Item, int]
+) -> Iterator[tuple[list[Item], list[Item]]]:
+    """Yield removed blocks with those that replaced them: at the same slot, or by their words."""
+    by_slot = {slot: item for item in came for slot in item.slots}
+    left, right = list(went), dict.fromkeys(came)
+    rest = []
+    for item in left:
+        partner = next((by_slot[slot] for slot in item.slots if by_slot.get(slot) in right), None)
+        if partner is None:
+            rest.append(item)
+        else:
+            del right[partner]
+            yield [item], [partner]
+    others = list(right)
+    texts = [old.texts[went[item]] for item in rest], [new.texts[came[item]] for item in others]
+    for block in align(*texts):
+        yield (
+            [] if block.before is None else [rest[block.before]],
+            [] if block.after is None else [others[block.after]],
+        )
