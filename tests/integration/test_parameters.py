@@ -210,7 +210,6 @@ async def test_versions_that_differ_in_a_sentence_are_all_read(tmp_path: Path) -
         lambda n, chance: f"/{n}" + chance.choice(["", "?version=1", "?version=2", "?version=3"]),
         lambda target: f"<p>This is version {value(target, 'version')}.</p>",
     )
-    linked, link = set[str](), site.link
-    site.link = lambda n, chance: (linked.add(it := link(n, chance)), it)[1]
     await site.crawl(db)
-    assert linked <= set(site.asked)
+    versions = {(number(target), value(target, "version")) for target in site.asked}
+    assert len(versions) > 3.5 * PAGES
