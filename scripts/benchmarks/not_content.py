@@ -37,13 +37,7 @@ from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 from scripts.benchmarks.command import arguments, finish, say, workspace
 from scripts.benchmarks.not_content_crawled import CrawledHost, crawled
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
-from scripts.benchmarks.short_pages import (
-    RealPage,
-    paragraphs,
-    read_folder,
-    read_recordings,
-    short,
-)
+from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, read_recordings, short
 
 SEED = 20_261_121
 _DAY_S = 86_400.0
@@ -115,7 +109,9 @@ class Visitor:
             ask = self._probed if self.probing else None
             self._check = NotContentCheck(_past(self._past), Parser(), random.Random(SEED), ask=ask)
         parsed, text = _parsed(page), _text(page)
-        before = sketch(("Some other text stood here.",)) if had_content else self.texts.get(page.url)
+        before = (
+            sketch(("Some other text stood here.",)) if had_content else self.texts.get(page.url)
+        )
         page_id, digests = crc32(page.url.encode()), None
         if before is not None:
             self._past[page_id] = PageHistory(before.to_bytes(), None, 0)

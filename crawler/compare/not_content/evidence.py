@@ -115,14 +115,6 @@ def returns(facts: PageFacts) -> bool:
     return any(path in unquote(value.partition("=")[2]) for value in facts.signs.hidden)
 
 
-def has_wayside_sign(facts: PageFacts) -> bool:
-    """Return whether a form, script or head suggests a page on the way to another."""
-    path = urlsplit(facts.url).path
-    if returns(facts) or facts.signs.noindex or facts.signs.form_count or facts.signs.controls:
-        return True
-    return len(path) > 4 and path in unquote(facts.signs.scripts)
-
-
 def _wayside(facts: PageFacts) -> Iterator[Sign]:
     if returns(facts):
         yield 1, "a form that leads back here"
@@ -263,6 +255,8 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
 }
 
 
+#: Kinds whose markup no page for readers has.
+_MACHINE: Final = frozenset({NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE})
 #: Quoted text is mentioned, not said.
 _QUOTED: Final = re.compile(
     r"«[^»]{2,200}»|„[^“”\"]{2,200}[“”\"]|“[^”]{2,200}”|「[^」]{2,100}」|\"[^\"]{2,200}\""
@@ -290,7 +284,8 @@ class KindEvidence:
 
     ``score`` adds up the cues, ``own_words`` counts words of the main part that are no cue,
     ``about`` weighs signs that the page is an article about the kind, ``why`` names the
-    strongest cues.
+    strongest cues. ``is_machine``: the markup alone, named by ``sign``, shows a page that no one
+    reads, beside words or without any.
     """
 
     kind: NotContentKind
@@ -299,6 +294,8 @@ class KindEvidence:
     about: int
     why: str
     titled: bool
+    sign: str = ""
+    is_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +360,10 @@ def _weighed(
     support, sign = markup
     if kind is NotContentKind.NEEDS_JAVASCRIPT:
         # The sign has weighed the words, too.
-        return KindEvidence(kind, support, own_words=0, about=0, why=sign, titled=False)
+        return KindEvidence(
+            kind, support, own_words=0, about=0, why=sign, titled=False,
+            sign=sign, is_machine=True,
+        )  # fmt: skip
     title, heading = (
         # A weak cue does not name a page.
         weight if (weight := where.get(kind, 0)) > 1 else 0
@@ -397,6 +397,10 @@ def _weighed(
         about=about,
         why=", ".join(said[:3]),
         titled=title >= 3,
+        sign=sign,
+        is_machine=support >= (3 if signs.passwords + signs.long_fields or signs.fields > 1 else 2)
+        and (kind in _MACHINE or any(map(_SAML.match, signs.hidden)))
+        and (title + heading + spoken >= 2 or signs.lacks(signs.texts, signs.headings)),
     )
 
 
