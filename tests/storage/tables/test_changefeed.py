@@ -25,6 +25,7 @@ from tests.storage.crawl_store import (
     CrawlStore,
     capture,
     captured,
+    doubtful,
     crawl_store,
     redirected,
     visit,
@@ -65,11 +66,12 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
     match action:
         case "changed" | "noindex" | "changed links":
             found = seen(due, f"text {n}", "changed", at, noindex=action == "noindex")
-            return differing(found, _KINDS.get(action))
+            return doubtful(differing(found, _KINDS.get(action)))
         case "new":
-            return seen(due, f"text {n}", "new", at)
+            return doubtful(seen(due, f"text {n}", "new", at))
         case "noise" | "refreshed":
-            return differing(seen(due, f"text {n}", "unchanged", at), _KINDS.get(action))
+            found = seen(due, f"text {n}", "unchanged", at)
+            return doubtful(differing(found, _KINDS.get(action)))
         case "moved" | "away":
             way: AliasKind = "permanent" if action == "moved" else "temporary"
             found = redirected(due, "/target", way, at)
@@ -84,7 +86,9 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
         case "taken back":
             found = visit(due, "failed", at)
             return replace(found, retractions=(Retraction(due.page_id, None, "soft_404", "why"),))
-        case "gone" | "failed" | "unchanged" as kind:
+        case "unchanged":
+            return doubtful(visit(due, "unchanged", at))
+        case "gone" | "failed" as kind:
             return visit(due, kind, at)
     raise AssertionError(action)
 
