@@ -151,10 +151,10 @@ class DueUrl:
     ``url`` is the canonical form, the page's identity; ``fetch_url`` goes on the wire.
     ``attempt`` counts failed tries in this run, ``redirects`` the hops that led here.
     ``digests`` is None before the first good capture. If the last response was ``rejected``, the
-    ``validators`` are its own. ``doubt`` is that on the last good capture. The server has answered ``not_modified`` so often in a row, since it
-    sent a response that was read at ``read_at``. At ``plain_at`` a plain request was answered where
-    another had failed. ``repeat_of`` is the reason of the failure after which this visit repeats
-    the request.
+    ``validators`` are its own. ``doubt`` is that on the last good capture. The
+    server has answered ``not_modified`` so often in a row, since it sent a response that was read
+    at ``read_at``. At ``plain_at`` a plain request was answered where another had failed.
+    ``repeat_of`` is the reason of the failure after which this visit repeats the request.
     """
 
     page_id: int

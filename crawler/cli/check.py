@@ -52,7 +52,7 @@ from freshet.crawler.terminal import blocks, counted, joined, print_json, show_l
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
 from freshet.storage.database import reading
-from freshet.storage.entries import REBASED, REFRESHED
+from freshet.storage.entries import DOUBTFUL, REBASED, REFRESHED
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts
@@ -233,10 +233,13 @@ async def _judged(
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
     verdict = await _block_page(db, result, parsed, now)
-    if verdict is not None:
+    if verdict is not None and verdict.is_refused:
         found.steps.append(Step("content", str(verdict.kind), verdict.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
         return found
+    if verdict is not None:
+        doubt = f"perhaps {verdict.kind} ({verdict.probability:.2f}): {verdict.why}"
+        found.steps.append(Step("content", DOUBTFUL, doubt))
     text_version = parser.text_version(result.url, result.header("Content-Type"))
     seen = Digests(body_digest(result.body), None, text_version)
     kinds = partial(stored_kinds, parser=parser, settings=settings)

@@ -246,7 +246,8 @@ def real_visits(pages: Iterable[RealPage], urls: int) -> Iterator[Verdict]:
 def real_figures(verdicts: Iterable[Verdict]) -> dict[str, object]:
     """Real pages that are refused or doubtful, and the rules that refused them."""
     rules, false, doubtful, visits = Counter[str](), list[str](), list[str](), 0
-    for visits, v in enumerate(verdicts, 1):
+    for v in verdicts:
+        visits += 1
         if v.verdict is not None:
             rules[_rule_of(v.verdict)] += 1
             false.append(f"{v.sample}: {v.verdict.kind}, {v.verdict.why}")
@@ -278,7 +279,7 @@ def in_the_store(verdicts: Sequence[Verdict]) -> list[Verdict]:
     with workspace() as work:
         found = crawled([_crawled_host(host, each) for host, each in hosts.items()], work)
     return [
-        replace(v, verdict=found.verdicts[v.page.url, v.visit])
+        replace(v, checked=found.verdicts[v.page.url, v.visit])
         for v in verdicts
         if (v.page.url, v.visit) not in found.led_away
     ]

@@ -78,7 +78,8 @@ def _trafilatura(folder: Path) -> Iterator[RealPage]:
 def _terms(folder: Path) -> Iterator[RealPage]:
     """Yield the newest snapshots of all pages of a collection."""
     git = ("git", "-c", "core.quotepath=off", "-C", str(folder))
-    listed = subprocess.run((*git, "ls-tree", "-r", "--name-only", "HEAD"), capture_output=True, check=True)  # fmt: skip
+    names = (*git, "ls-tree", "-r", "--name-only", "HEAD")
+    listed = subprocess.run(names, capture_output=True, check=True)
     for name in listed.stdout.decode().splitlines():
         if name.endswith(".html"):
             shown = subprocess.run((*git, "show", f"HEAD:{name}"), capture_output=True, check=True)
@@ -126,8 +127,8 @@ def paragraphs(pages: Iterable[RealPage]) -> Iterator[RealPage]:
     for page in pages:
         texts = [t for t in _texts(page) if len(t.split()) >= _PARAGRAPH_WORDS]
         found[page.host] |= dict.fromkeys(t for t in texts if is_short([t]))
-    for host, texts in found.items():
-        drawn = random.Random(SEED).sample([*texts], min(_PARAGRAPHS_OF_A_HOST, len(texts)))
+    for host, every in found.items():
+        drawn = random.Random(SEED).sample([*every], min(_PARAGRAPHS_OF_A_HOST, len(every)))
         for n, text in enumerate(drawn):
             html = f"<!doctype html><title>Notes</title><main><p>{escape(text)}</p></main>"
             yield RealPage(own := f"n{n}.{host}", f"https://{own}/notes/{n}", html)

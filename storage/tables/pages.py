@@ -184,8 +184,9 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
         "UPDATE page SET doubtful_as = ?, doubtful_p = ?, doubtful_why = ? "
         "WHERE id = ? AND (? OR doubtful_as IS NOT NULL)",
         [
-            (*(_NONE if v.doubt is None else values_of(v.doubt)), v.due.page_id, v.doubt is not None)
+            (*(_NONE if it is None else values_of(it)), v.due.page_id, it is not None)
             for v in visits
+            for it in (v.doubt,)
             if v.observation.kind in _GOOD
         ],
     )

@@ -213,9 +213,7 @@ class Losing:
         )  # fmt: skip
 
 
-async def test_in_the_synthetic_web_walls_that_a_probe_shows_are_refused(
-    tmp_path: Path,
-) -> None:
+async def test_in_the_synthetic_web_walls_that_a_probe_shows_are_refused(tmp_path: Path) -> None:
     db, spec = tmp_path / "c.db", WebSpec(hosts=2, seed=3)
     sites = [statuses(spec.plot("status")), guarded(spec.plot("guarded", pages=14))]
     losing = Losing(spec.web(sites))

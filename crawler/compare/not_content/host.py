@@ -254,8 +254,10 @@ class HostJudge:
         self._doubtful.pop(facts.url, None)
         if found is not None and not found.is_refused:
             self._doubtful[facts.url] = page, found
-        self._is_doubtful = found is not None and not found.is_refused
-        self._has_cue = self._is_doubtful or best.score - best.about >= _WORTH_A_PROBE
+        # One that a probe has shown is not worth another.
+        is_open = found is None or not (found.is_refused or Proof.PROBE in found.proofs)
+        self._is_doubtful = found is not None and is_open
+        self._has_cue = is_open and best.score - best.about >= _WORTH_A_PROBE
         return found
 
     # -- probes ----------------------------------------------------------------------
@@ -290,7 +292,8 @@ class HostJudge:
             url: replace(doubt, why=f"{doubt.why}, and {_LIKE_PROBE_WORDS}",
                          proofs=doubt.proofs | {Proof.PROBE})
             for url, (shown, doubt) in self._doubtful.items()
-            if page is not None and not _is_root(url) and _with_title(shown, page) >= _LIKE_PROBE
+            if Proof.PROBE not in doubt.proofs and page is not None
+            and not _is_root(url) and _with_title(shown, page) >= _LIKE_PROBE
         }  # fmt: skip
         for url in proven:
             del self._doubtful[url]

@@ -25,8 +25,8 @@ from tests.storage.crawl_store import (
     CrawlStore,
     capture,
     captured,
-    doubtful,
     crawl_store,
+    doubtful,
     redirected,
     visit,
     writing,
@@ -86,10 +86,9 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
         case "taken back":
             found = visit(due, "failed", at)
             return replace(found, retractions=(Retraction(due.page_id, None, "soft_404", "why"),))
-        case "unchanged":
-            return doubtful(visit(due, "unchanged", at))
-        case "gone" | "failed" as kind:
-            return visit(due, kind, at)
+        case "gone" | "failed" | "unchanged" as kind:
+            found = visit(due, kind, at)
+            return doubtful(found) if kind == "unchanged" else found
     raise AssertionError(action)
 
 

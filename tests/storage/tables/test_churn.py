@@ -14,8 +14,8 @@ from tests.storage.crawl_store import (
     START,
     CrawlStore,
     captured,
-    doubtful,
     crawl_store,
+    doubtful,
     targets,
     visit,
 )

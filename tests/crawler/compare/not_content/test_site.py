@@ -84,7 +84,7 @@ def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more(judge: HostJud
 def test_a_page_in_place_of_different_contents_is_doubtful(judge: HostJudge) -> None:
     found = [judge.judge(back(f"/things/{n}"), AT) for n in "abcd"]
     assert found[0] is None
-    assert [each.proofs if each else None for each in found[1:]] == [{Proof.RETURN}] * 3
+    assert all(each is not None and each.proofs == {Proof.RETURN} for each in found[1:])
 
 
 def test_a_page_in_place_of_one_content_is_content(judge: HostJudge) -> None:
