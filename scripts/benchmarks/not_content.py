@@ -29,7 +29,7 @@ from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck, facts_of
 from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.host import HostJudge
-from freshet.crawler.compare.not_content.page import NotContent, read_signs
+from freshet.crawler.compare.not_content.page import NotContent, PageFacts, read_signs
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import Sketch, sketch
@@ -142,6 +142,11 @@ def _past(histories: dict[int, PageHistory]) -> PageHistories:
     return PageHistories(
         history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing
     )
+
+
+def facts_of_page(page: Served) -> PageFacts:
+    """Return the signs of a page by itself."""
+    return facts_of(_result(page, 0.0), page.url, _parsed(page), _text(page))
 
 
 def _result(page: Served, at: float) -> FetchResult:
@@ -373,7 +378,7 @@ def look_cost() -> dict[str, float]:
     long, short = maker.page(0), maker.page(4)
     texts = parse(long.html.encode(), long.url, "text/html").blocks.texts * 20
     body = short.html.encode()
-    facts = facts_of(_result(short, 0.0), short.url, _parsed(short), _text(short))
+    facts = facts_of_page(short)
     return {
         "long_page_us": _microseconds(lambda: is_short(texts), 2000),
         "short_page_signs_us": _microseconds(lambda: read_signs(body, "text/html"), 200),

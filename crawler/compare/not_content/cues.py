@@ -246,12 +246,12 @@ def weights(possible: Iterable[_Cue], sentence: str) -> dict[str, int]:
 # Nearly every page must pass without costing time. A block page says little, with a telling sign;
 # or it resembles its host's page for a missing URL, or replaces content.
 
-#: A page of more main text is content; where another text stood before, a longer one may still be
-#: an error's trace or the small print of a consent.
-MOST_CHARACTERS: Final = 1_500
-MOST_WHERE_CONTENT_WAS: Final = 12_000
-#: Pages of more blocks are lists or tables.
-MOST_BLOCKS: Final = 24
+#: A page of more words is content, unless its title says otherwise; where another text stood
+#: before, a longer one may still be an error's trace or the small print of a consent.
+MOST_WORDS: Final = 250
+MOST_WHERE_CONTENT_WAS: Final = 2_000
+#: Letters of scripts that are written without blanks: two are about a word.
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]")
 #: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
@@ -262,9 +262,22 @@ _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"r
 
 def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
     """Return whether a main text (its blocks) is short enough for a block page."""
-    if had_content:
-        return sum(map(len, texts)) <= MOST_WHERE_CONTENT_WAS
-    return len(texts) <= MOST_BLOCKS and sum(map(len, texts)) <= MOST_CHARACTERS
+    left = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
+    for text in texts:
+        unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
+        left -= (text.count(" ") + 1 + unspaced // 2) if text else 0
+        if left < 0:
+            return False
+    return True
+
+
+def is_named(title: str | None) -> bool:
+    """Return whether a title says of itself that the page is no content."""
+    return any(
+        weight > 2
+        for part in title_parts(title or "")
+        for weight in weights(possible_cues("", part, telling=True), part).values()
+    )
 
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:

@@ -8,7 +8,7 @@ changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -18,8 +18,9 @@ from zlib import crc32
 from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
-from freshet.crawler.compare.not_content.evidence import TICKET, KindEvidence, unbuilt, weigh
+from freshet.crawler.compare.not_content.evidence import TICKET, Evidence, unbuilt, weigh
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
+from freshet.crawler.compare.not_content.score import DOUBTFUL_FROM, probability
 from freshet.crawler.lru import LruCache
 
 # -- resemblance of short pages ------------------------------------------------
@@ -119,36 +120,6 @@ def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
     ]
 
 
-# -- judging -----------------------------------------------------------------
-# Thresholds: alone, beside similar pages, and on a return. Every rule bounds the page's own words
-# by the evidence for a block page. The numbers were found on the 107 block pages and 51 pages
-# about block pages of the benchmark's tuned set.
-
-
-#: The least sum of cues, the own words allowed for each of it and besides, and the share of
-#: ``about`` that counts against it: where nothing is known besides the page,
-ALONE: Final = (4, 6, -3, 99)
-#: and where this URL had content before that was quite another text.
-_RETURNING: Final = (3, 7, 5, 99)
-
-#: Pages with more words of their own are no block pages by their words.
-_MOST_OWN_WORDS: Final = 120
-#: Words allowed besides where a short title names the kind: other text is beside it.
-_TITLED: Final = 20
-#: The sum of cues of a page that only its title names.
-_TITLE_SAYS: Final = 3
-
-
-def is_enough(weighed: KindEvidence, thresholds: tuple[int, int, int, int]) -> bool:
-    """Return whether the page is a block page of that kind."""
-    least, each, beside, most_about = thresholds
-    cues = weighed.score - min(weighed.about, most_about)
-    titled = _TITLED if weighed.titled and not weighed.about else 0
-    return cues >= (min(least, _TITLE_SAYS) if titled else least) and weighed.own_words <= min(
-        _MOST_OWN_WORDS, each * cues + beside + titled
-    )
-
-
 # -- probing -----------------------------------------------------------------
 # Requests for a page that cannot exist. A probe stands beside a known page, in the same directory
 # and with the same ending, for hosts that answer by directory or by ending; its name holds a random
@@ -242,14 +213,12 @@ class HostJudge:
 
     def judge(self, facts: PageFacts, at: float) -> NotContent | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
-        best, page = weigh(facts)[0], print_of(facts)
+        best, page = weigh(facts), print_of(facts)
         family = self._family(page)
-        proofs = dict(_by_itself(best, facts))
-        if like := self._by_probe(facts.url, page, best, at):
-            proofs[Proof.PROBE] = like
-        if replaced := _by_return(family, page, facts):
-            proofs[Proof.RETURN] = replaced
-        found = _judgement(best, proofs, facts)
+        like, back = self._by_probe(facts.url, page, best, at), _by_return(family, page, facts)
+        host = {"probe": like is not None, "return": back is not None}
+        best = replace(best, features={**best.features, **host})
+        found = _judgement(best, facts, like, back)
         self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
         self._doubtful.pop(facts.url, None)
         if found is not None and not found.is_refused:
@@ -257,7 +226,7 @@ class HostJudge:
         # One that a probe has shown is not worth another.
         is_open = found is None or not (found.is_refused or Proof.PROBE in found.proofs)
         self._is_doubtful = found is not None and is_open
-        self._has_cue = is_open and best.score - best.about >= _WORTH_A_PROBE
+        self._has_cue = is_open and best.cues >= _WORTH_A_PROBE
         return found
 
     # -- probes ----------------------------------------------------------------------
@@ -299,12 +268,12 @@ class HostJudge:
             del self._doubtful[url]
         return proven
 
-    def _by_probe(self, url: str, page: Print, best: KindEvidence, at: float) -> str | None:
+    def _by_probe(self, url: str, page: Print, best: Evidence, at: float) -> str | None:
         """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
         fresh = () if _is_root(url) else self._fresh(at)
         like = max((_with_title(page, each) for _, each in fresh if each is not None), default=0.0)
-        if like < _LIKE_PROBE or (page.words < FEW_WORDS and best.score < _WORTH_A_PROBE):
+        if like < _LIKE_PROBE or (page.words < FEW_WORDS and best.cues < _WORTH_A_PROBE):
             return None
         return _LIKE_PROBE_WORDS
 
@@ -384,16 +353,6 @@ def _number(url: str) -> int:
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_itself(best: KindEvidence, facts: PageFacts) -> Iterator[tuple[Proof, str]]:
-    """Yield what the page proves without its host."""
-    if is_enough(best, ALONE if facts.before is None else _RETURNING):
-        yield Proof.WORDS, f"{best.why} say {_SAID[best.kind]}"
-        if best.is_machine:
-            yield Proof.MARKUP, best.sign
-    if facts.retry_after or facts.signs.statuses:
-        yield Proof.STATUS, "it states the status of an error"
-
-
 def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:
     """Say in place of how many contents the very page is shown now, None if of too few."""
     if facts.before is None or family is None or family.is_content or family.page.own != page.own:
@@ -403,13 +362,25 @@ def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | No
 
 
 def _judgement(
-    best: KindEvidence, proofs: Mapping[Proof, str], facts: PageFacts
+    best: Evidence, facts: PageFacts, like: str | None, back: str | None
 ) -> NotContent | None:
-    """Return what the proofs say together; a status is none without another."""
-    if not proofs.keys() - {Proof.STATUS}:
+    """Return what the proofs say together; a status or markup is none without another."""
+    if best.kind is NotContentKind.NEEDS_JAVASCRIPT and best.cues:
+        return needs_javascript(facts)
+    chance, said = probability(best.features), {**best.features, "probe": 0.0, "return": 0.0}
+    proofs = {Proof.PROBE: like, Proof.RETURN: back}
+    if probability(said) >= DOUBTFUL_FROM:
+        proofs[Proof.WORDS] = f"{best.why or 'its form'} say {_SAID[best.kind]}"
+    held = {proof: why for proof, why in proofs.items() if why is not None}
+    if not held:
         return None
-    kind = best.kind if best.score else _unnamed(facts, proofs)
-    return NotContent(kind, ", and ".join(proofs.values()), 0.9, frozenset(proofs))
+    without = probability({**said, "status": 0.0})
+    if best.features["status"] and best.says_so and without >= DOUBTFUL_FROM:
+        held[Proof.STATUS] = "it states the status of an error"
+    if Proof.WORDS in held and best.machine:
+        held[Proof.MARKUP] = best.machine
+    kind = best.kind if best.cues else _unnamed(facts, held)
+    return NotContent(kind, ", and ".join(held.values()), chance, frozenset(held))
 
 
 def needs_javascript(facts: PageFacts) -> NotContent | None:

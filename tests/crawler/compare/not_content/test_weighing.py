@@ -2,8 +2,7 @@
 
 import pytest
 
-from freshet.crawler.compare.not_content.evidence import weigh
-from freshet.crawler.compare.not_content.host import ALONE, is_enough
+from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, says_nothing
 from tests.crawler.compare.not_content.facts import facts_of
 
@@ -13,7 +12,8 @@ FILLER = (
 
 
 def kind_of(facts: PageFacts) -> NotContentKind | None:
-    return next((w.kind for w in weigh(facts) if is_enough(w, ALONE)), None)
+    found = HostJudge().judge(facts, 0.0)
+    return None if found is None else found.kind
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import pytest
 
 from freshet.crawler.compare.not_content.cues import (
-    MOST_BLOCKS,
+    MOST_WORDS,
     cues,
     folded,
+    is_named,
     is_short,
     languages,
     possible_cues,
@@ -83,7 +84,48 @@ def test_only_pages_of_few_words_are_weighed_more_where_content_was() -> None:
     assert is_short(["short"])
     assert not is_short(long)
     assert is_short(long, had_content=True)
-    assert not is_short(["x"] * (MOST_BLOCKS + 1))
+    assert is_short(["x"] * MOST_WORDS)
+    assert not is_short(["x"] * (MOST_WORDS + 1))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "word ",
+        "Wort ",
+        "слово ",
+        "λέξη ",
+        "كلمة ",
+        "מילה ",
+        "단어 ",
+        "单词",
+        "単語",
+        "单調",
+        "ไทย ",
+    ],
+)
+def test_length_is_counted_in_words_of_any_script(word: str) -> None:
+    assert is_short([word * (MOST_WORDS - 1)])
+    assert not is_short([word * (2 * MOST_WORDS)])
+
+
+NAMED = ["404 Not Found", "Page not found | Shop", "Access Denied", "Seite nicht gefunden"]
+NOT_NAMED = [
+    "Human resources of the town and its region in the years of the war",
+    "Notes",
+    "",
+    None,
+]
+
+
+@pytest.mark.parametrize("title", NAMED)
+def test_a_title_names_a_long_page(title: str) -> None:
+    assert is_named(title)
+
+
+@pytest.mark.parametrize("title", NOT_NAMED)
+def test_an_ordinary_title_names_none(title: str | None) -> None:
+    assert not is_named(title)
 
 
 @pytest.mark.parametrize(
