@@ -31,7 +31,7 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
-from freshet.crawler.compare.not_content.cues import is_named, is_short
+from freshet.crawler.compare.not_content.cues import is_judged
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
@@ -266,7 +266,7 @@ async def _block_page(
     db: Path, result: FetchResult, parsed: ParsedPage, now: float
 ) -> NotContent | None:
     """Judge whether the page is a block page, by itself and by what its host has shown before."""
-    if parsed.is_plain or not is_short(parsed.blocks.texts, had_content=is_named(parsed.title)):
+    if parsed.is_plain or not is_judged(parsed.title, parsed.blocks.texts):
         return None
     stored = None
     if db.exists():

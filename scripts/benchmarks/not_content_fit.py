@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -146,7 +147,7 @@ def reliability(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[
     weights = np.array([r.weight for r in balanced(rows)])
     blocks = np.array([r.is_block for r in rows])
     found = []
-    for low, high in zip(_BINS, _BINS[1:], strict=False):
+    for low, high in pairwise(_BINS):
         within = (chances >= low) & ((chances < high) | (high == 1.0))
         if within.any():
             found.append({
@@ -163,13 +164,13 @@ def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, 
     weights = np.array([r.weight for r in balanced(rows)])
     blocks = np.array([r.is_block for r in rows])
     whole = np.array([r.weight == 1.0 for r in rows])
+    real, some, texts = alone & ~blocks & whole, alone & blocks, alone & ~blocks & ~whole
     found = []
     for least in (0.05, 0.1, 0.2, 0.3, 0.5, 0.8):
         above = chances >= least
-        real, some = alone & ~blocks & whole, alone & blocks
         found.append({
             "from": least, "real": round(float(above[real].mean()), 4),
-            "paragraphs": round(float(above[alone & ~blocks & ~whole].mean() if (alone & ~blocks & ~whole).any() else 0), 4),
+            "paragraphs": round(float(above[texts].sum() / max(1, texts.sum())), 4),
             "block_pages": round(float(np.average(above[some], weights=weights[some])), 3),
         })  # fmt: skip
     return found
@@ -203,8 +204,10 @@ def main() -> None:
     tuned = samples(_PAGES)
     blocks = [(each.name, each.template) for each in tuned if each.kind != "real"]
     for folder in options.blocks or ():
-        for path in sorted(folder.glob("*/*.htm*")):
-            blocks.append((path.parent.name, path.read_bytes().decode("utf-8", "replace")))
+        blocks += [
+            (path.parent.name, path.read_bytes().decode("utf-8", "replace"))
+            for path in sorted(folder.glob("*/*.htm*"))
+        ]
     hard = [
         RealPage(s.name, f"https://{s.name}.example/a", s.template)
         for s in tuned

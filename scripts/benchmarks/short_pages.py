@@ -20,8 +20,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freshet.crawler.compare.not_content.cues import is_short
-from freshet.crawler.reduce.page import parse
+from freshet.crawler.compare.not_content.cues import is_judged, is_short
+from freshet.crawler.reduce.page import ParsedPage, parse
 from scripts.benchmarks.recorded import Recording
 
 SEED = 20_261_129
@@ -117,7 +117,8 @@ def _page(url: str, body: bytes) -> RealPage:
 def short(pages: Iterable[RealPage]) -> Iterator[RealPage]:
     """Yield those that are short enough to be judged."""
     for page in pages:
-        if is_short(_texts(page)):
+        parsed = _parsed(page)
+        if is_judged(parsed.title, parsed.blocks.texts):
             yield page
 
 
@@ -125,7 +126,7 @@ def paragraphs(pages: Iterable[RealPage]) -> Iterator[RealPage]:
     """Yield paragraphs of pages as pages of their own, each on a host of its own."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for page in pages:
-        texts = [t for t in _texts(page) if len(t.split()) >= _PARAGRAPH_WORDS]
+        texts = [t for t in _parsed(page).blocks.texts if len(t.split()) >= _PARAGRAPH_WORDS]
         found[page.host] |= dict.fromkeys(t for t in texts if is_short([t]))
     for host, every in found.items():
         drawn = random.Random(SEED).sample([*every], min(_PARAGRAPHS_OF_A_HOST, len(every)))
@@ -134,8 +135,8 @@ def paragraphs(pages: Iterable[RealPage]) -> Iterator[RealPage]:
             yield RealPage(own := f"n{n}.{host}", f"https://{own}/notes/{n}", html)
 
 
-def _texts(page: RealPage) -> tuple[str, ...]:
-    return tuple(parse(page.html.encode(), page.url, "text/html; charset=utf-8").blocks.texts)
+def _parsed(page: RealPage) -> ParsedPage:
+    return parse(page.html.encode(), page.url, "text/html; charset=utf-8")
 
 
 def is_held_out(host: str) -> bool:

@@ -20,7 +20,7 @@ from random import Random
 from typing import Final
 
 from freshet.crawler.compare.ladder import PageHistories
-from freshet.crawler.compare.not_content.cues import is_named, is_short, may_wait, tells
+from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wait, tells
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
     HostJudge,
@@ -167,8 +167,7 @@ class NotContentCheck:
         before, history = None, None
         if due.digests is not None and is_short(texts, had_content=True):
             before, history = await self._before(due, due.digests, new)
-        may_be_long = before is not None or is_named(parsed.title)
-        if not is_short(texts, had_content=may_be_long):
+        if before is None and not is_judged(parsed.title, texts):
             return CheckedPage(history=history)
         host = await self._host(due.host_id)
         async with host.turn:

@@ -271,8 +271,12 @@ def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
     return True
 
 
-def is_named(title: str | None) -> bool:
-    """Return whether a title says of itself that the page is no content."""
+def is_judged(title: str | None, texts: Sequence[str]) -> bool:
+    """Return whether a page is short, or its title says that it is no content."""
+    return is_short(texts) or (is_short(texts, had_content=True) and _is_named(title))
+
+
+def _is_named(title: str | None) -> bool:
     return any(
         weight > 2
         for part in title_parts(title or "")

@@ -272,6 +272,8 @@ _QUOTED: Final = re.compile(
 _HEADLINE_WORDS: Final = 9
 #: A longer sentence has content beside the phrase.
 _ASIDE_WORDS: Final = 20
+#: Own words of the wordier block pages.
+_SOME_WORDS: Final = 50
 #: Headings without a cue beside one with a cue; more divide an article.
 _MOST_HEADINGS: Final = 2
 
@@ -397,7 +399,6 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         "sentence": sum(first) > 1,
         "strong sentence": sum(first) > 2,
         "second sentence": sum(more) > 1,
-        "more sentences": sum(more) > 3,
         "buttons": min(2, best.controls),
         "links": best.linked > 0,
         "markup": best.markup,
@@ -406,7 +407,6 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         "number of the request": any(map(TICKET.search, signs.texts)),
         "leads back here": returns(facts),
         "refresh": signs.refresh_s is not None,
-        "password": signs.passwords > 0,
     }
 
 
@@ -425,6 +425,7 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
         "words": log2(1 + words),
         "hardly any words": words < 4,
         "own words": log2(1 + own),
+        "many own words": log2(max(1.0, own / _SOME_WORDS)),
         "share of own words": min(1.5, own / (words + 5)),
         "title about something": said.title.get(ABOUT, 0) > 0,
         "about something": min(3, about),
@@ -434,7 +435,6 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
         "words of the frame": log2(1 + signs.frame_words),
         "code": min(3, signs.codes),
         "dates": min(3, signs.dates),
-        "pictures": log2(1 + max(0, signs.media)),
     }
 
 
