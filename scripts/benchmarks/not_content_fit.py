@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -87,7 +87,7 @@ def real_rows(pages: Iterable[RealPage], weight: float) -> Iterator[Row]:
 
 def balanced(rows: Sequence[Row]) -> list[Row]:
     """Let no author weigh too much, and block pages as much as in a crawl."""
-    of_author: Counter[tuple[str, bool]] = Counter()
+    of_author: defaultdict[tuple[str, bool], float] = defaultdict(float)
     for each in rows:
         of_author[each.author, each.is_block] += each.weight
     capped = [

@@ -256,16 +256,23 @@ _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u
 MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
 _LITTLE: Final = 120
+_FEW_WORDS: Final = 60
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
+
+
+def length(text: str) -> int:
+    """Count the words of a text; two letters of a script without blanks are about one."""
+    if not text or text.isascii():
+        return text.count(" ") + 1 if text else 0
+    return text.count(" ") + 1 + len(_UNSPACED.findall(text)) // 2
 
 
 def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
     """Return whether a main text (its blocks) is short enough for a block page."""
     left = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
     for text in texts:
-        unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
-        left -= (text.count(" ") + 1 + unspaced // 2) if text else 0
+        left -= length(text)
         if left < 0:
             return False
     return True
@@ -291,6 +298,9 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
         return True
     if any(possible_cues("", folded(" . ".join((title or "", *texts))), telling=True)):
         return True
+    # A page of some words says what its form is for.
+    if sum(map(length, texts)) > _FEW_WORDS:
+        return False
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)
 

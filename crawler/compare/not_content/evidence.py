@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
-    folded,
+    length,
     possible_cues,
     sentences,
     title_parts,
@@ -90,7 +90,7 @@ _COOKIE: Final = re.compile(r"cookie", re.I)
 
 def structure(facts: PageFacts) -> dict[NotContentKind, Sign]:
     """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
-    has_ticket = any(map(TICKET.search, facts.signs.texts))
+    has_ticket = _matches(TICKET, facts.signs.texts)
     way = _sum(_wayside(facts))
     found = {}
     for kind, signs_of in _SIGNS.items():
@@ -130,7 +130,8 @@ def _wayside(facts: PageFacts) -> Iterator[Sign]:
 
 
 def _matches(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:
-    return any(map(pattern.search, texts))
+    # All at once: a call for each of some hundred names would cost more than what it finds.
+    return pattern.search("\n".join(texts)) is not None
 
 
 def _soft_404(facts: PageFacts) -> Iterator[Sign]:
@@ -404,7 +405,7 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         "markup": best.markup,
         "strong markup": best.markup > 2,
         "status": bool(signs.statuses) or facts.retry_after,
-        "number of the request": any(map(TICKET.search, signs.texts)),
+        "number of the request": _matches(TICKET, signs.texts),
         "leads back here": returns(facts),
         "refresh": signs.refresh_s is not None,
     }
@@ -418,7 +419,7 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
         for text, weights in (*said.texts, *said.headings)
         if weights.get(kind, 0) < 2 and not (ASIDE in weights and word_count(text) <= _ASIDE_WORDS)
     )
-    words = sum(word_count(folded(text)) for text in facts.blocks.texts)
+    words = sum(map(length, facts.blocks.texts))
     headings = sum(not weights.get(kind, 0) and len(text) > 4 for text, weights in said.headings)
     about = said.heading.get(ABOUT, 0) + sum(weights.get(ABOUT, 0) for _, weights in said.texts)
     return {
@@ -480,5 +481,4 @@ def _unread_words(facts: PageFacts) -> int:
     if signs.is_whole:
         return 0
     read = (*signs.headings, *signs.texts, *signs.linked, *signs.controls)
-    return max(0, sum(word_count(folded(text)) for text in facts.blocks.texts)
-               - sum(word_count(folded(text)) for text in read))  # fmt: skip
+    return max(0, sum(map(length, facts.blocks.texts)) - sum(map(length, read)))
