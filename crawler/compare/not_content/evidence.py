@@ -52,6 +52,10 @@ _TRACE: Final = re.compile(
     r"|\b(?:SELECT|UPDATE|INSERT) .{1,200}\b(?:FROM|INTO|SET|WHERE)\b",
     re.I | re.S,
 )
+#: What every such place has; it is found faster.
+_MAY_TRACE: Final = re.compile(
+    r"[:#]\d|(?:line:?|linea|ligne|zeile|linha|строк)\W{0,3}\d|SELECT|UPDATE|INSERT", re.I
+)
 #: Details for the webmaster: the visitor's address, or the number of the request.
 TICKET: Final = re.compile(
     r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
@@ -150,7 +154,7 @@ def _error(facts: PageFacts) -> Iterator[Sign]:
         yield 3, "a script that states an error of the server"
     if _matches(_ERROR, signs.names):
         yield 1, "the names of its elements"
-    if _matches(_TRACE, signs.texts):
+    if _matches(_MAY_TRACE, signs.texts) and _matches(_TRACE, signs.texts):
         yield 3, "a stack trace"
 
 
