@@ -68,7 +68,7 @@ from freshet.crawler.signals.listings import (
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import DOUBTFUL, Advertised, AliasKind, Retraction, Role
+from freshet.storage.entries import DOUBTFUL, REBASED, Advertised, AliasKind, Retraction, Role
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -727,9 +727,8 @@ def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | Non
 def _doubtful(found: Verdict, doubt: Doubt) -> Verdict:
     """Return a finding on content that may be none, which its reason says."""
     words = f"it may be no content ({doubt.kind}, {doubt.probability:.2f}): {doubt.why}"
-    return replace(
-        found, doubt=doubt, reason=found.reason or DOUBTFUL, detail=found.detail or words
-    )
+    reason = found.reason if found.reason == REBASED else DOUBTFUL
+    return replace(found, doubt=doubt, reason=reason, detail=words)
 
 
 def _said(content: Reduced) -> Claimed | None:

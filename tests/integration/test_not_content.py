@@ -103,7 +103,7 @@ async def test_content_that_gives_way_to_a_wall_and_comes_back_was_never_away(
         pages["/a"] = PAGES["/a"]
         await crawled(web, db)
     assert findings(db, "/a") == [
-        ("new", None, "new"), ("failed", "soft_404", "changed"), ("changed", None, "changed"),
+        ("new", None, "new"), ("failed", "soft_404", "changed"), ("changed", "return", "changed"),
     ]  # fmt: skip
 
 
