@@ -140,8 +140,8 @@ def _past(histories: dict[int, PageHistory]) -> PageHistories:
         return []
 
     return PageHistories(
-        history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing
-    )
+        history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing, text=nothing,
+    )  # fmt: skip
 
 
 def facts_of_page(page: Served) -> PageFacts:
