@@ -140,7 +140,8 @@ def _past(histories: dict[int, PageHistory]) -> PageHistories:
         return []
 
     return PageHistories(
-        history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing, text=nothing,
+        history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing,
+        text=nothing,
     )  # fmt: skip
 
 
