@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -14,6 +14,7 @@ from freshet.crawler.documents import Documents, StoredDocument
 from freshet.crawler.library import Library, Read
 from freshet.storage.entries import Channel
 from freshet.storage.queries import page
+from freshet.storage.records import Doubt
 from freshet.storage.shards import none_answers
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.changefeed import ChangeKind, LastChange, Position
@@ -36,7 +37,7 @@ class Change:
     ``deleted`` has no document any more; ``moved_to`` is the new URL of one that has moved for
     good. ``doc`` is None also where documents were not asked for. The page has answered without
     any content ``no_content_since`` then; it keeps its document. ``kinds`` name what differs:
-    words, links, images, state, order, layout.
+    words, links, images, state, order, layout. ``doubt`` says why the page may be no content.
     """
 
     seq: str
@@ -51,6 +52,7 @@ class Change:
     doc: StoredDocument | None = None
     no_content_since: datetime | None = None
     kinds: tuple[Channel, ...] = ()
+    doubt: Doubt | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the change in JSON, as CouchDB's feeds do."""
@@ -61,6 +63,8 @@ class Change:
             entry["moved_to"] = self.moved_to
         if self.no_content_since is not None:
             entry["no_content_since"] = iso(self.no_content_since.timestamp())
+        if self.doubt is not None:
+            entry["doubtful"] = asdict(self.doubt)
         entry["change"] = {name: getattr(self, name) for name in _OF_THE_VISIT}
         entry["change"]["at"] = iso(self.at.timestamp())
         if self.doc is not None:
@@ -198,6 +202,7 @@ def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Cha
         doc=made.get(it.version_id or 0),
         no_content_since=None if it.no_content_since is None else calendar(it.no_content_since),
         kinds=it.channels,
+        doubt=None if it.version_id is None else it.doubt,
     )
 
 

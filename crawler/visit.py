@@ -68,10 +68,11 @@ from freshet.crawler.signals.listings import (
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import Advertised, AliasKind, Role
+from freshet.storage.entries import DOUBTFUL, REBASED, Advertised, AliasKind, Retraction, Role
 from freshet.storage.records import (
     Capture,
     Digests,
+    Doubt,
     DueUrl,
     FetchResult,
     Note,
@@ -326,11 +327,13 @@ class Comparer:
                 return replace(_by_digest(due), reason="unparsable", detail=content.why)
             case RedirectTarget():
                 return await self.redirects.judge(due, content, result.ended_at)
+            case Verdict(kind="unchanged") if due.doubt is not None:
+                return _doubtful(content, due.doubt)
             case Verdict():
                 return content
 
     async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
-        """Judge a page; one that is not content is a failure, and nothing of it is kept."""
+        """Judge a page; one that is refused is a failure, and nothing of it is kept."""
         known = due
         if due.digests is not None and not due.digests.is_comparable(_text_version(page)):
             # The last text was extracted in another way: the two are not comparable.
@@ -340,13 +343,21 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            remark = checked.remark or page.parsed.remark
+            remark = page.parsed.remark
             if not any(page.parsed.blocks.texts):
                 remark = remark or "the page shows no text"
             found = replace(found, detail=found.detail or remark)
-        if checked.not_content is None and not checked.retractions:
+        retractions = checked.retractions
+        if checked.doubt is not None:
+            doubt = checked.doubt
+            found = _doubtful(found, Doubt(str(doubt.kind), doubt.probability, doubt.why))
+        elif checked.verdict is None and due.doubt is not None and found.kind == "changed":
+            # Perhaps what it had before: then the doubtful page in between was none of it.
+            why = "the page shows again what it showed before"
+            retractions += (Retraction(due.page_id, None, due.doubt.kind, why, returns=True),)
+        if checked.not_content is None and not retractions:
             return found
-        return replace(found, not_content=checked.not_content, retractions=checked.retractions)
+        return replace(found, not_content=checked.not_content, retractions=retractions)
 
     async def _judged(
         self,
@@ -435,6 +446,7 @@ class Recorder:
             wish_s=wish_s,
             advertised=_advertised(due, result, content),
             rejected=_rejected(due, result, verdict),
+            doubt=verdict.doubt,
             plain_at=_plain_at(due, result),
             repeats=self.frontier.new_repeats(due.host_id),
         )
@@ -710,6 +722,13 @@ def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | Non
         return kept
     blocks = content.parsed.blocks if isinstance(content, ReducedPage) else Blocks()
     return replace(kept, words=index_lines(kept.title, blocks.texts, blocks.kinds))
+
+
+def _doubtful(found: Verdict, doubt: Doubt) -> Verdict:
+    """Return a finding on content that may be none, which its reason says."""
+    words = f"it may be no content ({doubt.kind}, {doubt.probability:.2f}): {doubt.why}"
+    reason = found.reason if found.reason == REBASED else DOUBTFUL
+    return replace(found, doubt=doubt, reason=reason, detail=words)
 
 
 def _said(content: Reduced) -> Claimed | None:

@@ -124,18 +124,23 @@ class Amendment:
     reason: str
 
 
+#: The reason of a finding on content that may be none.
+DOUBTFUL: Final = "doubtful"
+
+
 @dataclass(frozen=True, slots=True)
 class Retraction:
     """A page's last capture, made at ``at`` (None: at any time), that was no content.
 
-    Of its visits those before ``since`` stand, as the evidence did not exist then.
+    It is taken back if it is doubtful. If the page ``returns``, its new content is what it had
+    before: the capture between is meant, if it was so.
     """
 
     page_id: int
     at: float | None
     reason: str
     detail: str
-    since: float = -inf
+    returns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

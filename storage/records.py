@@ -133,16 +133,28 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a page's last content may be none: the kind of block page, as a word.
+
+    ``probability`` (0 to 1) is an estimate, ``why`` a sentence for people.
+    """
+
+    kind: str
+    probability: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class DueUrl:
     """A URL that leaves the frontier.
 
     ``url`` is the canonical form, the page's identity; ``fetch_url`` goes on the wire.
     ``attempt`` counts failed tries in this run, ``redirects`` the hops that led here.
     ``digests`` is None before the first good capture. If the last response was ``rejected``, the
-    ``validators`` are its own. The server has answered ``not_modified`` so often in a row, since it
-    sent a response that was read at ``read_at``. At ``plain_at`` a plain request was answered where
-    another had failed. ``repeat_of`` is the reason of the failure after which this visit repeats
-    the request.
+    ``validators`` are its own. ``doubt`` is that on the last good capture. The
+    server has answered ``not_modified`` so often in a row, since it sent a response that was read
+    at ``read_at``. At ``plain_at`` a plain request was answered where another had failed.
+    ``repeat_of`` is the reason of the failure after which this visit repeats the request.
     """
 
     page_id: int
@@ -161,6 +173,7 @@ class DueUrl:
     rejected: Rejected | None = field(
         default=None, metadata=entries.stored(Rejected, optional=True)
     )
+    doubt: Doubt | None = field(default=None, metadata=entries.stored(Doubt, optional=True))
     audit: entries.Audit | None = field(
         default=None, metadata=entries.stored(entries.Audit, optional=True)
     )
@@ -303,8 +316,9 @@ class Visit:
     parts of a host's URLs make copies. ``said`` are claims when pages changed. ``noindex`` is what
     the headers of content say, None if nothing; ``signs`` and ``wish_s`` come from the headers,
     None without a response. ``advertised`` is the hub that the page names. ``rejected`` is a
-    response that was no content, None for any other. ``plain_at`` is as in :class:`DueUrl`,
-    ``repeats`` belongs to the host with that id; None: as before.
+    response that was no content, None for any other. ``doubt`` is that on its content.
+    ``plain_at`` is as in :class:`DueUrl`, ``repeats`` belongs to the host with that id; None: as
+    before.
     """
 
     due: DueUrl
@@ -334,6 +348,7 @@ class Visit:
     wish_s: float | None = None
     advertised: entries.Advertised | None = None
     rejected: Rejected | None = None
+    doubt: Doubt | None = None
     plain_at: float | None = None
     repeats: tuple[int, entries.Repeats] | None = None
 

@@ -31,7 +31,7 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
-from freshet.crawler.compare.not_content.cues import is_short
+from freshet.crawler.compare.not_content.cues import is_judged
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.fetch.client import Fetcher, Request
@@ -52,7 +52,7 @@ from freshet.crawler.terminal import blocks, counted, joined, print_json, show_l
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
 from freshet.storage.database import reading
-from freshet.storage.entries import REBASED, REFRESHED
+from freshet.storage.entries import DOUBTFUL, REBASED, REFRESHED
 from freshet.storage.queries import page
 from freshet.storage.records import Digests, DueUrl, FetchResult
 from freshet.storage.tables import hosts
@@ -233,10 +233,13 @@ async def _judged(
         for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     ]
     verdict = await _block_page(db, result, parsed, now)
-    if verdict is not None:
+    if verdict is not None and verdict.is_refused:
         found.steps.append(Step("content", str(verdict.kind), verdict.why))
         found.conclusion = "failed: this is no content, and the page's history would stay as it is"
         return found
+    if verdict is not None:
+        doubt = f"perhaps {verdict.kind} ({verdict.probability:.2f}): {verdict.why}"
+        found.steps.append(Step("content", DOUBTFUL, doubt))
     text_version = parser.text_version(result.url, result.header("Content-Type"))
     seen = Digests(body_digest(result.body), None, text_version)
     kinds = partial(stored_kinds, parser=parser, settings=settings)
@@ -263,7 +266,7 @@ async def _block_page(
     db: Path, result: FetchResult, parsed: ParsedPage, now: float
 ) -> NotContent | None:
     """Judge whether the page is a block page, by itself and by what its host has shown before."""
-    if parsed.is_plain or not is_short(parsed.blocks.texts):
+    if parsed.is_plain or not is_judged(parsed.title, parsed.blocks.texts):
         return None
     stored = None
     if db.exists():

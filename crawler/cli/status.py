@@ -38,7 +38,7 @@ from freshet.crawler.terminal import (
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Discovered, Outlook, RobotsRecord, summed
 from freshet.storage.queries import overview, page
-from freshet.storage.queries.overview import Holdings, WaitingHost
+from freshet.storage.queries.overview import DoubtfulPage, Holdings, WaitingHost
 from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables import hosts, near_duplicates, openings, runs, search, url_patterns
 from freshet.storage.tables.alerts import RuleCounts
@@ -225,7 +225,8 @@ class Status:
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
     them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``no_content``
     those that have answered without any content for a week, ``rejecting`` are the hosts of which
-    many pages are no content; ``search`` are the pages that the index holds, and those that it
+    many pages are no content; ``doubtful`` counts pages that may be none, and has the most probable
+    ones; ``search`` are the pages that the index holds, and those that it
     should; ``search_quality`` is its share by the last visits, None where it is
     not measured; ``openings`` is what lists showed and people
     opened, None if no list is recorded, and ``attention`` how the attention to places falls, as
@@ -251,6 +252,7 @@ class Status:
     needs_javascript: dict[str, int]
     no_content: dict[str, int]
     rejecting: list[RejectingHost]
+    doubtful: tuple[int, list[DoubtfulPage]]
     duplicates: IndexState
     search: tuple[int, int] | None
     search_quality: float | None
@@ -267,7 +269,9 @@ class Status:
         """Return the status as JSON values."""
         values = asdict(self)
         del values["observed_at"], values["kinds"]
+        count, shown = values["doubtful"]
         return values | {
+            "doubtful": {"pages": count, "most_probable": shown},
             "search": self.search
             and {
                 "indexed": self.search[0], "lacking": self.search[1] - self.search[0],
@@ -393,6 +397,13 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         needs_javascript=dict(sorted(counts("needs_javascript").items(), key=_falling)),
         no_content=dict(sorted(counts("no_content").items(), key=_falling)),
         rejecting=joined_of("rejecting", lambda host: (-host.rejected, host.origin)),
+        doubtful=(
+            sum(it.doubtful[0] for it in all_of),
+            sorted(
+                (page for it in all_of for page in it.doubtful[1]),
+                key=lambda page: (-page.probability, page.url),
+            )[:_SHOWN],
+        ),
         duplicates=summed(
             [it.duplicates for it in all_of],
             parameters=next((it.duplicates.parameters for it in all_of), None),
@@ -451,6 +462,7 @@ async def _read(db: Path, now: float) -> Status:
             needs_javascript=dict(await overview.needing_javascript(connection)),
             no_content=dict(await overview.without_content(connection)),
             rejecting=await hosts.rejecting(connection),
+            doubtful=await overview.doubtful(connection, _SHOWN),
             duplicates=await near_duplicates.state(connection),
             search=await search.counts(connection),
             search_quality=await _quality(connection),
@@ -497,6 +509,12 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
         list(status.no_content.items()),
     )
     show_rejecting(status.rejecting)
+    count, shown = status.doubtful
+    _show_first(
+        f"Doubtful pages ({count:,}), stored but perhaps no content",
+        ("page", "kind", "probability", "why"),
+        [(it.url, it.kind, f"{it.probability:.2f}", it.why) for it in shown],
+    )
 
 
 def _print_run(status: Status) -> None:

@@ -57,7 +57,7 @@ from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import REBASED, RETURN, Amendment, Channel, Kind, Retraction, Rung
-from freshet.storage.records import Digests, DueUrl, PageHistory
+from freshet.storage.records import Digests, Doubt, DueUrl, PageHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class Verdict:
     retractions: tuple[Retraction, ...] = ()
     kinds: tuple[Channel, ...] = ()
     channels: bytes | None = None
+    doubt: Doubt | None = None
     difference: Difference | None = field(default=None, compare=False, repr=False)
 
 

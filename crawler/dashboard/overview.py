@@ -41,6 +41,7 @@ class _Part:
     to_come: int
     waiting: Sequence[WaitingHost]
     troubled: Sequence[WaitingHost]
+    doubtful: Sequence[overview.DoubtfulPage]
 
 
 async def opened(asked: Asked) -> Mapping[str, object]:
@@ -70,6 +71,11 @@ async def shown(asked: Asked) -> Mapping[str, object]:
         "waiting": waiting[::-1][:_SHOWN],
         "paused": [it.match for it in kept_here if (it.key, it.value) == ("never", "true")],
         "troubled": [it for part in found for it in part.troubled][:_SHOWN],
+        "doubtful": sorted(
+            (it for part in found for it in part.doubtful),
+            key=attrgetter("probability"),
+            reverse=True,
+        )[:_SHOWN],
         "changes": newest,
         "down": down,
     }
@@ -137,6 +143,7 @@ async def _read(made: Documents, now: float) -> _Part:
             to_come=await overview.to_come(db) if daemon is None else 0,
             waiting=[*await overview.parked(db, now), *await overview.deferred(db)],
             troubled=await _without_robots(db),
+            doubtful=(await overview.doubtful(db, _SHOWN))[1],
         )
 
 

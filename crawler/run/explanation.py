@@ -37,6 +37,7 @@ from freshet.storage.queries.page import (
     OtherName,
     PastObservation,
 )
+from freshet.storage.records import Doubt
 from freshet.storage.tables import claims as claims_tables
 from freshet.storage.tables import hosts, outgoing, url_patterns
 from freshet.storage.tables.claims import HeardClaim
@@ -516,6 +517,7 @@ def _identity(it: Explanation, known: KnownUrl) -> dict[str, Cell]:
         "found": joined((moment(known.found_at, it.at), _found(it.found) if it.found else None)),
         "held back": known.held_back,
         "no content since": when(known.no_content_since, it.at),
+        "perhaps no content": _doubt(known.doubt),
         "answered plain requests only": when(known.plain_at, it.at),
         "copy of": it.copy_of,
         "alias of": f"{alias.url} ({alias.kind}, {moment(alias.at, it.at)})" if alias else None,
@@ -527,6 +529,10 @@ def _identity(it: Explanation, known: KnownUrl) -> dict[str, Cell]:
         "Last-Modified": known.validators.last_modified,
         "server's wish": _wish(known.wish_s),
     }
+
+
+def _doubt(doubt: Doubt | None) -> str | None:
+    return f"{doubt.kind} ({doubt.probability:.2f}): {doubt.why}" if doubt else None
 
 
 def _wish(wish_s: float | None) -> str | None:

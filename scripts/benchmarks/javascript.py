@@ -19,8 +19,9 @@ import zstandard
 
 from freshet.crawler.compare.not_content.page import NotContentKind
 from scripts.benchmarks.command import arguments, finish, say, workspace
-from scripts.benchmarks.not_content import Verdict, Visitor, from_files, from_recordings
+from scripts.benchmarks.not_content import Verdict, Visitor, real_visits
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
+from scripts.benchmarks.short_pages import read_folder, read_recordings
 
 _FOLDER: Final = Path(__file__).parent / "javascript_pages"
 SetName: TypeAlias = Literal["tuned", "held_out"]
@@ -51,7 +52,7 @@ def pages(name: SetName) -> list[Built]:
 def is_recognised(page: Built) -> bool:
     """Whether the page, alone on its host, is taken for one that needs JavaScript."""
     visitor = Visitor(SiteMaker("built.example", random.Random(0)), probing=False)
-    verdict = visitor.visit(Served("https://built.example/app/page", page.html))
+    verdict = visitor.visit(Served("https://built.example/app/page", page.html)).verdict
     return verdict is not None and verdict.kind is NotContentKind.NEEDS_JAVASCRIPT
 
 
@@ -103,8 +104,10 @@ def main() -> None:
         result[name] = row = figures(name)
         say(f"{name:10} precision {row['precision']}, recall {row['recall']}, {row['pages']} pages")
     if options.pages:
-        result["files"] = flagged(from_files(options.pages, _MOST, 1))
+        result["files"] = flagged(real_visits(read_folder(options.pages, _MOST), 1))
     if recorded := os.environ.get("FRESHET_EVOLUTION_DIR"):
         with workspace() as work:
-            result["recorded"] = flagged(from_recordings(Path(recorded), work, _MOST, 1))
+            result["recorded"] = flagged(
+                real_visits(read_recordings(Path(recorded), work, _MOST), 1)
+            )
     finish(result, options.output)

@@ -12,41 +12,39 @@ FRESHET_EVOLUTION_DIR for recorded sites.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import time
 from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
+from zlib import crc32
 
-from freshet.crawler.compare.not_content.cues import is_short, may_wait, tells
-from freshet.crawler.compare.not_content.host import HostJudge, needs_javascript, probe_url
-from freshet.crawler.compare.not_content.page import (
-    NotContent,
-    PageFacts,
-    is_another_text,
-    read_signs,
-)
+from freshet.crawler.compare.ladder import PageHistories
+from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck, facts_of
+from freshet.crawler.compare.not_content.cues import is_short
+from freshet.crawler.compare.not_content.host import HostJudge
+from freshet.crawler.compare.not_content.page import NotContent, PageFacts, read_signs
 from freshet.crawler.reduce.page import ParsedPage, parse
+from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import Sketch, sketch
+from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 from scripts.benchmarks.command import arguments, finish, say, workspace
 from scripts.benchmarks.not_content_crawled import CrawledHost, crawled
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
-from scripts.benchmarks.recorded import Recording
+from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, read_recordings, short
 
 SEED = 20_261_121
 _DAY_S = 86_400.0
+_HTML = ((b"Content-Type", b"text/html; charset=utf-8"),)
+_LOOP = asyncio.new_event_loop()
 _FOLDER = Path(__file__).parent / "not_content_pages"
 _REAL = "real"
-#: Shorter paragraphs are headings and labels.
-_PARAGRAPH_WORDS = 8
-_PARAGRAPHS = 4_000
 #: Rules by what their reasons say.
 _RULES = {
     "a URL that cannot exist": "like the page for a made-up URL",
@@ -73,10 +71,20 @@ class Verdict:
 
     sample: str
     kind: str | None
-    verdict: NotContent | None
+    checked: CheckedPage
     page: Served
     visit: int = 0
     soft: str | None = None
+
+    @property
+    def verdict(self) -> NotContent | None:
+        """Why the page is refused, None if it is stored."""
+        return self.checked.verdict
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the page is refused, or stored as doubtful."""
+        return self.verdict is not None or self.checked.doubt is not None
 
 
 @dataclass(slots=True)
@@ -86,58 +94,64 @@ class Visitor:
     maker: SiteMaker
     soft: str | None = None
     probing: bool = True
-    judge: HostJudge = field(default_factory=HostJudge)
     at: float = 1_790_000_000.0
-    probes: int = 0
     texts: dict[str, Sketch] = field(default_factory=dict)
+    _past: dict[int, PageHistory] = field(default_factory=dict)
+    _check: NotContentCheck | None = None
 
-    def visit(self, page: Served, *, had_content: bool | None = None) -> NotContent | None:
-        """The verdict on a page, after a probe if one is wanted.
+    def visit(self, page: Served, *, had_content: bool | None = None) -> CheckedPage:
+        """Check a page, after a probe if one is wanted.
 
         ``had_content`` is found out from earlier visits unless it is given.
         """
         self.at += 1.0
-        text = _text(page)
-        if page.url in self.texts and had_content is None:
-            had_content = is_another_text(self.texts[page.url], text)
-        verdict = self._judged(page, had_content)
-        if verdict is None:
+        if self._check is None:
+            ask = self._probed if self.probing else None
+            self._check = NotContentCheck(_past(self._past), Parser(), random.Random(SEED), ask=ask)
+        parsed, text = _parsed(page), _text(page)
+        before = (
+            sketch(("Some other text stood here.",)) if had_content else self.texts.get(page.url)
+        )
+        page_id, digests = crc32(page.url.encode()), None
+        if before is not None:
+            self._past[page_id] = PageHistory(before.to_bytes(), None, 0)
+            digests = Digests(b"", before.text_digest, None)
+        due = DueUrl(page_id, page.url, page.url, 1, self.at, digests=digests)
+        checking = self._check.check(due, _result(page, self.at), parsed, text)
+        checked = _LOOP.run_until_complete(checking)
+        if checked.verdict is None:
             self.texts[page.url] = text
-        return verdict
+        return checked
 
-    def _judged(self, page: Served, had_content: bool | None) -> NotContent | None:
-        facts = facts_of(page, had_content)
-        if facts is None:
-            return None
-        verdict = None
-        suspicious = had_content or tells(facts.title, facts.blocks.texts, page.html.encode())
-        if suspicious or self.judge.shows_pages(self.at):
-            verdict = self.judge.judge(facts, self.at)
-        elif may_wait(facts.blocks.texts, page.html.encode()):
-            verdict = needs_javascript(facts)
-        if verdict is None and self.probing and self.judge.wants_probe(self.at):
-            self._probe(page.url)
-            if self.judge.shows_pages(self.at):
-                verdict = self.judge.judge(facts, self.at)
-        return verdict
-
-    def _probe(self, beside: str) -> None:
-        self.probes += 1
-        url = probe_url(beside, f"zq{self.probes}x7k")
-        answer = None
-        if self.soft is not None:
-            answer = facts_of(Served(url, self.maker.filled(self.soft, url)), None)
-        self.judge.learn_probe(answer, self.at)
+    async def _probed(self, _host: int, url: str) -> FetchResult:
+        if self.soft is None:
+            return FetchResult(url, "gone", self.at, 0.0, 404, "http_404")
+        return _result(Served(url, self.maker.filled(self.soft, url)), self.at)
 
 
-def facts_of(page: Served, had_content: bool | None) -> PageFacts | None:
-    """What the block pages are shown of a page, or None where it is not judged."""
-    body, parsed = page.html.encode(), _parsed(page)
-    if not is_short(parsed.blocks.texts, had_content=had_content):
+def _past(histories: dict[int, PageHistory]) -> PageHistories:
+    async def history(page_id: int) -> PageHistory | None:
+        return histories.get(page_id)
+
+    async def nothing(*_: object) -> None:
         return None
-    signs = read_signs(body, "text/html; charset=utf-8")
-    text = sketch(parsed.blocks.texts, parsed.blocks.places)
-    return PageFacts(page.url, parsed.title, parsed.blocks, text, signs, had_content)
+
+    async def sample(*_: object) -> list[PageHistory]:
+        return []
+
+    return PageHistories(
+        history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing,
+        text=nothing,
+    )  # fmt: skip
+
+
+def facts_of_page(page: Served) -> PageFacts:
+    """Return the signs of a page by itself."""
+    return facts_of(_result(page, 0.0), page.url, _parsed(page), _text(page))
+
+
+def _result(page: Served, at: float) -> FetchResult:
+    return FetchResult(page.url, "fetched", at, 0.0, 200, headers=_HTML, body=page.html.encode())
 
 
 def _text(page: Served) -> Sketch:
@@ -198,8 +212,8 @@ def recrawls(block_pages: Sequence[Sample], real: Sequence[Sample]) -> Iterator[
         for k, (name, page) in enumerate(pages):
             if k in turned:
                 block_page = maker.block_page(sample.template, sample.kind, page.url)
-                found = visitor.visit(block_page)
-                yield Verdict(sample.name, sample.kind, found, block_page, 1, soft)
+                checked = visitor.visit(block_page)
+                yield Verdict(sample.name, sample.kind, checked, block_page, 1, soft)
             else:
                 edited = Served(page.url, page.html.replace("</main>", "<p>Edited.</p></main>"))
                 yield Verdict(name, None, visitor.visit(edited), edited, 1, soft)
@@ -224,82 +238,34 @@ def real_alone(real: Sequence[Sample]) -> Iterator[Verdict]:
             yield Verdict(sample.name, None, found, page)
 
 
-def from_files(folder: Path, most: int, urls: int) -> Iterator[Verdict]:
-    """The HTML files of each folder in a folder, as the pages of a host with honest 404s.
-
-    At most so many of each, which a seed draws; each page has so many URLs.
-    """
-    for host, paths in _files(folder, most):
-        visitor = Visitor(SiteMaker(host, random.Random(SEED)))
-        for path in paths:
-            html = path.read_bytes().decode("utf-8", "replace")
-            name = path.relative_to(folder / host).as_posix()
-            yield from _visits(visitor, f"https://{host}.example/{name}", html, urls)
-
-
-def _files(folder: Path, most: int) -> Iterator[tuple[str, list[Path]]]:
-    for host in sorted(path for path in folder.iterdir() if path.is_dir()):
-        paths = sorted(p for p in host.rglob("*.htm*") if p.is_file() and p.suffix != ".gz")
-        drawn = random.Random(SEED).sample(paths, min(most, len(paths)))
-        yield host.name, sorted(drawn)
-
-
-def _visits(visitor: Visitor, url: str, html: str, urls: int) -> Iterator[Verdict]:
-    """Visit a real page at one URL or more."""
-    for n in range(urls):
-        page = Served(url if n == 0 else f"{url}?from={n}", html)
-        yield Verdict(page.url, None, visitor.visit(page), page)
-
-
-def from_recordings(folder: Path, work: Path, most: int, urls: int) -> Iterator[Verdict]:
-    """The first and last version of the pages of each recorded site, at most so many."""
-    for packed in sorted(folder.glob("*.sqlite.zst")):
-        host = f"{packed.name.partition('.')[0]}.example"
-        visitor = Visitor(SiteMaker(host, random.Random(SEED)))
-        with closing(Recording(packed, work)) as recording:
-            for url, versions in recording.pages(most).items():
-                blobs = list(dict.fromkeys(v.blob for v in versions if v.blob is not None))
-                for blob in dict.fromkeys(blobs[:1] + blobs[-1:]):
-                    html = recording.body(blob).decode("utf-8", "replace")
-                    yield from _visits(visitor, f"https://{host}{url}", html, urls)
-
-
-def paragraphs(folder: Path, most: int) -> list[str]:
-    """Paragraphs of the files, which a seed draws."""
-    texts: dict[str, None] = {}
-    for host, paths in _files(folder, most):
-        for path in paths:
-            page = Served(f"https://{host}.example/", path.read_bytes().decode("utf-8", "replace"))
-            blocks = _parsed(page).blocks
-            texts |= dict.fromkeys(t for t in blocks.texts if len(t.split()) >= _PARAGRAPH_WORDS)
-    return random.Random(SEED).sample([*texts], min(_PARAGRAPHS, len(texts)))
-
-
-def from_paragraphs(texts: Sequence[str], urls: int) -> Iterator[Verdict]:
-    """Paragraphs as pages of hosts of their own."""
-    for n, text in enumerate(texts):
-        host = f"www.paragraph{n}.example"
-        visitor = Visitor(SiteMaker(host, random.Random(SEED + n)))
-        page = f"<!doctype html><title>Notes</title><main><p>{escape(text)}</p></main>"
-        yield from _visits(visitor, f"https://{host}/notes/{n}", page, urls)
+def real_visits(pages: Iterable[RealPage], urls: int) -> Iterator[Verdict]:
+    """Visit real pages at so many URLs each; the pages of a host stay together."""
+    visitors: dict[str, Visitor] = {}
+    for page in pages:
+        new = Visitor(SiteMaker(page.host, random.Random(SEED)))
+        visitor = visitors.setdefault(page.host, new)
+        for n in range(urls):
+            served = Served(f"{page.url}?from={n}" if n else page.url, page.html)
+            yield Verdict(served.url, None, visitor.visit(served), served)
 
 
 def real_figures(verdicts: Iterable[Verdict]) -> dict[str, object]:
-    """Wrong refusals of real pages, by the rule that made them."""
-    rules, false, pages, short = Counter[str](), list[str](), 0, 0
+    """Real pages that are refused or doubtful, and the rules that refused them."""
+    rules, false, doubtful, visits = Counter[str](), list[str](), list[str](), 0
     for v in verdicts:
-        pages += 1
-        short += facts_of(v.page, None) is not None
+        visits += 1
         if v.verdict is not None:
             rules[_rule_of(v.verdict)] += 1
             false.append(f"{v.sample}: {v.verdict.kind}, {v.verdict.why}")
+        elif (doubt := v.checked.doubt) is not None:
+            doubtful.append(f"{v.sample}: {doubt.kind} ({doubt.probability:.2f}), {doubt.why}")
     return {
-        "visits": pages,
-        "short": short,
-        "refused": len(false),
-        "share_of_short": _share(len(false), short),
+        "visits": visits,
+        "refused": _share(len(false), visits),
+        "doubtful": _share(len(doubtful), visits),
         "by_rule": dict(rules.most_common()),
         "false": false,
+        "in_doubt": doubtful,
     }
 
 
@@ -319,7 +285,7 @@ def in_the_store(verdicts: Sequence[Verdict]) -> list[Verdict]:
     with workspace() as work:
         found = crawled([_crawled_host(host, each) for host, each in hosts.items()], work)
     return [
-        replace(v, verdict=found.verdicts[v.page.url, v.visit])
+        replace(v, checked=found.verdicts[v.page.url, v.visit])
         for v in verdicts
         if (v.page.url, v.visit) not in found.led_away
     ]
@@ -348,6 +314,8 @@ def figures(verdicts: Sequence[Verdict]) -> dict[str, object]:
     return {
         "block_pages": len(block_pages),
         "recognised": _share(len(found), len(block_pages)),
+        "marked": _share(sum(v.is_marked for v in block_pages), len(block_pages)),
+        "real_doubtful": sum(v.is_marked for v in real) - len(false),
         "by_kind": {kind: _share(sum(hits), len(hits)) for kind, hits in sorted(by_kind.items())},
         "precision_by_kind": {
             kind: _share(count - false_kinds[kind], count)
@@ -411,8 +379,7 @@ def look_cost() -> dict[str, float]:
     long, short = maker.page(0), maker.page(4)
     texts = parse(long.html.encode(), long.url, "text/html").blocks.texts * 20
     body = short.html.encode()
-    facts = facts_of(short, None)
-    assert facts is not None
+    facts = facts_of_page(short)
     return {
         "long_page_us": _microseconds(lambda: is_short(texts), 2000),
         "short_page_signs_us": _microseconds(lambda: read_signs(body, "text/html"), 200),
@@ -445,8 +412,10 @@ def _table(sets: dict[str, dict[str, object]]) -> None:
 def _options() -> Namespace:
     parser = arguments(__doc__)
     parser.add_argument("--set", choices=("tuned", "held_out"), action="append", dest="sets")
-    parser.add_argument("--pages", type=Path, metavar="DIR", help="folders of real pages")
-    parser.add_argument("--most", type=int, default=400, metavar="N", help="pages of a folder")
+    for half in ("fit", "report"):
+        help_ = f"a folder of real pages, see short_pages; the half {half}"
+        parser.add_argument(f"--{half}", type=Path, metavar="DIR", action="append", help=help_)
+    parser.add_argument("--most", type=int, default=80, metavar="N", help="pages of a host")
     parser.add_argument("--only-real", action="store_true", help="leave the sets out")
     return parser.parse_args()
 
@@ -457,28 +426,31 @@ def main() -> None:
     chosen = [] if options.only_real else options.sets or ["tuned", "held_out"]
     # What was missed of the held-out set stays untold, so that nobody tunes on it.
     sets = {name: of_set(name, tell_names=name == "tuned") for name in chosen}
-    real = _real(options)
     _table(sets)
-    _real_table(real)
+    real = dict(_real(options))
+    if not real:
+        say("no real pages: name folders with --fit or --report")
     finish({"seed": SEED, **sets, "real": real, "cost": look_cost()}, options.output)
 
 
-def _real(options: Namespace) -> dict[str, dict[str, object]]:
-    real: dict[str, dict[str, object]] = {}
-    recorded = os.environ.get("FRESHET_EVOLUTION_DIR")
-    texts = paragraphs(options.pages, options.most) if options.pages else []
-    for name, urls in (("one URL", 1), ("two URLs", 2)):
-        if options.pages:
-            real[f"files, {name}"] = real_figures(from_files(options.pages, options.most, urls))
-            real[f"paragraphs, {name}"] = real_figures(from_paragraphs(texts, urls))
-        if recorded:
+def _real(options: Namespace) -> Iterator[tuple[str, dict[str, object]]]:
+    for half in ("fit", "report"):
+        pages = list(_read(getattr(options, half) or (), options.most))
+        if half == "report" and (recorded := os.environ.get("FRESHET_EVOLUTION_DIR")):
             with workspace() as work:
-                found = from_recordings(Path(recorded), work, options.most, urls)
-                real[f"recorded, {name}"] = real_figures(found)
-    return real
+                pages += read_recordings(Path(recorded), work, options.most)
+        if not pages:
+            continue
+        chosen = {"short pages": list(short(pages)), "paragraphs": list(paragraphs(pages))}
+        for name, some in chosen.items():
+            for urls in (1, 2):
+                row = real_figures(real_visits(some, urls))
+                title = f"{half}: {name}, {urls} URL{'s' if urls > 1 else ''}"
+                say(f"{title:32} {row['visits']:6} visits, refused {row['refused']:.4%}, "
+                    f"doubtful {row['doubtful']:.2%}  {row['by_rule']}")  # fmt: skip
+                yield title, row
 
 
-def _real_table(real: dict[str, dict[str, object]]) -> None:
-    for name, row in real.items():
-        say(f"{name:22} {row['short']:6} of {row['visits']:6} short, {row['refused']:5} refused")
-        say(f"{'':22} {row['by_rule']}")
+def _read(folders: Iterable[Path], most: int) -> Iterator[RealPage]:
+    for folder in folders:
+        yield from read_folder(folder, most)

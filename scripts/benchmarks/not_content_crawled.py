@@ -18,10 +18,12 @@ from typing import Final
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.compare.not_content.page import NotContent, NotContentKind
+from freshet.crawler.compare.not_content.check import CheckedPage
+from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, Proof
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.wiring import Observer
+from freshet.storage.entries import DOUBTFUL
 from freshet.storage.records import FetchResult
 
 _HTML: Final = ((b"Content-Type", b"text/html; charset=utf-8"),)
@@ -39,11 +41,11 @@ _NEVER: Final = 1_000_000
 class Findings:
     """What crawls found, by URL and crawl, counted from 0.
 
-    ``verdicts`` are what stood there, None for content; what ``led_away`` at once, by a refresh in
+    ``verdicts`` are what stood there; what ``led_away`` at once, by a refresh in
     its markup, was a redirect and no page.
     """
 
-    verdicts: Mapping[tuple[str, int], NotContent | None]
+    verdicts: Mapping[tuple[str, int], CheckedPage]
     led_away: frozenset[tuple[str, int]]
 
 
@@ -100,15 +102,20 @@ def crawled(hosts: Sequence[CrawledHost], folder: Path) -> Findings:
             "FROM finding AS f JOIN page AS p ON p.id = f.page_id ORDER BY f.id"
         ).fetchall()
     return Findings(
-        {(url, n): _verdict(kind, *why) for url, n, kind, *why in rows},
+        {(url, n): _checked(kind, *why) for url, n, kind, *why in rows},
         frozenset((url, n) for url, n, kind, *_ in rows if kind == "redirected"),
     )
 
 
-def _verdict(kind: str, reason: str | None, detail: str | None) -> NotContent | None:
-    if kind != "failed":
-        return None
-    return NotContent(NotContentKind(reason or ""), detail or "")
+def _checked(kind: str, reason: str | None, detail: str | None) -> CheckedPage:
+    words = detail or ""
+    if kind == "failed":
+        found = NotContent(NotContentKind(reason or ""), words, 1.0, frozenset(Proof))
+        return CheckedPage(verdict=found)
+    if reason == DOUBTFUL:
+        named = next(each for each in NotContentKind if f"({each}," in words)
+        return CheckedPage(doubt=NotContent(named, words, 0.5, frozenset({Proof.WORDS})))
+    return CheckedPage()
 
 
 async def _crawl(hosts: Sequence[CrawledHost], db: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import aiosqlite
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import as_json
+from freshet.storage.database import as_json, row_to
 from freshet.storage.entries import OWN_FAULTS, REBASED, REFRESHED
 from freshet.storage.queries.page import NUMBER
 from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
@@ -104,6 +104,10 @@ async def parked(db: Reader, now: float) -> list[WaitingHost]:
     return [WaitingHost(**row) for row in await db.execute_fetchall(sql, (now,))]
 
 
+#: Pages ``p`` whose current content is doubtful.
+_DOUBTFUL: Final = "p.doubtful_as IS NOT NULL AND p.role = 'page' AND p.alias_of IS NULL"
+
+
 async def needing_javascript(db: Reader) -> list[tuple[str, int]]:
     """Return the origins with pages that needed JavaScript at their last visit, and how many."""
     sql = (
@@ -113,6 +117,26 @@ async def needing_javascript(db: Reader) -> list[tuple[str, int]]:
         "GROUP BY h.id ORDER BY n DESC, h.origin"
     )
     return [(row[0], row[1]) for row in await db.execute_fetchall(sql)]
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulPage:
+    """A page whose last content may be none, see :class:`~freshet.storage.records.Doubt`."""
+
+    url: str
+    kind: str
+    probability: float
+    why: str
+
+
+async def doubtful(db: Reader, most: int) -> tuple[int, list[DoubtfulPage]]:
+    """Return how many pages are doubtful, and the most probable block pages among them."""
+    ((count,),) = await db.execute_fetchall("SELECT count(*) FROM page AS p WHERE " + _DOUBTFUL)
+    sql = (
+        "SELECT url, doubtful_as AS kind, doubtful_p AS probability, doubtful_why AS why "
+        f"FROM page AS p WHERE {_DOUBTFUL} ORDER BY doubtful_p DESC, url LIMIT ?"
+    )
+    return count, list(map(row_to(DoubtfulPage), await db.execute_fetchall(sql, (most,))))
 
 
 async def without_content(db: Reader) -> list[tuple[str, int]]:
@@ -285,7 +309,7 @@ _CHANGE: Final = (
     "AS kind, p.title, f.resemblance, f.blocks_added, f.blocks_removed, "
     f"f.version_id, (SELECT max(version_id) FROM ({SIGNIFICANT} AND page_id = f.page_id) "
     f"  WHERE version_id < f.version_id) AS before_id, {NUMBER} AS version, "
-    "iif(f.kind = 'failed', coalesce(f.detail, f.reason), "
+    "iif(f.kind = 'failed' OR f.reason = 'doubtful', coalesce(f.detail, f.reason), "
     f"  iif({IS_EXPLAINED}, f.detail, NULL)) AS reason, f.kinds"
 )
 _OF_PAGES: Final = "FROM finding AS f JOIN page AS p ON p.id = f.page_id WHERE p.role = 'page' AND"

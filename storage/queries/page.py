@@ -12,7 +12,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import StoreError, as_json, columns_of, reading, row_to
 from freshet.storage.entries import AliasKind, Reason, Role, stored
-from freshet.storage.records import Digests, Observation, Validators
+from freshet.storage.records import Digests, Doubt, Observation, Validators
 from freshet.storage.tables.frontier import ASKED_AGAIN
 from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
@@ -43,7 +43,7 @@ class KnownUrl:
     ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
     A dead link or a block page is left alone by new runs until ``asked_again_at``. Visits have
     found no content ``no_content_since`` then, and only a plain request was answered at
-    ``plain_at``.
+    ``plain_at``. ``doubt`` is that on its last content.
     """
 
     page_id: int
@@ -62,6 +62,7 @@ class KnownUrl:
     asked_again_at: float | None
     no_content_since: float | None
     plain_at: float | None
+    doubt: Doubt | None = field(default=None, metadata=stored(Doubt, optional=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ async def find(db: Reader, urls: Sequence[str]) -> KnownUrl | None:
     columns = columns_of(
         KnownUrl, "p", page_id="p.id", visited_at="p.last_at", asked_again_at=ASKED_AGAIN,
         alias="a.id, a.url, p.alias_kind, p.alias_at", no_content_since=NO_CONTENT_SINCE,
+        doubt="p.doubtful_as, p.doubtful_p, p.doubtful_why",
     )  # fmt: skip
     rows = await db.execute_fetchall(
         f"SELECT {columns} "

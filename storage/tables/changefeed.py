@@ -21,7 +21,7 @@ import json
 import re
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from sqlite3 import Connection
 from typing import Final, Literal, TypeAlias
@@ -29,8 +29,8 @@ from typing import Final, Literal, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import CHANNELS, REFRESHED, Channel
-from freshet.storage.records import Visit
+from freshet.storage.entries import CHANNELS, REFRESHED, Channel, stored
+from freshet.storage.records import Doubt, Visit
 from freshet.storage.tables import search
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
@@ -228,7 +228,8 @@ class LastChange:
     ``version_id`` is None if there is no document any more; ``moved_to`` is the new URL of a page
     that has moved. Visits have found no content ``no_content_since`` then, None: they have.
     ``resemblance`` and the numbers of blocks are those of the observation. ``kinds`` are channels
-    that differ from what the consumer was told before, with spaces between.
+    that differ from what the consumer was told before, with spaces between. ``doubt`` is that on
+    the page's content today.
     """
 
     seq: int
@@ -244,6 +245,7 @@ class LastChange:
     blocks_added: int | None
     blocks_removed: int | None
     kinds: str | None
+    doubt: Doubt | None = field(default=None, metadata=stored(Doubt, optional=True))
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -323,6 +325,7 @@ _NAMED: Final = (
 )
 _COLUMNS: Final = columns_of(
     LastChange, "c", url="p.url", title="p.title",
+    doubt="p.doubtful_as, p.doubtful_p, p.doubtful_why",
     resemblance="iif(a.kind IS 'failed', NULL, f.resemblance)",
     blocks_added="iif(a.kind IS 'failed', NULL, f.blocks_added)",
     blocks_removed="iif(a.kind IS 'failed', NULL, f.blocks_removed)",

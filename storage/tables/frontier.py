@@ -104,6 +104,7 @@ def due_columns(**given: str) -> str:
         DueUrl, "p", page_id="p.id", digests="p.body_digest, p.text_digest, "
         "(SELECT text_version FROM version WHERE id = p.version_id)",
         rejected="p.rejected_digest, p.rejected_as, p.rejected_at",
+        doubt="p.doubtful_as, p.doubtful_p, p.doubtful_why",
         audit="NULL, NULL, NULL, NULL", repeat_of="NULL",
         seed_id="(SELECT min(id) FROM seed WHERE page_id = p.id)", **given,
     )  # fmt: skip

@@ -9,7 +9,15 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import Values, as_json, columns_of, row_to, values_of
-from freshet.storage.entries import REBASED, TEXT_CHANNELS, Amendment, Kind, Retraction, Role
+from freshet.storage.entries import (
+    DOUBTFUL,
+    REBASED,
+    TEXT_CHANNELS,
+    Amendment,
+    Kind,
+    Retraction,
+    Role,
+)
 from freshet.storage.records import Estimate, Observation, PageHistory, Visit
 from freshet.storage.tables import links, near_duplicates, pages
 
@@ -323,10 +331,17 @@ async def _histories(db: Reader, condition: str, parameters: Values) -> list[Pag
 _SAME = ("304", "body", "text", "volatile")
 #: A page's visits that saw its last content, the oldest first.
 _LAST_CONTENT = (
-    "SELECT id, at, kind, version_id FROM finding AS f "
-    "WHERE page_id = :page AND kind IN ('new', 'changed', 'unchanged') AND id >= coalesce("
-    "  (SELECT max(id) FROM finding WHERE page_id = :page AND (kind IN ('new', 'changed') "
+    "SELECT id, at, kind, version_id, reason FROM finding AS f "
+    "WHERE page_id = :page AND at < :until AND kind IN ('new', 'changed', 'unchanged') "
+    "AND id >= coalesce("
+    "  (SELECT max(id) FROM finding WHERE page_id = :page AND at < :until "
+    "   AND (kind IN ('new', 'changed') "
     f"   OR kind = 'unchanged' AND rung NOT IN {_SAME})), 0) ORDER BY id"
+)
+#: Whether the content of a page is that which it had before a version.
+_IS_BACK = (
+    "SELECT 1 FROM page AS p WHERE id = :page AND text_digest = (SELECT text_digest FROM version "
+    "WHERE page_id = p.id AND id < :version ORDER BY id DESC LIMIT 1)"
 )
 
 
@@ -335,25 +350,31 @@ def take_back(
 ) -> tuple[Kind | None, int]:
     """Amend the last visits, ``most`` at most, that saw the content which a retraction means.
 
-    Return the kind of the last one, and how many they are; None and 0 if it means another capture.
-    The version that they saw is deleted unless an earlier visit saw it, too.
+    Return the kind of the last one, and how many they are; None and 0 if it means another capture,
+    or if one of them delivered it as content. The version that they saw is deleted unless an
+    earlier visit saw it, too.
     """
-    page_id = retraction.page_id
-    visits = db.execute(_LAST_CONTENT, {"page": page_id}).fetchall()
+    page_id, until = retraction.page_id, now if retraction.returns else inf
+    visits = db.execute(_LAST_CONTENT, {"page": page_id, "until": until}).fetchall()
     if not visits or retraction.at not in {None, visits[-1][1]}:
         return None, 0
-    wrong = [visit for visit in visits if visit[1] >= retraction.since][-most:]
-    if not wrong:
+    if any(visit[4] != DOUBTFUL for visit in visits):
         return None, 0
-    ids, times, kinds, _ = zip(*wrong, strict=True)
+    asked = {"page": page_id, "version": visits[0][3]}
+    if retraction.returns and not db.execute(_IS_BACK, asked).fetchone():
+        return None, 0
+    wrong = visits[-most:]
+    ids, times, kinds, *_ = zip(*wrong, strict=True)
     versions = {each[3] for each in wrong} - {each[3] for each in visits[: -len(wrong)]}
     fail(db, ids, retraction.reason, retraction.detail, now)
     sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
     deleted = [row[0] for row in db.execute(sql, (as_json(list(versions)),)).fetchall()]
     if deleted:
         links.forget(db, page_id, deleted)
+    if deleted and not retraction.returns:
         db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
-    pages.take_back(db, page_id, times[-1], retraction.reason, keeps_version=not deleted)
+    if not retraction.returns:
+        pages.take_back(db, page_id, times[-1], retraction.reason, keeps_version=not deleted)
     near_duplicates.revise(db, page_id)
     last: Kind = kinds[-1]
     return last, len(wrong)

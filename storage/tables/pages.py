@@ -20,7 +20,7 @@ _GOOD = ("new", "changed", "unchanged")
 
 #: Kinds that say nothing of where a URL leads.
 _SILENT = ("failed", "refused")
-_NOT_REJECTED = (None, None, None)
+_NONE = (None, None, None)
 _NOT_MODIFIED = 304
 #: Kinds that say nothing of whether a page still has content.
 _UNTELLING = (*_SILENT, "skipped")
@@ -173,11 +173,21 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     db.executemany(
         sql,
         [
-            (*(_NOT_REJECTED if v.rejected is None else values_of(v.rejected)), v.due.page_id)
+            (*(_NONE if v.rejected is None else values_of(v.rejected)), v.due.page_id)
             for v in visits
             # A failure to fetch says nothing of it.
             if v.rejected is not None
             or (v.due.rejected is not None and v.observation.kind not in _SILENT)
+        ],
+    )
+    db.executemany(
+        "UPDATE page SET doubtful_as = ?, doubtful_p = ?, doubtful_why = ? "
+        "WHERE id = ? AND (? OR doubtful_as IS NOT NULL)",
+        [
+            (*(_NONE if it is None else values_of(it)), v.due.page_id, it is not None)
+            for v in visits
+            for it in (v.doubt,)
+            if v.observation.kind in _GOOD
         ],
     )
     sql = "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?"
@@ -261,6 +271,7 @@ def take_back(db: Connection, page_id: int, at: float, reason: str, *, keeps_ver
         "  FROM version WHERE page_id = :page ORDER BY id DESC LIMIT 1), "
         "checked_at = (SELECT max(at) FROM finding "
         "  WHERE page_id = :page AND kind IN ('new', 'changed', 'unchanged')), "
+        "doubtful_as = NULL, doubtful_p = NULL, doubtful_why = NULL, "
         f"{'' if keeps_version else of_version}etag = iif(rejected_digest IS NULL, NULL, etag), "
         "last_modified = iif(rejected_digest IS NULL, NULL, last_modified) WHERE id = :page",
         {"page": page_id, "at": at},

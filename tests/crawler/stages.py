@@ -35,11 +35,13 @@ PROSE = "".join(
 )
 PAGE = f"<html><head><title>T</title></head><body>{PROSE}</body></html>".encode()
 NOT_FOUND = (
-    b"<html><head><title>404 Not Found</title></head><body><h1>Page not found</h1>"
+    b'<html><head><title>404 Not Found</title><script>page = {"status": 404}</script></head>'
+    b"<body><h1>Page not found</h1>"
     b"<p>Sorry, the page you requested could not be found.</p></body></html>"
 )
 TOO_MANY = (
-    b"<html><head><title>Too many requests</title></head><body><h1>Too many requests</h1>"
+    b'<html><head><title>Too many requests</title><script>page = {"status": 429}</script></head>'
+    b"<body><h1>Too many requests</h1>"
     b"<p>You have sent too many requests. Rate limit exceeded, please try again later.</p>"
     b"</body></html>"
 )

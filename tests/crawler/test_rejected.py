@@ -16,9 +16,11 @@ from tests.crawler.stages import DUE, NOON, NOT_FOUND, PAGE, TOO_MANY, Stages, a
 MODIFIED = "Sat, 01 Aug 2026 10:00:00 GMT"
 PAGES = {
     "soft_404": NOT_FOUND,
-    "error_page": b"<title>Internal Server Error</title><h1>Internal Server Error</h1>"
+    "error_page": b"<title>Internal Server Error</title>"
+    b"<script>page={'status': 500}</script><h1>Internal Server Error</h1>"
     b"<p>An error occurred on the server.</p>",
-    "login_wall": b"<title>Log in</title><h1>Log in</h1><p>Please log in to continue.</p>"
+    "login_wall": b"<title>Log in</title><script>page={'status': 401}</script>"
+    b"<h1>Log in</h1><p>Please log in to continue.</p>"
     b"<form><input name=user><input type=password><button>Log in</button></form>",
     "captcha": b"<title>Verify you are human</title><h1>Verify that you are human</h1>"
     b"<div class=g-recaptcha data-sitekey=a></div>",

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from freshet.storage.database import Database, open_store
-from freshet.storage.entries import AliasKind, Kind, Role
+from freshet.storage.entries import DOUBTFUL, AliasKind, Kind, Role
 from freshet.storage.records import (
     Acknowledged,
     Alias,
     Capture,
     Digests,
+    Doubt,
     DueUrl,
     Entry,
     Links,
@@ -151,6 +152,12 @@ def captured(
         visit(due, kind, at), capture=capture(text), links=found,
         targets=targets(*to, depth=due.depth + 1), offsite=frozenset(range(len(to), len(found))),
     )  # fmt: skip
+
+
+def doubtful(seen: Visit) -> Visit:
+    """The visit as of a page that may be no content."""
+    doubt = Doubt("soft_404", 0.8, "its title says so")
+    return replace(seen, doubt=doubt, observation=replace(seen.observation, reason=DOUBTFUL))
 
 
 def redirected(due: DueUrl, path: str, kind: AliasKind = "permanent", at: float = START) -> Visit:

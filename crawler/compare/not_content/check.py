@@ -1,8 +1,11 @@
 """The not-content check: soft 404s and block pages that came with the status 200.
 
-Only pages of few words are checked. The signs of a host are held for a run, and stored if they
-cost a request or decided a verdict. The visit that proves an earlier capture to be a block page
-retracts that capture.
+Only pages of few words are checked. Two independent proofs refuse a page. One makes it doubtful: it
+is stored and delivered, with the reason and a probability. The signs of a host are held for a run,
+and stored if they cost a request or decided a verdict.
+
+Invariant: only a doubtful capture can be retracted. Consequence: text that was delivered as content
+stays, whatever is found later.
 
 The check may send a probe: a request for a page that cannot exist. The frontier sends it politely,
 before the host's next page. A visit that waits for a probe has ended its own request, so it blocks
@@ -17,10 +20,9 @@ from random import Random
 from typing import Final
 
 from freshet.crawler.compare.ladder import PageHistories
-from freshet.crawler.compare.not_content.cues import is_short, may_wait, tells
+from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wait, tells
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
-    ORDER_S,
     HostJudge,
     needs_javascript,
     probe_url,
@@ -28,6 +30,7 @@ from freshet.crawler.compare.not_content.host import (
 from freshet.crawler.compare.not_content.page import (
     NotContent,
     PageFacts,
+    Proof,
     is_another_text,
     read_signs,
 )
@@ -98,48 +101,46 @@ class Probes:
 class CheckedPage:
     """The result of the check, and the host's block pages in bytes if they are to be stored.
 
-    ``verdict`` is None for content; ``retractions`` are of captures that prove to be block pages;
-    ``history`` is the page's, if it was read. ``remark`` says why a page may not be content after
-    all.
+    ``verdict`` says why the page is refused, ``doubt`` why it may be no content; it is content if
+    both are None. ``retractions`` are of doubtful captures that prove to be block pages;
+    ``history`` is the page's, if it was read.
     """
 
     verdict: NotContent | None = None
+    doubt: NotContent | None = None
     not_content: bytes | None = None
     retractions: tuple[Retraction, ...] = ()
     history: PageHistory | None = None
-    remark: str | None = None
 
 
 @dataclass(slots=True)
 class _Host:
     """A host; ``turn`` serializes its pages, so that one probe serves them all.
 
-    ``taken`` are the visits that passed as content, by URL: page id and Unix seconds.
+    ``doubtful`` are visits of this run, by URL: page id and Unix seconds.
     """
 
     known: HostJudge
     pages: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    taken: LruCache[str, tuple[int, float]] = field(default_factory=lambda: LruCache(MOST_PENDING))
+    doubtful: LruCache[str, tuple[int, float]] = field(
+        default_factory=lambda: LruCache(MOST_PENDING)
+    )
 
     def judge(self, due: DueUrl, facts: PageFacts, at: float) -> NotContent | None:
-        """Judge a page, and remember its visit if it passes as content."""
-        self.taken.pop(due.fetch_url, None)
-        verdict = self.known.judge(facts, at)
-        if verdict is None:
-            self.taken[due.fetch_url] = due.page_id, at
-        return verdict
+        """Judge a page, and remember its visit if it is doubtful."""
+        self.doubtful.pop(due.fetch_url, None)
+        found = self.known.judge(facts, at)
+        if found is not None and not found.is_refused:
+            self.doubtful[due.fetch_url] = due.page_id, at
+        return found
 
-    def retractions(
-        self, verdicts: Mapping[str, NotContent], by: str, now: float
-    ) -> Iterator[Retraction]:
-        """Yield retractions of these URLs' visits, which the page at ``by`` proves wrong now."""
-        since = now - ORDER_S
-        for url, verdict in verdicts.items():
-            visit = self.taken.pop(url, None)
-            if visit is not None and visit[1] >= since:
-                why = f"known since {by} was seen: {verdict.why}"
-                yield Retraction(*visit, str(verdict.kind), why, max(since, verdict.since))
+    def retractions(self, proven: Mapping[str, NotContent]) -> Iterator[Retraction]:
+        """Yield retractions of these URLs' doubtful visits, which a probe has proved wrong."""
+        for url, found in proven.items():
+            visit = self.doubtful.pop(url, None)
+            if visit is not None:
+                yield Retraction(*visit, str(found.kind), found.why)
 
 
 _CONTENT: Final = CheckedPage()
@@ -163,19 +164,17 @@ class NotContentCheck:
         if parsed.is_plain:
             return _CONTENT
         texts = parsed.blocks.texts
-        had_content, history = None, None
+        before, history = None, None
         if due.digests is not None and is_short(texts, had_content=True):
-            had_content, history = await self._before(due, due.digests, new)
-        if not is_short(texts, had_content=had_content):
+            before, history = await self._before(due, due.digests, new)
+        if before is None and not is_judged(parsed.title, texts):
             return CheckedPage(history=history)
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
-            suspicious = bool(had_content) or tells(parsed.title, texts, result.body)
+            suspicious = before is not None or tells(parsed.title, texts, result.body)
             # Read at most once, and only for a page that is judged.
-            facts = cache(
-                partial(facts_of, result, due.fetch_url, parsed, new, had_content=had_content)
-            )
+            facts = cache(partial(facts_of, result, due.fetch_url, parsed, new, before=before))
             waits = may_wait(texts, result.body)
             checked = await self._judged(
                 host, due, facts, result.ended_at, suspicious=suspicious, waits=waits
@@ -193,32 +192,29 @@ class NotContentCheck:
         waits: bool,
     ) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
-        judge, verdict, shown, remark = host.known, None, None, None
+        judge, found, proven = host.known, None, None
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
         if suspicious or is_first or judge.shows_pages(now):
-            verdict = host.judge(due, facts(), now)
-            remark = judge.suspicion
+            found = host.judge(due, facts(), now)
         elif waits:
-            verdict = needs_javascript(facts())
-        if verdict is None and judge.wants_probe(now, several=several):
-            shown = await self._probed(judge, due, now)
-            if shown is not None and judge.shows_pages(now):
-                verdict = host.judge(due, facts(), now)
-        known = {**(shown or {}), **(dict.fromkeys(verdict.earlier, verdict) if verdict else {})}
-        retractions = list(host.retractions(known, due.url, now))
-        # A page without any text is judged by its markup only: it may have been content then.
-        # One that was known at the last visit has taken back then what it proves.
-        text = None if due.digests is None or due.rejected is not None else due.digests.text
-        if verdict is not None and text == facts().sketch.text_digest and any(facts().blocks.texts):
-            why = f"known since its next visit: {verdict.why}"
-            retractions.append(Retraction(due.page_id, None, str(verdict.kind), why, verdict.since))
-        keeps = shown is not None or verdict is not None
-        return CheckedPage(
-            verdict, judge.to_bytes() if keeps else None, tuple(retractions),
-            remark=remark if verdict is None else None,
-        )  # fmt: skip
+            found = needs_javascript(facts())
+        is_refused = found is not None and found.is_refused
+        if not is_refused and judge.wants_probe(now, several=several):
+            proven = await self._probed(judge, due, now)
+            if proven is not None and judge.shows_pages(now):
+                found = host.judge(due, facts(), now)
+        keeps = proven is not None or found is not None
+        checked = CheckedPage(
+            not_content=judge.to_bytes() if keeps else None,
+            retractions=(*host.retractions(proven or {}), *_own(due, found, facts)),
+        )
+        if found is None:
+            return checked
+        if found.is_refused:
+            return replace(checked, verdict=found)
+        return replace(checked, doubt=found)
 
     async def _host(self, host_id: int) -> _Host:
         host = self._hosts.use(host_id)
@@ -232,14 +228,16 @@ class NotContentCheck:
 
     async def _before(
         self, due: DueUrl, old: Digests, new: Sketch
-    ) -> tuple[bool | None, PageHistory | None]:
-        """Return whether the page had another text before, and its history if it was read."""
-        if old.text == new.text_digest:
-            return False, None
+    ) -> tuple[bytes | None, PageHistory | None]:
+        """Return the digest of another text before, and the page's history if it was read."""
+        # What was doubtful was perhaps no content.
+        if old.text == new.text_digest or due.doubt is not None:
+            return None, None
         history = await self.past.history(due.page_id)
         if history is None:
             return None, None
-        return is_another_text(Sketch.from_bytes(history.sketch), new), history
+        is_another = is_another_text(Sketch.from_bytes(history.sketch), new)
+        return (old.text if is_another else None), history
 
     async def _probed(
         self, judge: HostJudge, due: DueUrl, now: float
@@ -263,8 +261,23 @@ class NotContentCheck:
         return judge.learn_probe(shown, now)
 
 
+def _own(
+    due: DueUrl, found: NotContent | None, facts: Callable[[], PageFacts]
+) -> Iterator[Retraction]:
+    """Yield the retraction of the page's own doubtful captures, if this visit proves them wrong.
+
+    What other URLs show proves nothing of them.
+    """
+    if due.doubt is None or due.digests is None or found is None or not found.is_refused:
+        return
+    is_same = due.digests.text == facts().sketch.text_digest
+    if is_same and len(found.proofs - {Proof.RETURN}) > 1:
+        why = f"known since its next visit: {found.why}"
+        yield Retraction(due.page_id, None, str(found.kind), why)
+
+
 def facts_of(
-    result: FetchResult, url: str, parsed: ParsedPage, new: Sketch, had_content: bool | None = None
+    result: FetchResult, url: str, parsed: ParsedPage, new: Sketch, before: bytes | None = None
 ) -> PageFacts:
     """Return the signs of a page by itself, without its host."""
     return PageFacts(
@@ -273,7 +286,7 @@ def facts_of(
         blocks=parsed.blocks,
         sketch=new,
         signs=read_signs(result.body, result.header("Content-Type")),
-        had_content=had_content,
+        before=before,
         retry_after=result.header("Retry-After") is not None,
     )
 

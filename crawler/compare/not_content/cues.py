@@ -246,25 +246,49 @@ def weights(possible: Iterable[_Cue], sentence: str) -> dict[str, int]:
 # Nearly every page must pass without costing time. A block page says little, with a telling sign;
 # or it resembles its host's page for a missing URL, or replaces content.
 
-#: A page of more main text is content; where another text stood before, a longer one may still be
-#: an error's trace or the small print of a consent.
-MOST_CHARACTERS: Final = 1_500
-MOST_WHERE_CONTENT_WAS: Final = 12_000
-#: Pages of more blocks are lists or tables.
-MOST_BLOCKS: Final = 24
+#: A page of more words is content, unless its title says otherwise; where another text stood
+#: before, a longer one may still be an error's trace or the small print of a consent.
+MOST_WORDS: Final = 250
+MOST_WHERE_CONTENT_WAS: Final = 2_000
+#: Letters of scripts that are written without blanks: two are about a word.
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]")
 #: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
 _LITTLE: Final = 120
+_FEW_WORDS: Final = 60
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
 
 
+def length(text: str) -> int:
+    """Count the words of a text; two letters of a script without blanks are about one."""
+    if not text or text.isascii():
+        return text.count(" ") + 1 if text else 0
+    return text.count(" ") + 1 + len(_UNSPACED.findall(text)) // 2
+
+
 def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
     """Return whether a main text (its blocks) is short enough for a block page."""
-    if had_content:
-        return sum(map(len, texts)) <= MOST_WHERE_CONTENT_WAS
-    return len(texts) <= MOST_BLOCKS and sum(map(len, texts)) <= MOST_CHARACTERS
+    left = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
+    for text in texts:
+        left -= length(text)
+        if left < 0:
+            return False
+    return True
+
+
+def is_judged(title: str | None, texts: Sequence[str]) -> bool:
+    """Return whether a page is short, or its title says that it is no content."""
+    return is_short(texts) or (is_short(texts, had_content=True) and _is_named(title))
+
+
+def _is_named(title: str | None) -> bool:
+    return any(
+        weight > 2
+        for part in title_parts(title or "")
+        for weight in weights(possible_cues("", part, telling=True), part).values()
+    )
 
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
@@ -274,6 +298,9 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
         return True
     if any(possible_cues("", folded(" . ".join((title or "", *texts))), telling=True)):
         return True
+    # A page of some words says what its form is for.
+    if sum(map(length, texts)) > _FEW_WORDS:
+        return False
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)
 

@@ -1,28 +1,34 @@
 """The evidence in a page's own words and markup for each kind of block page.
 
-Title, headings, sentences, buttons and markup are weighed one by one. Sentences without a cue
-are the page's own text and count against: an article about 404s has much of it.
+The cues in title, headings, sentences, buttons and markup choose the kind that the page would be.
+What speaks for and against it are features, which :mod:`.score` weighs.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import log2
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
-    folded,
+    length,
     possible_cues,
     sentences,
     title_parts,
     weights,
     word_count,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, says_nothing
+from freshet.crawler.compare.not_content.page import (
+    NotContentKind,
+    PageFacts,
+    PageSigns,
+    says_nothing,
+)
 
 # -- structure ---------------------------------------------------------------
 
@@ -45,6 +51,10 @@ _TRACE: Final = re.compile(
     r"(?:on line|line:?|linea|ligne|zeile|linha|строк)\W{0,3}\d+"
     r"|\b(?:SELECT|UPDATE|INSERT) .{1,200}\b(?:FROM|INTO|SET|WHERE)\b",
     re.I | re.S,
+)
+#: What every such place has; it is found faster.
+_MAY_TRACE: Final = re.compile(
+    r"[:#]\d|(?:line:?|linea|ligne|zeile|linha|строк)\W{0,3}\d|SELECT|UPDATE|INSERT", re.I
 )
 #: Details for the webmaster: the visitor's address, or the number of the request.
 TICKET: Final = re.compile(
@@ -71,7 +81,8 @@ _CONSENT: Final = re.compile(
 _CHALLENGE: Final = re.compile(
     r"captcha|turnstile|sitekey|challenge|geetest|funcaptcha|arkose|datadome|px-captcha|"
     r"incapsula|_sec/cp_|awswaf|botcheck|bot-?(?:check|detect|protect)|proof-?of-?work|"
-    r"human|jschl|anubis|altcha|verify-?(?:human|you)|robot|incident_id|cdn-cgi/challenge", re.I
+    r"jschl|anubis|altcha|(?:verify|not)-?(?:a-?)?(?:human|you|robot)|incident_id|cdn-cgi/challenge",
+    re.I,
 )  # fmt: skip
 _QUEUE: Final = re.compile(
     r"waiting-?_?room|(?:^|[\s_/-])(?:in-)?queue(?:$|\s)|queue-?it|"
@@ -83,7 +94,7 @@ _COOKIE: Final = re.compile(r"cookie", re.I)
 
 def structure(facts: PageFacts) -> dict[NotContentKind, Sign]:
     """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
-    has_ticket = any(map(TICKET.search, facts.signs.texts))
+    has_ticket = _matches(TICKET, facts.signs.texts)
     way = _sum(_wayside(facts))
     found = {}
     for kind, signs_of in _SIGNS.items():
@@ -115,14 +126,6 @@ def returns(facts: PageFacts) -> bool:
     return any(path in unquote(value.partition("=")[2]) for value in facts.signs.hidden)
 
 
-def has_wayside_sign(facts: PageFacts) -> bool:
-    """Return whether a form, script or head suggests a page on the way to another."""
-    path = urlsplit(facts.url).path
-    if returns(facts) or facts.signs.noindex or facts.signs.form_count or facts.signs.controls:
-        return True
-    return len(path) > 4 and path in unquote(facts.signs.scripts)
-
-
 def _wayside(facts: PageFacts) -> Iterator[Sign]:
     if returns(facts):
         yield 1, "a form that leads back here"
@@ -131,7 +134,8 @@ def _wayside(facts: PageFacts) -> Iterator[Sign]:
 
 
 def _matches(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:
-    return any(map(pattern.search, texts))
+    # All at once: a call for each of some hundred names would cost more than what it finds.
+    return pattern.search("\n".join(texts)) is not None
 
 
 def _soft_404(facts: PageFacts) -> Iterator[Sign]:
@@ -150,7 +154,7 @@ def _error(facts: PageFacts) -> Iterator[Sign]:
         yield 3, "a script that states an error of the server"
     if _matches(_ERROR, signs.names):
         yield 1, "the names of its elements"
-    if _matches(_TRACE, signs.texts):
+    if _matches(_MAY_TRACE, signs.texts) and _matches(_TRACE, signs.texts):
         yield 3, "a stack trace"
 
 
@@ -263,42 +267,37 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
 }
 
 
+#: Kinds whose markup no page for readers has.
+_MACHINE: Final = frozenset({NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE})
 #: Quoted text is mentioned, not said.
 _QUOTED: Final = re.compile(
     r"«[^»]{2,200}»|„[^“”\"]{2,200}[“”\"]|“[^”]{2,200}”|「[^」]{2,100}」|\"[^\"]{2,200}\""
 )
 #: A part of a title with more words than this is a headline.
 _HEADLINE_WORDS: Final = 9
-#: Words of links, which may be a menu or a shop's recommendations, that count as one.
-_LINK_SHARE: Final = 4
-#: Fewer words, such as a label or a number, are no text of the page's own.
-_SHORT_LABEL_WORDS: Final = 3
-#: Headings without a cue beside one with a cue; more divide an article.
-_MOST_HEADINGS: Final = 2
-#: A block page has a few of these; a table or an index has many.
-_MOST_LABELS: Final = 8
 #: A longer sentence has content beside the phrase.
 _ASIDE_WORDS: Final = 20
-#: The share at which phrases of all pages count, and where title or heading say it all.
-_BY_THE_WAY: Final = 0.7
-_BY_THE_WAY_TITLED: Final = 0.35
+#: Own words of the wordier block pages.
+_SOME_WORDS: Final = 50
+#: Headings without a cue beside one with a cue; more divide an article.
+_MOST_HEADINGS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class KindEvidence:
-    """The evidence for one kind.
+class Evidence:
+    """The evidence for the kind that a page would be.
 
-    ``score`` adds up the cues, ``own_words`` counts words of the main part that are no cue,
-    ``about`` weighs signs that the page is an article about the kind, ``why`` names the
-    strongest cues.
+    ``cues`` adds up the cues, ``features`` are what the score weighs, ``why`` names the strongest
+    cues. ``says_so``: the page does in words, or has none. ``machine`` is the sign in its markup
+    that it is not made for readers, or None.
     """
 
     kind: NotContentKind
-    score: int
-    own_words: int
-    about: int
+    cues: int
+    features: Mapping[str, float]
     why: str
-    titled: bool
+    says_so: bool
+    machine: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,11 +313,134 @@ class _CueWeights:
     quoted: int
 
 
-def weigh(facts: PageFacts) -> list[KindEvidence]:
-    """Weigh all kinds, the weightiest first; equals in the order of the enumeration."""
-    cues, markup = _cue_weights(facts), structure(facts)
-    every = [_weighed(kind, cues, markup[kind], facts) for kind in NotContentKind]
-    return sorted(every, key=lambda weighed: -weighed.score)
+@dataclass(frozen=True, slots=True)
+class _Cues:
+    """The cues of one kind: weights of the name (title or heading), sentences, and so on."""
+
+    title: int
+    heading: int
+    sentences: tuple[int, ...]
+    controls: int
+    linked: int
+    markup: int
+    sign: str
+
+    @property
+    def name(self) -> int:
+        """Return the weight of title and heading, which say one thing; a weak cue names nothing."""
+        weight = max(self.title, self.heading)
+        return weight if weight > 1 else 0
+
+    @property
+    def words(self) -> int:
+        return self.name + sum(self.sentences[:2])
+
+    @property
+    def total(self) -> int:
+        total = self.words + min(2, self.controls) + self.markup
+        # A link leads elsewhere: it only supports the page's own words.
+        return total + (min(1, self.linked) if total else 0)
+
+
+def weigh(facts: PageFacts) -> Evidence:
+    """Return the evidence for the likeliest kind; of equals the first of the enumeration."""
+    said, markup = _cue_weights(facts), structure(facts)
+    cues = {kind: _cues_of(kind, said, markup[kind]) for kind in NotContentKind}
+    kind = max(NotContentKind, key=lambda each: cues[each].total)
+    best, signs = cues[kind], facts.signs
+    reasons = [
+        (best.title, f"its title “{(facts.title or '')[:60]}”"), (best.heading, "its heading"),
+        (sum(best.sentences[:2]), "its text"), (best.controls, "its buttons"),
+        (best.markup, best.sign),
+    ]  # fmt: skip
+    strongest = sorted(reasons, key=lambda each: -each[0])
+    builds = kind is NotContentKind.NEEDS_JAVASCRIPT
+    is_machine = builds or _is_machine(kind, best, signs)
+    says_so = builds or best.words > 1 or signs.lacks(signs.texts, signs.headings)
+    return Evidence(
+        kind=kind,
+        cues=best.total,
+        features={
+            **_for(best, facts),
+            **_against(kind, said, facts),
+            kind.value: 1.0,
+            "other kinds": min(8.0, sum(min(3, cues[k].total) for k in cues if k is not kind)),
+        },
+        why=", ".join(why for weight, why in strongest[:3] if weight),
+        says_so=says_so,
+        machine=best.sign if is_machine and says_so else None,
+    )
+
+
+def _is_machine(kind: NotContentKind, best: _Cues, signs: PageSigns) -> bool:
+    if any(map(_SAML.match, signs.hidden)):
+        return best.markup > 2
+    has_form = signs.passwords + signs.long_fields > 0 or signs.fields > 1
+    return kind in _MACHINE and best.markup > 1 + has_form
+
+
+def _cues_of(kind: NotContentKind, said: _CueWeights, markup: Sign) -> _Cues:
+    if kind is NotContentKind.NEEDS_JAVASCRIPT:
+        # The sign has weighed the words, too.
+        return _Cues(0, 0, (), 0, 0, *markup)
+    return _Cues(
+        title=said.title.get(kind, 0),
+        heading=said.heading.get(kind, 0),
+        sentences=tuple(sorted((each.get(kind, 0) for _, each in said.texts), reverse=True)[:3]),
+        controls=said.controls.get(kind, 0),
+        linked=said.linked.get(kind, 0),
+        markup=markup[0],
+        sign=markup[1],
+    )
+
+
+def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
+    """Return the features that speak for the kind."""
+    signs, first, more = facts.signs, best.sentences[:1], best.sentences[1:]
+    return {
+        "name": best.name > 1,
+        "strong name": best.name > 2,
+        "title": best.title > 1,
+        "sentence": sum(first) > 1,
+        "strong sentence": sum(first) > 2,
+        "second sentence": sum(more) > 1,
+        "buttons": min(2, best.controls),
+        "links": best.linked > 0,
+        "markup": best.markup,
+        "strong markup": best.markup > 2,
+        "status": bool(signs.statuses) or facts.retry_after,
+        "number of the request": _matches(TICKET, signs.texts),
+        "leads back here": returns(facts),
+        "refresh": signs.refresh_s is not None,
+    }
+
+
+def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[str, float]:
+    """Return the features that speak for content: its own words, and what articles have."""
+    signs = facts.signs
+    own = _unread_words(facts) + sum(
+        word_count(text)
+        for text, weights in (*said.texts, *said.headings)
+        if weights.get(kind, 0) < 2 and not (ASIDE in weights and word_count(text) <= _ASIDE_WORDS)
+    )
+    words = sum(map(length, facts.blocks.texts))
+    headings = sum(not weights.get(kind, 0) and len(text) > 4 for text, weights in said.headings)
+    about = said.heading.get(ABOUT, 0) + sum(weights.get(ABOUT, 0) for _, weights in said.texts)
+    return {
+        "words": log2(1 + words),
+        "hardly any words": words < 4,
+        "own words": log2(1 + own),
+        "many own words": log2(max(1.0, own / _SOME_WORDS)),
+        "share of own words": min(1.5, own / (words + 5)),
+        "title about something": said.title.get(ABOUT, 0) > 0,
+        "about something": min(3, about),
+        "quotes": min(2, said.quoted),
+        "more headings": log2(1 + max(0, headings - _MOST_HEADINGS)),
+        "words of links": log2(1 + sum(len(text.split()) for text in signs.linked)),
+        "words of the frame": log2(1 + signs.frame_words),
+        "code": min(3, signs.codes),
+        "dates": min(3, signs.dates),
+    }
 
 
 def _cue_weights(facts: PageFacts) -> _CueWeights:
@@ -357,78 +479,10 @@ def _greatest(many: Iterable[dict[str, int]]) -> dict[str, int]:
     return dict(found)
 
 
-def _weighed(
-    kind: NotContentKind, cues: _CueWeights, markup: Sign, facts: PageFacts
-) -> KindEvidence:
-    support, sign = markup
-    if kind is NotContentKind.NEEDS_JAVASCRIPT:
-        # The sign has weighed the words, too.
-        return KindEvidence(kind, support, own_words=0, about=0, why=sign, titled=False)
-    title, heading = (
-        # A weak cue does not name a page.
-        weight if (weight := where.get(kind, 0)) > 1 else 0
-        for where in (cues.title, cues.heading)
-    )
-    spoken = sum(sorted((said.get(kind, 0) for _, said in cues.texts), reverse=True)[:2])
-    controls = min(2, cues.controls.get(kind, 0))
-    # A link leads elsewhere: it only supports the page's own words.
-    if title or heading or spoken or controls or support:
-        controls += min(1, cues.linked.get(kind, 0))
-    about = 2 * cues.title.get(ABOUT, 0) + cues.heading.get(ABOUT, 0) + sum(
-        said.get(ABOUT, 0) for _, said in cues.texts
-    ) + 2 * cues.quoted  # fmt: skip
-    divided = sum(not said.get(kind, 0) and len(text) > 4 for text, said in cues.headings)
-    signs = facts.signs
-    traced = kind is NotContentKind.ERROR_PAGE and support >= 3
-    about += (
-        max(0, divided - _MOST_HEADINGS) + bool(signs.dates) + (bool(signs.codes) and not traced)
-    )
-    by_the_way = _BY_THE_WAY_TITLED if max(title, heading) >= 3 and not about else _BY_THE_WAY
-    reasons = [
-        (title, f"its title “{(facts.title or '')[:60]}”"), (heading, "its heading"),
-        (spoken, "its text"), (controls, "its buttons"), (support, sign),
-    ]  # fmt: skip
-    said = [why for weight, why in sorted(reasons, key=lambda each: -each[0]) if weight]
-    return KindEvidence(
-        kind=kind,
-        score=title + heading + spoken + controls + support,
-        own_words=_unread_words(facts)
-        + _own_words(kind, (*cues.texts, *cues.headings), signs.linked, by_the_way),
-        about=about,
-        why=", ".join(said[:3]),
-        titled=title >= 3,
-    )
-
-
 def _unread_words(facts: PageFacts) -> int:
     """Count the words of the main text that the signs do not have, as a limit cut them short."""
     signs = facts.signs
     if signs.is_whole:
         return 0
     read = (*signs.headings, *signs.texts, *signs.linked, *signs.controls)
-    return max(0, sum(word_count(folded(text)) for text in facts.blocks.texts)
-               - sum(word_count(folded(text)) for text in read))  # fmt: skip
-
-
-def _own_words(
-    kind: NotContentKind,
-    weights: Sequence[tuple[str, dict[str, int]]],
-    linked: Sequence[str],
-    said_by_the_way: float,
-) -> int:
-    """Count the words of sentences without a cue; of labels, those beyond a block page's usual.
-
-    Of a sentence with a weak cue, or one that all pages say by the way, a share counts.
-    """
-    own, labels = 0.0, []
-    for text, said in weights:
-        words = word_count(text)
-        if said.get(kind, 0) >= 2:
-            continue
-        if words <= _SHORT_LABEL_WORDS:
-            labels.append(words)
-        else:
-            weak = said.get(kind, 0) or (said.get(ASIDE, 0) and words <= _ASIDE_WORDS)
-            own += words * said_by_the_way if weak else words
-    links = sum(len(folded(text).split()) for text in linked) // _LINK_SHARE
-    return int(own) + sum(sorted(labels)[_MOST_LABELS:]) + links
+    return max(0, sum(map(length, facts.blocks.texts)) - sum(map(length, read)))

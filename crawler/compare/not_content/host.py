@@ -8,7 +8,7 @@ changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
@@ -18,14 +18,9 @@ from zlib import crc32
 from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
-from freshet.crawler.compare.not_content.evidence import (
-    TICKET,
-    KindEvidence,
-    has_wayside_sign,
-    unbuilt,
-    weigh,
-)
-from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts
+from freshet.crawler.compare.not_content.evidence import TICKET, Evidence, unbuilt, weigh
+from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
+from freshet.crawler.compare.not_content.score import DOUBTFUL_FROM, probability
 from freshet.crawler.lru import LruCache
 
 # -- resemblance of short pages ------------------------------------------------
@@ -125,39 +120,6 @@ def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
     ]
 
 
-# -- judging -----------------------------------------------------------------
-# Thresholds: alone, beside similar pages, and on a return. Every rule bounds the page's own words
-# by the evidence for a block page. The numbers were found on the 107 block pages and 51 pages
-# about block pages of the benchmark's tuned set.
-
-
-#: The least sum of cues, the own words allowed for each of it and besides, and the share of
-#: ``about`` that counts against it: where nothing is known besides the page,
-ALONE: Final = (4, 6, -3, 99)
-#: where this URL had content before that was quite another text,
-_RETURNING: Final = (3, 7, 5, 99)
-#: and, to be worth a probe, where another URL of the host, or several, have nearly the same page.
-_TWIN: Final = (3, 8, 20, 3)
-_LIKE_MANY: Final = (2, 15, 30, 1)
-
-#: Pages with more words of their own are no block pages by their words.
-_MOST_OWN_WORDS: Final = 120
-#: Words allowed besides where a short title names the kind: other text is beside it.
-_TITLED: Final = 20
-#: The sum of cues of a page that only its title names.
-_TITLE_SAYS: Final = 3
-
-
-def is_enough(weighed: KindEvidence, thresholds: tuple[int, int, int, int]) -> bool:
-    """Return whether the page is a block page of that kind."""
-    least, each, beside, most_about = thresholds
-    cues = weighed.score - min(weighed.about, most_about)
-    titled = _TITLED if weighed.titled and not weighed.about else 0
-    return cues >= (min(least, _TITLE_SAYS) if titled else least) and weighed.own_words <= min(
-        _MOST_OWN_WORDS, each * cues + beside + titled
-    )
-
-
 # -- probing -----------------------------------------------------------------
 # Requests for a page that cannot exist. A probe stands beside a known page, in the same directory
 # and with the same ending, for hosts that answer by directory or by ending; its name holds a random
@@ -190,9 +152,9 @@ def probe_url(url: str, token: str) -> str:
 
 #: The version of the rules: a page that was rejected by others is judged again, so it is requested
 #: without validators.
-RULES: Final = b"\x01"
+RULES: Final = b"\x02"
 #: The version of the format and of all hashes in it.
-VERSION: Final = 2
+VERSION: Final = 3
 #: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
@@ -200,21 +162,16 @@ PROBE_LASTS_S: Final = 7 * 86_400.0
 HONEST_LASTS_S: Final = 60 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
-#: Short pages taken for content that are kept, in case they prove to be block pages.
+#: Doubtful pages of a run that are kept, in case a probe proves them to be block pages.
 MOST_PENDING: Final = 64
 #: Resemblance from which two pages are nearly the same; lower for one page and its probe,
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
 _LIKE_PROBE: Final = 0.7
-#: Different URLs that had content and show the same page now, and pages without any cue.
-_MANY: Final = 3
-_DOUBTFUL: Final = 2
-#: Own words, and the least sum of cues, of a page that is shown at many URLs on the way to others.
-_FEW_OWN: Final = 120
-_WAYSIDE_LEAST: Final = 2
-#: In a crawl it is chance which page comes first: evidence counts for pages that were seen at most
-#: so long before it.
-ORDER_S: Final = 3_600.0
+#: Different contents in whose place one page is shown now.
+_MANY: Final = 2
+#: The least sum of cues of a page that is worth a probe.
+_WORTH_A_PROBE: Final = 2
 
 #: A probe's answer: Unix seconds, and the page; None for an honest answer.
 Probe: TypeAlias = tuple[float, Print | None]
@@ -224,24 +181,21 @@ Probe: TypeAlias = tuple[float, Print | None]
 class Family:
     """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
 
-    ``urls`` are hashes of the first URLs' names, at most four; ``returning`` counts those that had
-    other content before, the first of them seen at ``since``, ``content`` those that were taken for
-    content when first seen. Those of a template differ in titles, headings or numbers.
+    ``urls`` are hashes of the first URLs' names, at most four; ``replaced`` are those of the
+    contents in whose place they stand. ``is_content``: one of them was content when first seen.
     """
 
     page: Print
     at: float
     urls: tuple[int, ...] = ()
-    returning: int = 0
-    content: int = 0
-    since: float | None = None
-    is_template: bool = False
+    replaced: tuple[int, ...] = ()
+    is_content: bool = False
 
 
 _STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[Family, ...]])
 
-#: A page that was taken for content, and the kind of block page that it resembled.
-_Taken: TypeAlias = tuple[Print, NotContentKind | None]
+#: A doubtful page of this run, and what was said of it.
+_Doubtful: TypeAlias = tuple[Print, NotContent]
 
 
 @dataclass(slots=True)
@@ -250,53 +204,44 @@ class HostJudge:
 
     probes: tuple[Probe, ...] = ()
     families: tuple[Family, ...] = ()
-    _doubtful: bool = False
-    #: Why the last page looks like one that stands in the place of others: a probe decides.
-    suspicion: str | None = field(default=None, compare=False)
-    _content: LruCache[str, _Taken] = field(
+    #: Whether the last page has a cue, and whether it is doubtful.
+    _has_cue: bool = False
+    _is_doubtful: bool = False
+    _doubtful: LruCache[str, _Doubtful] = field(
         default_factory=lambda: LruCache(MOST_PENDING), compare=False
     )
 
     def judge(self, facts: PageFacts, at: float) -> NotContent | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
-        weighed = weigh(facts)
-        best, page = weighed[0], print_of(facts)
-        taken = page, best.kind if best.score >= _DOUBTFUL else None
+        best, page = weigh(facts), print_of(facts)
         family = self._family(page)
-        by_probe = self._by_probe(facts.url, taken, at)
-        verdict = by_probe or _by_itself(weighed, facts) or _by_return(best, family, facts, at)
-        is_suspect = verdict is None and _is_suspect(best, family, page, facts)
-        self.suspicion = f"{best.why} may say {_SAID[best.kind]}" if is_suspect else None
-        known = _joined(family or Family(page, at), page, facts, at, is_content=verdict is None)
-        # Pages of pictures look like one that waits for its scripts, and are none.
-        is_alike = verdict is not None and (
-            page.words or verdict.kind is not NotContentKind.NEEDS_JAVASCRIPT
-        )
-        earlier = self._mistaken(page, facts.url) if is_alike else ()
-        # A mistaken verdict of content does not count for the family.
-        self._remember(family, replace(known, content=max(0, known.content - len(earlier))))
-        if verdict is None:
-            self._content[facts.url] = taken
-            self._doubtful = best.score - best.about >= _DOUBTFUL
-            return None
-        self._doubtful = False
-        excused = {facts.url, *filter(_is_root, earlier if by_probe is not None else ())}
-        return replace(verdict, earlier=tuple(url for url in earlier if url not in excused))
+        like, back = self._by_probe(facts.url, page, best, at), _by_return(family, page, facts)
+        host = {"probe": like is not None, "return": back is not None}
+        best = replace(best, features={**best.features, **host})
+        found = _judgement(best, facts, like, back)
+        self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
+        self._doubtful.pop(facts.url, None)
+        if found is not None and not found.is_refused:
+            self._doubtful[facts.url] = page, found
+        # One that a probe has shown is not worth another.
+        is_open = found is None or not (found.is_refused or Proof.PROBE in found.proofs)
+        self._is_doubtful = found is not None and is_open
+        self._has_cue = is_open and best.cues >= _WORTH_A_PROBE
+        return found
 
     # -- probes ----------------------------------------------------------------------
 
     def wants_probe(self, at: float, *, several: bool = True) -> bool:
         """Return whether a probe at ``at`` would decide anything.
 
-        It would where no probe is known and the host has shown ``several`` pages or a doubtful one,
-        where another page is doubtful of a host that shows pages for missing URLs, and where other
-        URLs show the last page, too, which looks like a block page.
+        It would where no probe is known and the host has shown ``several`` pages or one with a cue,
+        and where a page is doubtful of a host that was asked beside others.
         """
         fresh = self._fresh(at)
         if not fresh:
             honest = any(page is None and at - then < HONEST_LASTS_S for then, page in self.probes)
-            return self._doubtful or (several and not honest)
-        doubts = self.suspicion is not None or (self.shows_pages(at) and self._doubtful)
+            return self._has_cue or (several and not honest)
+        doubts = self._is_doubtful or (self.shows_pages(at) and self._has_cue)
         return doubts and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:
@@ -306,35 +251,31 @@ class HostJudge:
     def learn_probe(self, answer: PageFacts | None, at: float) -> dict[str, NotContent]:
         """Learn the answer to a probe at ``at`` (Unix seconds): a page, or None if it is honest.
 
-        An honest answer is a status, or a redirect elsewhere. Return the pages, by URL, that were
-        taken for content and are block pages by the answer.
+        An honest answer is a status, or a redirect elsewhere. Return the doubtful pages of this
+        run, by URL, that the answer proves to be block pages.
         """
         page = None if answer is None else print_of(answer)
         self.probes = (*self._fresh(at), (at, page))[-MOST_PROBES:]
-        self._doubtful, self.suspicion = False, None
-        judged = {url: self._by_probe(url, taken, at) for url, taken in self._content.items()}
-        found = {url: verdict for url, verdict in judged.items() if verdict is not None}
-        for url in found:
-            family = self._family(self._content.pop(url)[0])
-            if family is not None:
-                corrected = replace(family, content=max(0, family.content - 1))
-                self.families = tuple(corrected if f is family else f for f in self.families)
-        return found
+        self._has_cue = self._is_doubtful = False
+        proven = {
+            url: replace(doubt, why=f"{doubt.why}, and {_LIKE_PROBE_WORDS}",
+                         proofs=doubt.proofs | {Proof.PROBE})
+            for url, (shown, doubt) in self._doubtful.items()
+            if Proof.PROBE not in doubt.proofs and page is not None
+            and not _is_root(url) and _with_title(shown, page) >= _LIKE_PROBE
+        }  # fmt: skip
+        for url in proven:
+            del self._doubtful[url]
+        return proven
 
-    def _by_probe(self, url: str, taken: _Taken, at: float) -> NotContent | None:
-        """Judge a page by its resemblance to a probe's; one of few words needs a cue as well."""
-        page, hint = taken
+    def _by_probe(self, url: str, page: Print, best: Evidence, at: float) -> str | None:
+        """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
         fresh = () if _is_root(url) else self._fresh(at)
-        found = [(_with_title(page, each), then) for then, each in fresh if each is not None]
-        alike = [each for each in found if each[0] >= _LIKE_PROBE]
-        if not alike or (hint is None and page.words < FEW_WORDS):
+        like = max((_with_title(page, each) for _, each in fresh if each is not None), default=0.0)
+        if like < _LIKE_PROBE or (page.words < FEW_WORDS and best.cues < _WORTH_A_PROBE):
             return None
-        return NotContent(
-            hint or NotContentKind.SOFT_404,
-            f"it resembles ({max(alike)[0]:.2f}) the host's page for a URL that cannot exist",
-            since=min(then for _, then in alike) - ORDER_S,
-        )
+        return _LIKE_PROBE_WORDS
 
     def _fresh(self, at: float) -> tuple[Probe, ...]:
         return tuple(probe for probe in self.probes if at - probe[0] < PROBE_LASTS_S)
@@ -353,20 +294,6 @@ class HostJudge:
         others = [each for each in self.families if each is not before]
         others.sort(key=lambda each: (len(each.urls), each.at))
         self.families = (*others[-(_MOST_FAMILIES - 1) :], now)
-
-    def _mistaken(self, page: Print, url: str) -> tuple[str, ...]:
-        """Return the URLs that showed this block page and were taken for content."""
-        taken = [
-            known
-            for known, (shown, _) in self._content.items()
-            if set_resemblance(shown, page) >= _SAME
-            and _is_telling(page, shown)
-            and shown.own == page.own
-        ]
-        self._content.pop(url, None)
-        for known in taken:
-            self._content.pop(known, None)
-        return tuple(taken)
 
     # -- bytes -----------------------------------------------------------------------
 
@@ -391,22 +318,23 @@ class HostJudge:
             raise ValueError(f"block pages of {len(data)} bytes are damaged") from error
 
 
-def _joined(
-    family: Family, page: Print, facts: PageFacts, at: float, *, is_content: bool
-) -> Family:
+def _joined(family: Family, facts: PageFacts, at: float, *, is_content: bool) -> Family:
     """Return the family with this page in it; a URL counts once."""
-    url, is_back = _number(facts.url), facts.had_content is True
-    is_template = family.is_template or family.page.own != page.own
-    family = replace(family, at=max(at, family.at), is_template=is_template)
+    url, family = _number(facts.url), replace(family, at=max(at, family.at))
     if url in family.urls or len(family.urls) >= _MOST_URLS:
         return family
     return replace(
         family,
         urls=(*family.urls, url),
-        returning=family.returning + is_back,
-        content=family.content + (is_content and not is_back),
-        since=at if is_back and family.since is None else family.since,
+        replaced=_replaced(family, facts),
+        is_content=family.is_content or (is_content and facts.before is None),
     )
+
+
+def _replaced(family: Family | None, facts: PageFacts) -> tuple[int, ...]:
+    """Return the contents in whose place this page and its family stand, as hashes."""
+    known = () if family is None else family.replaced
+    return known if facts.before is None else tuple({*known, crc32(facts.before)})
 
 
 def _is_telling(page: Print, other: Print) -> bool:
@@ -425,59 +353,51 @@ def _number(url: str) -> int:
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_itself(weighed: Iterable[KindEvidence], facts: PageFacts) -> NotContent | None:
-    thresholds = _RETURNING if facts.had_content else ALONE
-    for each in weighed:
-        if is_enough(each, thresholds):
-            before = " where there was content before" if facts.had_content else ""
-            return NotContent(each.kind, f"{each.why} say {_SAID[each.kind]}{before}")
-    return None
+def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:
+    """Say in place of how many contents the very page is shown now, None if of too few."""
+    if facts.before is None or family is None or family.is_content or family.page.own != page.own:
+        return None
+    count = len(_replaced(family, facts))
+    return f"{count} URLs with different content before show it now" if count >= _MANY else None
+
+
+def _judgement(
+    best: Evidence, facts: PageFacts, like: str | None, back: str | None
+) -> NotContent | None:
+    """Return what the proofs say together; a status or markup is none without another."""
+    if best.kind is NotContentKind.NEEDS_JAVASCRIPT and best.cues:
+        return needs_javascript(facts)
+    chance, said = probability(best.features), {**best.features, "probe": 0.0, "return": 0.0}
+    proofs = {Proof.PROBE: like, Proof.RETURN: back}
+    if probability(said) >= DOUBTFUL_FROM:
+        proofs[Proof.WORDS] = f"{best.why or 'its form'} say {_SAID[best.kind]}"
+    held = {proof: why for proof, why in proofs.items() if why is not None}
+    if not held:
+        return None
+    without = probability({**said, "status": 0.0})
+    if best.features["status"] and best.says_so and without >= DOUBTFUL_FROM:
+        held[Proof.STATUS] = "it states the status of an error"
+    if Proof.WORDS in held and best.machine:
+        held[Proof.MARKUP] = best.machine
+    kind = best.kind if best.cues else _unnamed(facts, held)
+    return NotContent(kind, ", and ".join(held.values()), chance, frozenset(held))
 
 
 def needs_javascript(facts: PageFacts) -> NotContent | None:
     """Judge only whether scripts would build the page; nothing is learnt of it."""
-    kind = NotContentKind.NEEDS_JAVASCRIPT
-    return next((NotContent(kind, f"{why} say {_SAID[kind]}") for _, why in unbuilt(facts)), None)
+    kind, proofs = NotContentKind.NEEDS_JAVASCRIPT, frozenset({Proof.WORDS, Proof.MARKUP})
+    signs = (f"{why} say {_SAID[kind]}" for _, why in unbuilt(facts))
+    return next((NotContent(kind, why, 0.98, proofs) for why in signs), None)
 
 
-def _unnamed(facts: PageFacts) -> NotContentKind:
+def _unnamed(facts: PageFacts, proofs: Container[Proof]) -> NotContentKind:
     """Return the kind of a block page without a cue: an answerable one asks for a choice."""
+    if Proof.PROBE in proofs:
+        return NotContentKind.SOFT_404
     return NotContentKind.CONSENT_WALL if facts.signs.controls else NotContentKind.ERROR_PAGE
 
 
-def _by_return(
-    best: KindEvidence, family: Family | None, facts: PageFacts, at: float
-) -> NotContent | None:
-    """Judge a page that several URLs show now which had different content before."""
-    if family is None or family.content:
-        return None
-    is_another = facts.had_content is True and _number(facts.url) not in family.urls
-    returning = family.returning + is_another
-    if returning < _MANY:
-        return None
-    return NotContent(
-        best.kind if best.score else _unnamed(facts),
-        f"{returning} URLs with different content before show it now",
-        since=at if family.since is None else family.since,
-    )
-
-
-def _is_suspect(best: KindEvidence, family: Family | None, page: Print, facts: PageFacts) -> bool:
-    """Return whether a page that other URLs show, too, looks like a block page.
-
-    It is one if the host also shows it for a URL that cannot exist. Pages of a template are none.
-    """
-    if family is None or family.is_template or family.page.own != page.own:
-        return False
-    others = sum(each != _number(facts.url) for each in family.urls)
-    if others >= _MANY and best.score >= _WAYSIDE_LEAST and best.own_words <= _FEW_OWN:
-        is_one_page = family.page.title == page.title and page.words >= FEW_WORDS
-        if is_one_page and has_wayside_sign(facts):
-            return True
-    thresholds = _LIKE_MANY if others + 1 >= _MANY else _TWIN
-    return others > 0 and is_enough(best, thresholds)
-
-
+_LIKE_PROBE_WORDS: Final = "the host shows it for a URL that cannot exist"
 _SAID: Final = {
     NotContentKind.SOFT_404: "that there is nothing here",
     NotContentKind.ERROR_PAGE: "that an error kept the page away",

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import inf
 from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
@@ -402,29 +401,48 @@ class NotContentKind(StrEnum):
     NEEDS_JAVASCRIPT = "needs_javascript"
 
 
+class Proof(StrEnum):
+    """What shows a page to be no content; no two of them follow from the same fact."""
+
+    #: Its words, or that it has none; a title and an equal heading are one proof.
+    WORDS = "words"
+    #: The host shows it for a URL that cannot exist.
+    PROBE = "probe"
+    #: URLs that had different content before show it now.
+    RETURN = "return"
+    #: A script in it states an error, or a Retry-After header came with it.
+    STATUS = "status"
+    #: The markup of a firewall's challenge, of a single sign-on, or of a page yet to be built.
+    MARKUP = "markup"
+
+
 @dataclass(frozen=True, slots=True)
 class NotContent:
-    """The judgement that a page is not content; ``why`` is a sentence for people.
+    """The judgement that a page is not content, or may be none.
 
-    ``earlier`` are URLs that showed the same page earlier in this run and were wrongly taken for
-    content. The evidence counts for what was seen from ``since`` on (Unix seconds): the page's own
-    words count for ever, what other URLs show from the time when they showed it.
+    ``why`` is a sentence for people, ``probability`` (0 to 1) an estimate. A page with one proof
+    is doubtful: it is stored and delivered. Two refuse it.
     """
 
     kind: NotContentKind
     why: str
-    earlier: tuple[str, ...] = ()
-    since: float = -inf
+    probability: float
+    proofs: frozenset[Proof]
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether nothing of the page is kept."""
+        return len(self.proofs) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
     """A page that was answered with 200.
 
-    ``blocks`` and ``sketch`` are of its main text. ``had_content`` says whether an earlier
-    visit of this URL found content of which this is no edited version, see
-    :func:`is_another_text` (None: not known); ``retry_after`` whether a Retry-After header
-    came with the answer.
+    ``blocks`` and ``sketch`` are of its main text. ``before`` is the digest of the content that
+    this URL had at its last visit, of which this is no edited version, see
+    :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
+    Retry-After header came with the answer.
     """
 
     url: str
@@ -432,7 +450,7 @@ class PageFacts:
     blocks: Blocks
     sketch: Sketch
     signs: PageSigns
-    had_content: bool | None = None
+    before: bytes | None = None
     retry_after: bool = False
 
 

@@ -5,6 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from freshet.storage.migrations import migrations, newest, oldest
 from freshet.storage.tables import search
 
@@ -47,3 +49,27 @@ def test_every_table_and_column_is_described() -> None:
         for name, _ in tables:
             columns = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
             assert columns - words[name] - {"id"} == set(), name
+
+
+KINDS = (
+    "soft_404", "error_page", "login_wall", "consent_wall", "captcha", "rate_limited_page",
+    "needs_javascript",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_next_visit_decides_on_pages_that_other_rules_refused(kind: str) -> None:
+    (sql,) = [sql for number, _, sql in migrations() if number == 31]
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(
+            "CREATE TABLE page (id INTEGER PRIMARY KEY, host_id, rejected_digest, rejected_as);"
+            "CREATE TABLE not_content (host_id, data);"
+            "INSERT INTO not_content VALUES (1, x'02');"
+        )
+        rows = [(1, b"\x01digest", kind), (2, b"", kind), (3, None, None)]
+        db.executemany("INSERT INTO page VALUES (?, 1, ?, ?)", rows)
+        db.executescript(sql)
+        found = db.execute("SELECT rejected_digest, rejected_as FROM page ORDER BY id").fetchall()
+        assert found == [(b"", kind), (b"", kind), (None, None)]
+        assert db.execute("SELECT doubtful_as FROM page").fetchall() == [(None,)] * 3
+        assert db.execute("SELECT * FROM not_content").fetchall() == []

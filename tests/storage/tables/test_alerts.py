@@ -25,6 +25,7 @@ from tests.storage.crawl_store import (
     CrawlStore,
     captured,
     crawl_store,
+    doubtful,
     redirected,
     visit,
     writing,
@@ -163,7 +164,7 @@ async def test_a_wall_that_was_taken_for_a_new_page_is_withdrawn(store: CrawlSto
     store.tables.alert_rules = (ALL,)
     await store.admit("/a", "/b")
     block_page, other = captured(await store.taken("/a"), "wall"), await store.taken("/b")
-    await store.apply(block_page)
+    await store.apply(doubtful(block_page))
     assert await put_into_message(store, "all")
     taken_back = Retraction(block_page.due.page_id, START, "captcha", "like others")
     await store.apply(replace(captured(other, "b", at=START + 1), retractions=(taken_back,)))

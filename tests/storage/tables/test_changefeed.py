@@ -26,6 +26,7 @@ from tests.storage.crawl_store import (
     capture,
     captured,
     crawl_store,
+    doubtful,
     redirected,
     visit,
     writing,
@@ -65,11 +66,12 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
     match action:
         case "changed" | "noindex" | "changed links":
             found = seen(due, f"text {n}", "changed", at, noindex=action == "noindex")
-            return differing(found, _KINDS.get(action))
+            return doubtful(differing(found, _KINDS.get(action)))
         case "new":
-            return seen(due, f"text {n}", "new", at)
+            return doubtful(seen(due, f"text {n}", "new", at))
         case "noise" | "refreshed":
-            return differing(seen(due, f"text {n}", "unchanged", at), _KINDS.get(action))
+            found = seen(due, f"text {n}", "unchanged", at)
+            return doubtful(differing(found, _KINDS.get(action)))
         case "moved" | "away":
             way: AliasKind = "permanent" if action == "moved" else "temporary"
             found = redirected(due, "/target", way, at)
@@ -85,7 +87,8 @@ def what_happens(due: DueUrl, action: str, n: int) -> Visit:
             found = visit(due, "failed", at)
             return replace(found, retractions=(Retraction(due.page_id, None, "soft_404", "why"),))
         case "gone" | "failed" | "unchanged" as kind:
-            return visit(due, kind, at)
+            found = visit(due, kind, at)
+            return doubtful(found) if kind == "unchanged" else found
     raise AssertionError(action)
 
 

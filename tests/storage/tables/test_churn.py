@@ -15,6 +15,7 @@ from tests.storage.crawl_store import (
     CrawlStore,
     captured,
     crawl_store,
+    doubtful,
     targets,
     visit,
 )
@@ -35,7 +36,7 @@ class Front:
         if day == 0:
             self.due = await self.store.taken("/")
         visit = captured(self.due, f"text of {day}", at=START + day * DAY_S, to=paths)
-        (found,) = await self.store.apply(visit)
+        (found,) = await self.store.apply(doubtful(visit))
         return found.churn
 
 

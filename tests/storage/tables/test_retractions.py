@@ -1,5 +1,6 @@
 """Captures that prove to be block pages count as the failures that they are, whoever asks."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +11,25 @@ from freshet.storage.queries import columns, overview, page
 from freshet.storage.records import Acknowledged, DueUrl, Validators, Visit
 from freshet.storage.tables import near_duplicates, observations
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
+from tests.storage import crawl_store
 from tests.storage.crawl_store import (
     DAY_S,
     START,
     CrawlStore,
     capture,
-    captured,
     digest,
+    doubtful,
     visit,
     writing,
 )
 
-WHY = "another URL shows it"
+WHY = "the host shows it for a URL that cannot exist"
 LATER = START + DAY_S
+
+
+def captured(due: DueUrl, text: str, *, at: float = START, to: Sequence[str] = ()) -> Visit:
+    """A visit that saw new content which may be none."""
+    return doubtful(crawl_store.captured(due, text, at=at, to=to))
 
 
 def taken_back(by: DueUrl, page_id: int, at: float | None, now: float) -> Visit:
@@ -141,7 +148,7 @@ async def test_the_links_of_a_wall_are_undone(store: CrawlStore) -> None:
 
 async def test_all_visits_that_saw_the_same_wall_are_failures(store: CrawlStore) -> None:
     first, second = await walled_later(store)
-    same = visit(first, "unchanged", LATER + 2)
+    same = doubtful(visit(first, "unchanged", LATER + 2))
     await store.apply(replace(same, observation=replace(same.observation, rung="304")))
     later = taken_back(first, first.page_id, None, LATER + 3)
     (told,) = await store.apply(later)
@@ -219,7 +226,7 @@ async def seen_for_days(store: CrawlStore, days: int) -> DueUrl:
     due = await store.taken("/a")
     await store.apply(captured(due, "notice", at=START, to=["/kept"]))
     for day in range(1, days):
-        same = visit(due, "unchanged", START + day * DAY_S)
+        same = doubtful(visit(due, "unchanged", START + day * DAY_S))
         await store.apply(replace(same, observation=replace(same.observation, rung="304")))
     return due
 
@@ -243,15 +250,60 @@ async def test_a_retraction_takes_back_three_captures_at_most(
     assert await kinds_of(store, due.page_id) == kinds + ["failed"] * by_own
 
 
-@pytest.mark.parametrize("since", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.5])
-async def test_captures_from_before_the_evidence_stand(store: CrawlStore, since: float) -> None:
-    due = await seen_for_days(store, 5)
-    failed = visit(due, "failed", START + 5 * DAY_S)
-    retraction = Retraction(due.page_id, None, "soft_404", WHY, START + since * DAY_S)
-    await store.apply(replace(failed, retractions=(retraction,)))
-    wrong = sum(day >= max(since, 2.0) for day in range(5))
-    kinds = ["new", *["unchanged"] * 4][: 5 - wrong] + ["failed"] * (wrong + 1)
+@pytest.mark.parametrize("days", [1, 2, 3, 4, 5, 8, 13, 21])
+@pytest.mark.parametrize("doubted_from", [1, 2, 30])
+async def test_text_that_was_delivered_as_content_stays(
+    store: CrawlStore, days: int, doubted_from: int
+) -> None:
+    await store.admit("/a")
+    due = await store.taken("/a")
+    await store.apply(crawl_store.captured(due, "notice"))
+    for day in range(1, days):
+        same = visit(due, "unchanged", START + day * DAY_S)
+        same = replace(same, observation=replace(same.observation, rung="text"))
+        await store.apply(doubtful(same) if day >= doubted_from else same)
+    await store.apply(taken_back(due, due.page_id, None, START + days * DAY_S))
+    kinds = ["new", *["unchanged"] * (days - 1), "failed"]
     assert await kinds_of(store, due.page_id) == kinds
+
+
+async def back(store: CrawlStore, last: str, days: int = 1) -> DueUrl:
+    """A page that showed a doubtful text between content and what it shows at last."""
+    await store.admit("/a")
+    due = await store.taken("/a")
+    await store.apply(crawl_store.captured(due, "content"))
+    due = replace(due, digests=capture("content").digests)
+    await store.apply(captured(due, "wall", at=START + 1))
+    for day in range(1, days):
+        same = doubtful(visit(due, "unchanged", START + day * DAY_S))
+        await store.apply(replace(same, observation=replace(same.observation, rung="text")))
+    retraction = Retraction(due.page_id, None, "soft_404", WHY, returns=True)
+    found = crawl_store.captured(due, last, at=START + days * DAY_S)
+    await store.apply(replace(found, retractions=(retraction,)))
+    return due
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 4, 5, 8, 13, 21, 34, 55])
+async def test_a_return_takes_back_three_doubtful_captures_at_most(
+    store: CrawlStore, days: int
+) -> None:
+    due = await back(store, "content", days)
+    kinds = ["new", "changed", *["unchanged"] * (days - 1), "changed"]
+    wrong = min(days, 3)
+    kinds[-1 - wrong : -1] = ["failed"] * wrong
+    assert await kinds_of(store, due.page_id) == kinds
+    texts = await store.rows("SELECT text_digest FROM version ORDER BY id")
+    wall = [capture("wall").digests.text] if days > 3 else []
+    content = capture("content").digests.text
+    assert [row[0] for row in texts] == [content, *wall, content]
+    state = "SELECT last_kind, text_digest, doubtful_as FROM page WHERE id = ?"
+    assert await store.rows(state, due.page_id) == [("changed", content, None)]
+
+
+@pytest.mark.parametrize("last", ["other", "wall at noon", "contents", ""])
+async def test_another_text_is_no_return(store: CrawlStore, last: str) -> None:
+    due = await back(store, last)
+    assert await kinds_of(store, due.page_id) == ["new", "changed", "changed"]
 
 
 async def test_a_page_with_captures_that_stand_keeps_its_version_title_and_links(

@@ -12,7 +12,7 @@ def facts_of(
     *,
     title: str = "",
     path: str = "/things/blue-chair",
-    had_content: bool | None = None,
+    before: bytes | None = None,
     retry_after: bool = False,
     lang: str = "en",
 ) -> PageFacts:
@@ -22,4 +22,4 @@ def facts_of(
     page = parse(body, HOST + path, "text/html; charset=utf-8")
     signs = read_signs(body, "text/html; charset=utf-8")
     text = sketch(page.blocks.texts, page.blocks.places)
-    return PageFacts(HOST + path, page.title, page.blocks, text, signs, had_content, retry_after)
+    return PageFacts(HOST + path, page.title, page.blocks, text, signs, before, retry_after)

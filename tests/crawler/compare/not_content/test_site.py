@@ -12,7 +12,12 @@ from freshet.crawler.compare.not_content.host import (
     Print,
     probe_url,
 )
-from freshet.crawler.compare.not_content.page import NotContentKind, PageFacts, is_another_text
+from freshet.crawler.compare.not_content.page import (
+    NotContentKind,
+    PageFacts,
+    Proof,
+    is_another_text,
+)
 from freshet.crawler.reduce.sketch import sketch
 from tests.crawler.compare.not_content.facts import facts_of
 
@@ -22,8 +27,13 @@ WEAK = "<h1>The loom stands still</h1><p>That item has left the building some ti
 WEAK += "<p>Our weavers wish you a fine day and many warm blankets in the winter.</p>"
 
 
-def bare(path: str, *, had_content: bool | None = None) -> PageFacts:
-    return facts_of(BARE, title="Loom", path=path, had_content=had_content)
+def bare(path: str, *, before: bytes | None = None) -> PageFacts:
+    return facts_of(BARE, title="Loom", path=path, before=before)
+
+
+def back(path: str) -> PageFacts:
+    """The page at a URL that had content of its own before."""
+    return bare(path, before=path.encode())
 
 
 @pytest.fixture
@@ -37,6 +47,7 @@ def test_a_page_like_that_of_an_impossible_url_is_a_soft_404(judge: HostJudge) -
     assert found is not None
     assert found.kind is NotContentKind.SOFT_404
     assert "cannot exist" in found.why
+    assert found.proofs == {Proof.PROBE}
 
 
 def test_the_root_may_show_what_a_host_shows_everywhere(judge: HostJudge) -> None:
@@ -70,44 +81,47 @@ def test_a_doubtful_page_is_worth_another_probe_but_not_ever_more(judge: HostJud
     assert not judge.wants_probe(AT + 20)
 
 
-def test_three_urls_that_had_content_and_show_one_page_now_need_no_cue(judge: HostJudge) -> None:
-    found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abcd"]
-    assert [each is not None for each in found] == [False, False, True, True]
+def test_a_page_in_place_of_different_contents_is_doubtful(judge: HostJudge) -> None:
+    found = [judge.judge(back(f"/things/{n}"), AT) for n in "abcd"]
+    assert found[0] is None
+    assert all(each is not None and each.proofs == {Proof.RETURN} for each in found[1:])
 
 
-def test_a_page_that_turns_out_to_be_a_block_page_names_those_before_it(judge: HostJudge) -> None:
-    found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
-    assert found[-1] is not None
-    assert sorted(found[-1].earlier) == [
-        "https://shop.example/things/a",
-        "https://shop.example/things/b",
+def test_a_page_in_place_of_one_content_is_content(judge: HostJudge) -> None:
+    """Two URLs of a page that was rewritten."""
+    found = [judge.judge(bare(f"/things/{n}", before=b"one"), AT) for n in "abcd"]
+    assert found == [None] * 4
+
+
+def test_a_page_of_words_that_returns_is_refused(judge: HostJudge) -> None:
+    wall = "<h1>Page not found</h1><p>Sorry, the page you requested could not be found.</p>"
+    found = [
+        judge.judge(facts_of(wall, title="Not found", path=f"/{n}", before=n.encode()), AT)
+        for n in "abc"
     ]
+    assert [each is not None and each.is_refused for each in found] == [False, True, True]
 
 
-def test_a_probe_tells_which_pages_seen_before_were_block_pages(judge: HostJudge) -> None:
-    assert judge.judge(bare("/things/chair"), AT) is None
+def test_a_probe_proves_the_doubtful_pages_before_it_and_no_others(judge: HostJudge) -> None:
+    judge.judge(back("/things/lamp"), AT)
+    assert judge.judge(back("/things/desk"), AT) is not None
+    assert judge.judge(bare("/shelf"), AT) is None
     assert judge.judge(facts_of(WEAK, path="/items/oak"), AT) is None
     found = judge.learn_probe(bare("/things/zq7"), AT + 1)
-    assert [(url, verdict.kind) for url, verdict in found.items()] == [
-        ("https://shop.example/things/chair", NotContentKind.SOFT_404)
-    ]
+    assert list(found) == ["https://shop.example/things/desk"]
+    assert all(each.is_refused for each in found.values())
     assert judge.learn_probe(bare("/things/zq8"), AT + 2) == {}
-    assert [family.content for family in judge.families] == [0, 1]
 
 
 def test_the_root_is_no_block_page_because_a_host_shows_it_everywhere(judge: HostJudge) -> None:
     assert judge.judge(bare("/"), AT) is None
     assert judge.learn_probe(bare("/things/zq7"), AT + 1) == {}
-    found = judge.judge(bare("/things/chair"), AT + 2)
-    assert found is not None
-    assert found.earlier == ()
+    assert judge.judge(bare("/things/chair"), AT + 2) is not None
 
 
 def test_pages_of_hardly_any_words_are_not_taken_for_one_another(judge: HostJudge) -> None:
-    box = "<form><input type=password><button>Log in</button></form>"
+    judge.learn_probe(facts_of("<p>Log in</p>", title="Log in", path="/zq7"), AT)
     assert judge.judge(facts_of("<p>Log in</p>", title="Chairs", path="/a"), AT) is None
-    found = judge.judge(facts_of("<p>Log in</p>" + box, title="Log in", path="/b"), AT)
-    assert found is None or found.earlier == ()
 
 
 def test_pages_alike_at_a_first_visit_are_kept_without_a_cue(judge: HostJudge) -> None:
@@ -117,7 +131,7 @@ def test_pages_alike_at_a_first_visit_are_kept_without_a_cue(judge: HostJudge) -
 def test_pages_that_were_alike_as_content_stay_content(judge: HostJudge) -> None:
     for n in "abc":
         judge.judge(bare(f"/things/{n}"), AT)
-    again = [judge.judge(bare(f"/things/{n}", had_content=True), AT + 9) for n in "defg"]
+    again = [judge.judge(back(f"/things/{n}"), AT + 9) for n in "defg"]
     assert again == [None] * 4
 
 
@@ -136,9 +150,9 @@ def test_a_product_in_several_categories_is_kept(judge: HostJudge) -> None:
 
 
 def test_judging_a_page_twice_teaches_nothing(judge: HostJudge) -> None:
-    judge.judge(bare("/a", had_content=True), AT)
+    judge.judge(back("/a"), AT)
     before = judge.to_bytes()
-    assert judge.judge(bare("/a", had_content=True), AT) is None
+    assert judge.judge(back("/a"), AT) is None
     assert judge.to_bytes() == before
 
 
@@ -149,7 +163,7 @@ def test_a_new_family_has_a_place_among_large_ones(judge: HostJudge) -> None:
         )
         judge.judge(facts_of(main, title=f"t{n}", path=f"/{n}a"), AT)
         judge.judge(facts_of(main, title=f"t{n}", path=f"/{n}b"), AT)
-    found = [judge.judge(bare(f"/things/{n}", had_content=True), AT) for n in "abc"]
+    found = [judge.judge(back(f"/things/{n}"), AT) for n in "abc"]
     assert found[-1] is not None
     assert len(judge.to_bytes()) <= 12_000
 
@@ -176,8 +190,8 @@ SITES = st.builds(
             PRINTS,
             TIMES,
             st.lists(HASHES, max_size=4, unique=True).map(tuple),
-            st.integers(0, 4),
-            st.integers(0, 4),
+            st.lists(HASHES, max_size=4, unique=True).map(tuple),
+            st.booleans(),
         ),
         max_size=14,
     ).map(tuple),

@@ -2,7 +2,9 @@
 
 import pytest
 
+from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.host import HostJudge, needs_javascript
+from freshet.crawler.compare.not_content.score import probability
 from tests.crawler.compare.not_content.facts import facts_of
 
 TEXT = (
@@ -62,6 +64,9 @@ def test_what_a_page_says_of_itself_counts_also_where_it_goes_on(filling: str) -
 @pytest.mark.parametrize("filling", LONG | FRAMES)
 def test_words_that_were_not_reached_count_as_the_page_s_own(filling: str) -> None:
     heading = "<h1>Sign in to read on</h1><p>Please log in.</p>"
-    assert HostJudge().judge(facts_of(heading + TEXT * 3), 0.0) is None
     page = heading + (LONG | FRAMES)[filling] + TEXT * 3
-    assert HostJudge().judge(facts_of(page), 0.0) is None
+    alone, whole, cut = (probability(weigh(facts_of(it)).features) for it in (
+        heading, heading + TEXT * 3, page
+    ))  # fmt: skip
+    assert whole < alone
+    assert cut < alone

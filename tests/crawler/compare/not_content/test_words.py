@@ -3,9 +3,10 @@
 import pytest
 
 from freshet.crawler.compare.not_content.cues import (
-    MOST_BLOCKS,
+    MOST_WORDS,
     cues,
     folded,
+    is_judged,
     is_short,
     languages,
     possible_cues,
@@ -83,7 +84,33 @@ def test_only_pages_of_few_words_are_weighed_more_where_content_was() -> None:
     assert is_short(["short"])
     assert not is_short(long)
     assert is_short(long, had_content=True)
-    assert not is_short(["x"] * (MOST_BLOCKS + 1))
+    assert is_short(["x"] * MOST_WORDS)
+    assert not is_short(["x"] * (MOST_WORDS + 1))
+
+
+WORDS = ["word ", "Wörter ", "слово ", "λέξη ", "كلمة ", "מילה ", "단어 ", "单词", "単語", "日本"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_length_is_counted_in_words_of_any_script(word: str) -> None:
+    assert is_short([word * (MOST_WORDS - 1)])
+    assert not is_short([word * (2 * MOST_WORDS)])
+
+
+NAMED = ["404 Not Found", "Page not found | Shop", "Access Denied", "Seite nicht gefunden"]
+NOT_NAMED = ["Human resources of the town and its region in years of war", "Notes", "", None]
+
+
+@pytest.mark.parametrize("title", NAMED)
+def test_a_long_page_is_judged_if_its_title_says_what_it_is(title: str) -> None:
+    assert is_judged(title, ["word " * 1_000])
+    assert not is_judged(title, ["word " * 10_000])
+
+
+@pytest.mark.parametrize("title", NOT_NAMED)
+def test_a_long_page_with_an_ordinary_title_is_not_judged(title: str | None) -> None:
+    assert is_judged(title, ["word"])
+    assert not is_judged(title, ["word " * 1_000])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,225 @@
+"""The weights by which a page is judged to be no content: a ridge logistic regression.
+
+Real short pages and paragraphs (``--real``, folders as in :mod:`~scripts.benchmarks.short_pages`)
+stand against block pages: the tuned ones of ``not_content_pages``, and those of ``--blocks``, a
+folder of HTML files for each author. No author or host weighs more than a few pages, and each is
+judged by weights that were fitted without its fold. The reliability table says how often pages
+with a probability were none.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.crawler.compare.not_content import score
+from freshet.crawler.compare.not_content.evidence import weigh
+from freshet.crawler.compare.not_content.page import NotContentKind
+from scripts.benchmarks.command import arguments, finish, say
+from scripts.benchmarks.not_content import facts_of_page, samples
+from scripts.benchmarks.not_content_sites import Served, SiteMaker
+from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, short
+
+_PAGES: Final = Path(__file__).parent / "not_content_pages" / "tuned"
+_WEIGHTS: Final = Path(score.__file__).with_name("weights.json")
+#: Block pages among short ones in a crawl.
+_PRIOR: Final = 0.05
+_RIDGE: Final = 3.0
+_FOLDS: Final = 5
+#: No author and no host weighs more than so many pages; a paragraph is a third of a page.
+_MOST_OF_AUTHOR: Final = 8.0
+_PARAGRAPH: Final = 0.3
+_BINS: Final = (0.0, 0.01, 0.03, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
+#: Features that a page has by its host.
+_OF_HOST: Final = frozenset({"probe", "return"})
+#: Hosts in the folders whose pages are block pages or empty, by eye.
+_BLOCKED: Final = frozenset({"hily.example", "brevo.example", "n0551.example"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A page: its author or host, whether it is a block page, its weight and its features."""
+
+    author: str
+    is_block: bool
+    weight: float
+    features: Mapping[str, float]
+
+
+def row(author: str, html: str, url: str, weight: float, *, is_block: bool) -> Row | None:
+    """Return the row of a page; None where the score does not judge it."""
+    evidence = weigh(facts_of_page(Served(url, html)))
+    if evidence.kind is NotContentKind.NEEDS_JAVASCRIPT and evidence.cues:
+        return None
+    return Row(author, is_block, weight, evidence.features)
+
+
+def block_rows(blocks: Iterable[tuple[str, str]]) -> Iterator[Row]:
+    """Yield the rows of block pages (author and template), with and without their host."""
+    for n, (author, template) in enumerate(blocks):
+        maker = SiteMaker(f"www.block{n}.example", random.Random(n))
+        url = f"https://{maker.host}/river/stone-lantern-{n}"
+        found = row(author, maker.filled(template, url), url, 1.0, is_block=True)
+        if found is not None:
+            yield found
+            for name in ("probe", "return"):
+                yield replace(found, weight=0.1, features={**found.features, name: 1.0})
+
+
+def real_rows(pages: Iterable[RealPage], weight: float) -> Iterator[Row]:
+    """Yield the rows of real pages."""
+    for page in pages:
+        if page.host not in _BLOCKED:
+            found = row(page.host, page.html, page.url, weight, is_block=False)
+            if found is not None:
+                yield found
+
+
+def balanced(rows: Sequence[Row]) -> list[Row]:
+    """Let no author weigh too much, and block pages as much as in a crawl."""
+    of_author: defaultdict[tuple[str, bool], float] = defaultdict(float)
+    for each in rows:
+        of_author[each.author, each.is_block] += each.weight
+    capped = [
+        replace(r, weight=r.weight * min(1, _MOST_OF_AUTHOR / of_author[r.author, True]))
+        if r.is_block else r
+        for r in rows
+    ]  # fmt: skip
+    blocks = sum(r.weight for r in capped if r.is_block)
+    real = sum(r.weight for r in capped if not r.is_block)
+    share = _PRIOR / (1 - _PRIOR) * real / blocks
+    return [replace(r, weight=r.weight * share) if r.is_block else r for r in capped]
+
+
+def matrix(rows: Sequence[Row], names: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([[1.0, *(float(r.features.get(n, 0.0)) for n in names)] for r in rows])
+
+
+def fitted(rows: Sequence[Row], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return the weights, of the intercept first, by Newton's method on scaled features."""
+    x, y = matrix(rows, names), np.array([float(r.is_block) for r in rows])
+    w = np.array([r.weight for r in rows])
+    scale = x.std(axis=0)
+    scale[scale == 0] = 1.0
+    z, found = x / scale, np.zeros(x.shape[1])
+    ridge = np.eye(len(found)) * _RIDGE
+    ridge[0, 0] = 0.0
+    for _ in range(60):
+        p = 1.0 / (1.0 + np.exp(-np.clip(z @ found, -30, 30)))
+        slope = z.T @ (w * (y - p)) - ridge @ found
+        step = np.linalg.solve(
+            (z.T * (w * p * (1 - p))) @ z + ridge + 1e-9 * np.eye(len(found)), slope
+        )
+        found += step * min(1.0, 4.0 / max(1e-9, float(np.abs(step).max())))
+        if float(np.abs(step).max()) < 1e-8:
+            break
+    return np.asarray(found / scale)
+
+
+def fold_of(author: str) -> int:
+    return sha256(author.encode()).digest()[0] % _FOLDS
+
+
+def held_out(rows: Sequence[Row], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return each page's probability by weights that were fitted without its fold."""
+    chances = np.zeros(len(rows))
+    for fold in range(_FOLDS):
+        weights = fitted(balanced([r for r in rows if fold_of(r.author) != fold]), names)
+        within = [n for n, r in enumerate(rows) if fold_of(r.author) == fold]
+        if within:
+            odds = matrix([rows[n] for n in within], names) @ weights
+            chances[within] = 1.0 / (1.0 + np.exp(-np.clip(odds, -30, 30)))
+    return chances
+
+
+def reliability(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, float]]:
+    """Return, by bins of the probability, its mean and the share that were block pages."""
+    weights = np.array([r.weight for r in balanced(rows)])
+    blocks = np.array([r.is_block for r in rows])
+    found = []
+    for low, high in pairwise(_BINS):
+        within = (chances >= low) & ((chances < high) | (high == 1.0))
+        if within.any():
+            found.append({
+                "from": low, "pages": int(within.sum()),
+                "predicted": round(float(np.average(chances[within], weights=weights[within])), 3),
+                "block_pages": round(float(np.average(blocks[within], weights=weights[within])), 3),
+            })  # fmt: skip
+    return found
+
+
+def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, float]]:
+    """Return, by thresholds, the shares of real and of block pages above."""
+    alone = np.array([not _OF_HOST & r.features.keys() for r in rows])
+    weights = np.array([r.weight for r in balanced(rows)])
+    blocks = np.array([r.is_block for r in rows])
+    whole = np.array([r.weight == 1.0 for r in rows])
+    real, some, texts = alone & ~blocks & whole, alone & blocks, alone & ~blocks & ~whole
+    found = []
+    for least in (0.05, 0.1, 0.2, 0.3, 0.5, 0.8):
+        above = chances >= least
+        found.append({
+            "from": least, "real": round(float(above[real].mean()), 4),
+            "paragraphs": round(float(above[texts].sum() / max(1, texts.sum())), 4),
+            "block_pages": round(float(np.average(above[some], weights=weights[some])), 3),
+        })  # fmt: skip
+    return found
+
+
+def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return the weights by feature, and what is to be said of them."""
+    names = sorted({name for r in rows for name in r.features})
+    chances = held_out(rows, names)
+    found = fitted(balanced(rows), names)
+    weights = {"intercept": round(float(found[0]), 4)}
+    weights |= {n: round(float(v), 4) for n, v in zip(names, found[1:], strict=True)}
+    told = {
+        "real": sum(not r.is_block for r in rows), "block_rows": sum(r.is_block for r in rows),
+        "reliability": reliability(rows, chances), "shares": shares(rows, chances),
+    }  # fmt: skip
+    return weights, told
+
+
+def main() -> None:
+    """Read, fit, write and print."""
+    parser = arguments(__doc__)
+    for name, help_ in (("real", "real pages"), ("blocks", "block pages, by author")):
+        parser.add_argument(f"--{name}", type=Path, metavar="DIR", action="append", help=help_)
+    parser.add_argument("--most", type=int, default=120, metavar="N", help="pages of a host")
+    options = parser.parse_args()
+    if not options.real:
+        say("nothing is fitted: name folders of real pages with --real")
+        return
+    pages = [page for folder in options.real for page in read_folder(folder, options.most)]
+    tuned = samples(_PAGES)
+    blocks = [(each.name, each.template) for each in tuned if each.kind != "real"]
+    for folder in options.blocks or ():
+        blocks += [
+            (path.parent.name, path.read_bytes().decode("utf-8", "replace"))
+            for path in sorted(folder.glob("*/*.htm*"))
+        ]
+    hard = [
+        RealPage(s.name, f"https://{s.name}.example/a", s.template)
+        for s in tuned
+        if s.kind == "real"
+    ]
+    rows = [
+        *block_rows(blocks), *real_rows(hard, 1.0), *real_rows(short(pages), 1.0),
+        *real_rows(paragraphs(pages), _PARAGRAPH),
+    ]  # fmt: skip
+    weights, told = fit(rows)
+    _WEIGHTS.write_text(json.dumps(weights, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for table in ("reliability", "shares"):
+        for line in told[table]:
+            say(f"{table}: {line}")
+    finish({**told, "weights": weights}, options.output)
