@@ -409,7 +409,8 @@ class Recorder:
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
         # After the links were admitted: they show in which combinations values recur.
-        text = content.text if isinstance(content, ReducedPage) else None
+        # A doubtful page proves nothing of others.
+        text = content.text if isinstance(content, ReducedPage) and not verdict.doubt else None
         copies, parameters = ((), ()) if text is None else await self.copies.find(due, text)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)

@@ -134,7 +134,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a page's last content may be none: the kind of block page, as a word.
+    """A doubt whether a page's last content is any: the kind of block page, as a word.
 
     ``probability`` (0 to 1) is an estimate, ``why`` a sentence for people.
     """

@@ -143,7 +143,7 @@ _PROSE_WORDS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What is known of a differing block, as numbers; the names of the weights.
+    """Inputs of the score of a differing block, as numbers; the names of the weights.
 
     The first eight are reasons for which a block may be minor. The last five tell what the words
     are, and are 0 where a reason has looked at the words itself: ``words`` is the logarithm of the
@@ -248,7 +248,7 @@ def probability(found: Features) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs between two texts beside frame and volatile blocks.
+    """Differences between two texts beside frame and volatile blocks.
 
     ``before`` and ``after`` are the layouts of both. ``shares`` has for a block in how many of the
     comparisons the one at its slot was replaced; ``frame`` are those of the frame of a small host.

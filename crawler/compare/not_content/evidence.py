@@ -284,7 +284,7 @@ _MOST_HEADINGS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class BlockPageEvidence:
     """The evidence for the kind that a page would be.
 
     ``cues`` adds up the cues, ``features`` are what the score weighs, ``why`` names the strongest
@@ -342,7 +342,7 @@ class _Cues:
         return total + (min(1, self.linked) if total else 0)
 
 
-def weigh(facts: PageFacts) -> Evidence:
+def weigh(facts: PageFacts) -> BlockPageEvidence:
     """Return the evidence for the likeliest kind; of equals the first of the enumeration."""
     said, markup = _cue_weights(facts), structure(facts)
     cues = {kind: _cues_of(kind, said, markup[kind]) for kind in NotContentKind}
@@ -357,7 +357,7 @@ def weigh(facts: PageFacts) -> Evidence:
     builds = kind is NotContentKind.NEEDS_JAVASCRIPT
     is_machine = builds or _is_machine(kind, best, signs)
     says_so = builds or best.words > 1 or signs.lacks(signs.texts, signs.headings)
-    return Evidence(
+    return BlockPageEvidence(
         kind=kind,
         cues=best.total,
         features={

@@ -18,7 +18,7 @@ from zlib import crc32
 from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
-from freshet.crawler.compare.not_content.evidence import TICKET, Evidence, unbuilt, weigh
+from freshet.crawler.compare.not_content.evidence import TICKET, BlockPageEvidence, unbuilt, weigh
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
 from freshet.crawler.compare.not_content.score import DOUBTFUL_FROM, probability
 from freshet.crawler.lru import LruCache
@@ -268,7 +268,7 @@ class HostJudge:
             del self._doubtful[url]
         return proven
 
-    def _by_probe(self, url: str, page: Print, best: Evidence, at: float) -> str | None:
+    def _by_probe(self, url: str, page: Print, best: BlockPageEvidence, at: float) -> str | None:
         """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
         fresh = () if _is_root(url) else self._fresh(at)
@@ -362,7 +362,7 @@ def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | No
 
 
 def _judgement(
-    best: Evidence, facts: PageFacts, like: str | None, back: str | None
+    best: BlockPageEvidence, facts: PageFacts, like: str | None, back: str | None
 ) -> NotContent | None:
     """Return what the proofs say together; a status or markup is none without another."""
     if best.kind is NotContentKind.NEEDS_JAVASCRIPT and best.cues:

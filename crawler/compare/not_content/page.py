@@ -402,7 +402,7 @@ class NotContentKind(StrEnum):
 
 
 class Proof(StrEnum):
-    """What shows a page to be no content; no two of them follow from the same fact."""
+    """A proof that a page is no content; no two kinds of it follow from the same fact."""
 
     #: Its words, or that it has none; a title and an equal heading are one proof.
     WORDS = "words"
