@@ -162,12 +162,14 @@ async def test_a_request_that_fails_is_repeated_as_in_a_crawl(tmp_path: Path) ->
     assert [step.answer for step in found.steps if step.name == "fetch"] == ["repeated", "HTTP 500"]
 
 
-async def test_a_wall_is_told_as_one(tmp_path: Path) -> None:
+async def test_a_page_that_may_be_a_wall_is_told_as_doubtful(tmp_path: Path) -> None:
     lost = Page("<title>Page not found</title><h1>Page not found</h1><p>It does not exist.</p>")
     async with scripted({"h": {"/": lost}}) as web:
         found = await checked(web, "/", tmp_path / "no.db")
-    assert steps(found)["content"] == "soft_404"
-    assert found.conclusion.startswith("failed: this is no content")
+    assert steps(found)["content"] == "doubtful"
+    [why] = [step.why for step in found.steps if step.name == "content"]
+    assert "perhaps soft_404" in str(why)
+    assert found.conclusion.startswith("new: ")
 
 
 async def test_of_two_spellings_the_one_that_answers_is_judged(tmp_path: Path) -> None:
