@@ -132,6 +132,7 @@ class Parser:
         self._quick_s = _QUICK * time_limit_s
         self._first = _Worker(wall_limit_s, _FIRST_LIMIT_BYTES)
         self._second = _Worker(wall_limit_s, _SECOND_LIMIT_BYTES) if processes == 2 else None
+        self._turn = asyncio.Lock()
         self._slow_turn = asyncio.Lock()
         self._slow_bytes = 0
         self._slow_hosts = LruCache[str, bool](_SLOW_HOSTS)
@@ -182,10 +183,13 @@ class Parser:
             if isinstance(read_page, Unparsable):
                 return replace(read_page, beginning=await self._beginning(body, url, content_type))
             return read_page
-        try:
-            return read(body, url, content_type)
-        except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
-            return Unparsable(f"{type(error).__name__}: {error}"[:200])
+        # Hundreds of bodies may be complete at once: between two pages others have their turn.
+        async with self._turn:
+            await asyncio.sleep(0)
+            try:
+                return read(body, url, content_type)
+            except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
+                return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
     async def _beginning(
         self, body: bytes, url: str, content_type: str | None

@@ -156,6 +156,8 @@ class NotContentCheck:
     _: KW_ONLY
     ask: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
     _hosts: LruCache[int, _Host] = field(default_factory=lambda: LruCache(_HOSTS), init=False)
+    # What is stored of hundreds of hosts comes at once: between two pages others have their turn.
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def check(
         self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch
@@ -172,7 +174,9 @@ class NotContentCheck:
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
-            suspicious = before is not None or tells(parsed.title, texts, result.body)
+            async with self._turn:
+                await asyncio.sleep(0)
+                suspicious = before is not None or tells(parsed.title, texts, result.body)
             # Read at most once, and only for a page that is judged.
             facts = cache(partial(facts_of, result, due.fetch_url, parsed, new, before=before))
             waits = may_wait(texts, result.body)
@@ -197,7 +201,9 @@ class NotContentCheck:
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
         if suspicious or is_first or judge.shows_pages(now):
-            found = host.judge(due, facts(), now)
+            async with self._turn:
+                await asyncio.sleep(0)
+                found = host.judge(due, facts(), now)
         elif waits:
             found = needs_javascript(facts())
         is_refused = found is not None and found.is_refused
