@@ -69,10 +69,18 @@ class ParameterPairs:
         """
         if not self._least:
             return []
-        # What makes copies hides other pairs: a session, and then the page that it came from.
-        url, _ = without(url, self._copied.get(host_id, ()))
+        # What makes copies hides other pairs: a session, and then the page that it came from. The
+        # whole URL is compared all the same: one pair that differs ends what was concluded.
+        rest, _ = without(url, self._copied.get(host_id, ()))
         findings: list[ParameterFinding] = []
-        plain = _Read(page_id, digests, is_short, None)
+        for each in dict.fromkeys((url, rest)):
+            self._learn((host_id, each), _Read(page_id, digests, is_short, None), findings)
+        return findings
+
+    def _learn(
+        self, place: tuple[int, str], plain: _Read, findings: list[ParameterFinding]
+    ) -> None:
+        host_id, url = place
         # Pages that have one parameter more, whatever it is, and this page for those that come.
         self._meet((host_id, "+", url), plain, findings)
         self._keep((host_id, "", url), plain)
@@ -82,7 +90,6 @@ class ParameterPairs:
             self._meet((host_id, variant.name, variant.rest), read, findings)
             self._keep((host_id, variant.name, variant.rest), read)
             self._keep((host_id, "+", variant.rest), read)
-        return findings
 
     def _keep(self, key: tuple[int, str, str], read: _Read) -> None:
         old = self._texts.use(key)
