@@ -91,16 +91,20 @@ async def crawled() -> dict[str, object]:
 
 def _answer(kind: str, path: str) -> Odd:
     """The response of a host for a path: seven pages that link to each other, and robots.txt."""
+    name, status = path.strip("/") or "0", b"200 OK"
     if path == "/robots.txt":
         body, label = b"User-agent: *\nDisallow: /private/\n", b"text/plain"
+    elif not (name.isdecimal() and int(name) < _PAGES):
+        # A crawler asks for what cannot exist, to see how the host says so.
+        body, label, status = b"<p>No such page.", b"text/html", b"404 Not Found"
     else:
-        number = int(path.strip("/") or 0)
+        number = int(name)
         links = b"".join(b'<p><a href="/%d">page %d</a>' % (n, n) for n in range(1, _PAGES))
         said = b" ".join(b"word%d" % (number * 100 + n) for n in range(60))
         body = b"<!doctype html><title>Page %d</title><p>%b.%b" % (number, said, links)
         label = b"text/html"
     length = b"Content-Length: %d" % len(body)
-    lines = [b"HTTP/1.1 200 OK", b"Content-Type: " + label, length]
+    lines = [b"HTTP/1.1 " + status, b"Content-Type: " + label, length]
     lines += [line % len(body) if b"%d" in line else line for line in KINDS[kind]]
     if kind == "a list of one length":
         lines[2] = b"Content-Length: %d, %d" % (len(body), len(body))
