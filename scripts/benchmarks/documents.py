@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 from freshet.crawler.reduce.document import document
 from scripts.benchmarks.command import arguments, finish
-from scripts.benchmarks.main_text import Page, articles, in_tuned_half, snippets, wcxb
+from scripts.benchmarks.main_text import Page, articles, in_tuned_half, plain, snippets, wcxb
 
 _WORD = re.compile(r"\w+")
 _RUN = 4
@@ -95,6 +95,25 @@ def of_runs(pages: list[Page], texts: list[str]) -> Score:
             recalls.append(common / wanted.total())
     p, r = fmean(precisions), fmean(recalls)
     return {"f1": 2 * p * r / (p + r), "precision": p, "recall": r}
+
+
+def of_wcxb(pages: list[Page], texts: list[str]) -> Score:
+    """Return the scores of bags and of snippets."""
+    return of_bags(pages, texts) | of_boilerplate(pages, texts)
+
+
+def of_boilerplate(pages: list[Page], texts: list[str]) -> Score:
+    """Return the share of snippets of boilerplate that documents keep.
+
+    The main text of the reference has some of the snippets, too: those are counted apart.
+    """
+    kept = both = total = 0
+    for page, text in zip(pages, texts, strict=True):
+        found = [snippet for snippet in map(plain, page.outside) if snippet in plain(text)]
+        kept, total = kept + len(found), total + len(page.outside)
+        both += sum(snippet in plain(page.reference or "") for snippet in found)
+    total = max(1, total)
+    return {"boilerplate_kept": kept / total, "kept_by_the_reference_too": both / total}
 
 
 def _runs(text: str) -> Counter[tuple[str, ...]]:
@@ -196,8 +215,8 @@ def main() -> None:
     extractors: Mapping[str, Extract] = {"freshet": of_freshet, **dict(others())}
     parts: dict[str, tuple[list[Page], Callable[..., Score]]] = {}
     if options.wcxb is not None:
-        parts["wcxb dev"] = list(wcxb(options.wcxb, "dev")), of_bags
-        parts["wcxb test"] = list(wcxb(options.wcxb, "test")), of_bags
+        parts["wcxb dev"] = list(wcxb(options.wcxb, "dev")), of_wcxb
+        parts["wcxb test"] = list(wcxb(options.wcxb, "test")), of_wcxb
     if options.articles is not None:
         pages = list(articles(options.articles))
         parts["articles tuned"] = list(filter(in_tuned_half, pages)), of_runs

@@ -81,16 +81,16 @@ _READERS = {"wcxb": wcxb, "articles": articles, "snippets": snippets}
 def scored(page: Page) -> Score:
     """Reduce a page and compare: precision and recall of words, as bags, and snippets."""
     blocks = parse(page.body, "https://h.example/", page.content_type).blocks
-    text = _plain("\n".join(blocks.texts))
+    text = plain("\n".join(blocks.texts))
     words = None
     if page.reference is not None:
-        found, wanted = (Counter(_WORD.findall(t)) for t in (text, _plain(page.reference)))
+        found, wanted = (Counter(_WORD.findall(t)) for t in (text, plain(page.reference)))
         common = (found & wanted).total()
         words = common / max(1, found.total()), common / max(1, wanted.total())
-    return Score(words, *(tuple(_plain(s) in text for s in t) for t in (page.inside, page.outside)))
+    return Score(words, *(tuple(plain(s) in text for s in t) for t in (page.inside, page.outside)))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     return " ".join(text.split()).lower()
 
 

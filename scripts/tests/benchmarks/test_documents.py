@@ -30,6 +30,13 @@ def test_snippets_are_scored_over_all_pages() -> None:
     assert found == pytest.approx({"f1": 0.5, "precision": 0.5, "recall": 0.5})
 
 
+def test_boilerplate_is_counted_apart_if_the_reference_has_it() -> None:
+    pages = [page("no more"), page("All of X  y"), page("x y")]
+    found = documents.of_boilerplate(pages, ["a X y b", "x  Y", "nothing"])
+    both = {"boilerplate_kept": 2 / 3, "kept_by_the_reference_too": 1 / 3}
+    assert found == pytest.approx(both)
+
+
 def test_pieces_get_their_labels_and_shares_from_the_reference() -> None:
     body = b"<nav class=menu><a href=/>Home</a></nav><div class=story><p>One two three four"
     known = content_fit.known(page("One two three four five", body), 1.0)
