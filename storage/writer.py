@@ -12,8 +12,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
 from sqlite3 import Connection, DataError, IntegrityError, InterfaceError, ProgrammingError
+from typing import Protocol, TypeVar
 
-from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.database import Database, StoreError
 from freshet.storage.entries import Claims, HostState, Kind, Retraction
 from freshet.storage.records import Acknowledged, Entry, Note, Observation, Targets, Visit
 from freshet.storage.tables import (
@@ -299,6 +300,21 @@ def _failed(visit: Visit, why: str) -> Visit:
     return Visit(visit.due, failure, role=visit.due.role, fetches=visit.fetches, host=visit.host)
 
 
+T = TypeVar("T")
+
+
+class Endure(Protocol):
+    """Does work, perhaps again while it raises StoreUnavailable."""
+
+    def __call__(self, work: Callable[[], Awaitable[T]], /) -> Awaitable[T]:
+        """Return what the work returns."""
+
+
+async def at_once(work: Callable[[], Awaitable[T]]) -> T:
+    """Do the work once: a store that is unavailable ends the run."""
+    return await work()
+
+
 @dataclass(slots=True, eq=False)
 class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
@@ -306,10 +322,9 @@ class Writer:
     A transaction takes what arrived while the one before it was committing: batches grow with the
     load and an idle writer adds no delay. Where something arrived and more is ``coming``, it waits
     for that, but not for long: a transaction of one visit costs as much as one of three. While the
-    store is unavailable, ``patience`` is awaited
-    and the batch tried again; it may raise the error that it is given. ``secure`` runs before each
-    transaction: it syncs what must not be behind the store, an archive. An entry that cannot be
-    written takes no other with it.
+    store is unavailable, ``endure`` decides whether a transaction is tried again. ``secure`` runs
+    before each transaction: it syncs what must not be behind the store, an archive. An entry that
+    cannot be written takes no other with it.
     """
 
     database: Database
@@ -317,7 +332,7 @@ class Writer:
     acknowledge: Callable[[Sequence[Acknowledged]], None]
     _: KW_ONLY
     batch: int
-    patience: Callable[[StoreUnavailable], Awaitable[None]] | None = None
+    endure: Endure = at_once
     secure: Callable[[], Awaitable[None]] | None = None
     coming: Callable[[], int] = lambda: 0
     _queue: asyncio.Queue[Entry | None] = field(init=False)
@@ -386,13 +401,7 @@ class Writer:
         return [replace(each, entry=entry) for each in rest]
 
     async def _endured(self, entries: list[Entry]) -> list[Acknowledged]:
-        while True:
-            try:
-                return await self._committed(entries)
-            except StoreUnavailable as error:
-                if self.patience is None:
-                    raise
-                await self.patience(error)
+        return await self.endure(partial(self._committed, entries))
 
     async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
         if self.secure is not None:

@@ -18,6 +18,8 @@ from math import inf
 from random import Random
 from typing import Any, Final
 
+from tenacity import AsyncRetrying, retry_if_exception_type
+
 from freshet.config.settings import Alerts
 from freshet.crawler.alerts.messages import Composing
 from freshet.crawler.alerts.receivers import Delivery, Receiver
@@ -209,14 +211,13 @@ class Outbox:
         Raises:
             StoreUnavailable: it is away, and the sender has been told to stop.
         """
-        while True:
-            try:
-                await self.database.at_once(lambda connection: change(connection, *arguments))
-                return
-            except StoreUnavailable:
-                if self._stop.is_set():
-                    raise
-                await self._wait_for_store(queue)
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(StoreUnavailable),
+            stop=lambda _: self._stop.is_set(),
+            sleep=lambda _: self._wait_for_store(queue),
+            reraise=True,
+        )
+        await tries(self.database.at_once, lambda connection: change(connection, *arguments))
 
     async def _wait_for_store(self, queue: _Queue) -> None:
         """Wait until something was committed, which shows that it is back, or for a while."""

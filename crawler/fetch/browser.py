@@ -24,6 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
+
 from freshet.crawler.fetch.responses import Unfetched
 from freshet.crawler.tally import CrawlError, needs_extra
 from freshet.storage.records import FetchResult
@@ -289,7 +291,12 @@ class _Chromium:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
         driver = await self._held.enter_async_context(_driver().async_playwright())
-        browser: Browser = await driver.chromium.launch(
+        # A start that fails costs a page its visit; most that fail succeed the second time.
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(_driver().Error), stop=stop_after_attempt(2), reraise=True
+        )
+        browser: Browser = await tries(
+            driver.chromium.launch,
             executable_path=browser_program(self._rules.executable),
             # root may not use it.
             chromium_sandbox=os.geteuid() != 0,

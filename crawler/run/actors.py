@@ -32,6 +32,7 @@ from ray._private.services import canonicalize_bootstrap_address_or_die, psutil 
 from ray._raylet import AuthenticationTokenLoader, Config, GcsClient  # type: ignore[attr-defined]  # its stub leaves them out
 from ray.exceptions import AuthenticationError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from tenacity import Retrying, stop_after_attempt, wait_fixed
 
 from freshet import __version__
 from freshet.config import ConfigError
@@ -354,8 +355,15 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
             "_node_ip_address": "127.0.0.1", "_temp_dir": folder,
         }  # fmt: skip
         chosen = local if address is None else {"address": address}
+        # A port that was free is perhaps taken by the time that Ray listens.
+        tries = Retrying(
+            stop=stop_after_attempt(2 if address is None else 1),
+            wait=wait_fixed(1),
+            before_sleep=lambda _: ray.shutdown(),
+            reraise=True,
+        )
         try:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **chosen)
+            tries(ray.init, log_to_driver=False, logging_level=logging.ERROR, **chosen)
         except Exception as error:
             # Ray has no class for its failures here.
             where = "Ray cannot be started here" if address is None else f"--ray {address}"

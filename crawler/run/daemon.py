@@ -371,9 +371,8 @@ class _Daemon:
         self._clock.on_step(self._shift)
         pool = self._pool = self._pool_of(seeding, watch)
         outages = StoreOutages(pool, self._clock)
-        self._assembly.patience = outages.wait
+        self._assembly.endure = outages.endure
         self._assembly.listeners += [
-            outages.over,
             unreachable_hosts(),
             self._service.committed,
             self.outbox.committed,

@@ -23,6 +23,7 @@ from time import monotonic
 from typing import Final
 
 import numpy as np
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_fixed
 
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import Clock
@@ -161,17 +162,21 @@ class Shard:
                 tasks.create_task(self._lasting(work))
 
     async def _lasting(self, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await work()
-            except (StoreError, sqlite3.Error) as error:
-                # The store may be away for a while: the pool waits for it, too.
-                log.warning("shard %s: %s; tried again", self.number, error)
-            except Exception:
-                # At the end the store is closed under what is under way.
-                if self.running is not None:
-                    log.exception("shard %s: a fault; tried again", self.number)
-            await asyncio.sleep(_ANEW_S)
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(Exception),
+            wait=wait_fixed(_ANEW_S),
+            before_sleep=self._failed,
+        )
+        await tries(work)
+
+    def _failed(self, tries: RetryCallState) -> None:
+        error = tries.outcome.exception() if tries.outcome is not None else None
+        if isinstance(error, StoreError | sqlite3.Error):
+            # The store may be away for a while: the pool waits for it, too.
+            log.warning("shard %s: %s; tried again", self.number, error)
+        elif self.running is not None:
+            # At the end the store is closed under what is under way.
+            log.error("shard %s: a fault; tried again", self.number, exc_info=error)
 
     # -- links across shards ---------------------------------------------------------
 

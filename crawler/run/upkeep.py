@@ -12,6 +12,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+
 from freshet.config.settings import StoreSettings
 from freshet.crawler.clock import STEP_S, Clock
 from freshet.crawler.compare import history
@@ -284,9 +286,8 @@ async def resumed(database: Database, clock: Clock) -> bool:
 
 T = TypeVar("T")
 
-#: The first wait, its growth, and the longest: the disk may have room again at any time.
+#: The first wait, which doubles, and the longest: the disk may have room again at any time.
 _FIRST_S: Final = 60.0
-_FACTOR: Final = 2.0
 _LONGEST_S: Final = 900.0
 
 
@@ -302,51 +303,55 @@ class StoreOutages:
         self._pool = pool
         self._clock = clock
         self._since: float | None = None
-        self._wait_s = _FIRST_S
 
     @property
     def is_on(self) -> bool:
         """True while the store is unavailable."""
         return self._since is not None
 
-    async def wait(self, error: StoreUnavailable) -> None:
-        """Wait until the next try.
+    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do ``work``, and repeat it until the store is available.
 
         Raises:
-            StoreUnavailable: the error, if the daemon has been told to stop.
+            StoreUnavailable: that of the last try, if the daemon has been told to stop.
         """
-        now = self._clock.now()
-        if self._since is None:
-            self._since = now
-            self._pool.hold(while_store_is_away=True)
-            log.error(
-                "%s; fetching is paused until the store can be written (next try in a minute, "
-                "later every %s)",
-                error.why,
-                span(_LONGEST_S),
-            )
-        if self._pool.stopping:
-            raise error
-        await self._clock.wait(self._pool.told_to_stop, now + self._wait_s, idle=True)
-        self._wait_s = min(_FACTOR * self._wait_s, _LONGEST_S)
+        stop = self._pool.told_to_stop
 
-    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do ``work``, and repeat it until the store is available."""
-        while True:
-            try:
-                done = await work()
-            except StoreUnavailable as error:
-                await self.wait(error)
-            else:
-                self.over()
-                return done
+        async def sleep(seconds: float) -> None:
+            await self._clock.wait(stop, self._clock.now() + seconds, idle=True)
 
-    def over(self, _batch: Sequence[Acknowledged] = ()) -> None:
-        """End the outage, if there is one, as a committed batch shows."""
+        tries = AsyncRetrying(
+            retry=retry_if_exception_type(StoreUnavailable),
+            wait=wait_exponential(_FIRST_S, _LONGEST_S),
+            stop=lambda _: stop.is_set(),
+            before_sleep=self.failed,
+            sleep=sleep,
+            reraise=True,
+        )
+        done: T = await tries(work)
+        self.over()
+        return done
+
+    def failed(self, tries: RetryCallState) -> None:
+        """Hold the pool from the first failure on."""
+        if self._since is not None or tries.outcome is None:
+            return
+        self._since = self._clock.now()
+        self._pool.hold(while_store_is_away=True)
+        error = tries.outcome.exception()
+        log.error(
+            "%s; fetching is paused until the store can be written (next try in a minute, "
+            "later every %s)",
+            error.why if isinstance(error, StoreUnavailable) else error,
+            span(_LONGEST_S),
+        )
+
+    def over(self) -> None:
+        """End the outage, if there is one."""
         if self._since is None:
             return
         away_s = self._clock.now() - self._since
-        self._since, self._wait_s = None, _FIRST_S
+        self._since = None
         self._pool.hold(while_store_is_away=False)
         log.warning("the store can be written again after %s; fetching goes on", span(away_s))
 

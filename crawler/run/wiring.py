@@ -73,13 +73,11 @@ from freshet.storage.records import (
 )
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 from freshet.storage.tables.url_patterns import CopyRule
-from freshet.storage.writer import VisitTables, Writer
+from freshet.storage.writer import Endure, VisitTables, Writer, at_once
 
 T = TypeVar("T")
 _DAY_S: Final = 86_400.0
 Observer = Callable[[Sequence[Acknowledged]], None]
-#: Waits for a store that is unavailable, or raises the error.
-Patience = Callable[[StoreUnavailable], Awaitable[None]]
 #: Settings that decide how a response is processed; others may hold secrets.
 _DESCRIBED: Final[dict[str, Any]] = {
     **dict.fromkeys(
@@ -312,7 +310,7 @@ class Assembly:
         robots: the robots cache.
         writer: takes entries, and commits them in batches.
         listeners: called with every committed batch, in this order.
-        patience: awaited while the store is unavailable; None: the run ends.
+        endure: decides whether what the store refused for now is tried again.
     """
 
     def __init__(
@@ -369,15 +367,18 @@ class Assembly:
         self._rendering = self._renderer()
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
-        self.patience: Patience | None = None
+        self.endure: Endure = at_once
         self.writer = Writer(
             context.database,
             self._tables,
             self._tell,
             batch=settings.store.batch,
-            patience=self._wait_for_store,
+            endure=self._enduring,
             secure=partial(secure, archive.flush) if archive is not None else None,
         )
+
+    async def _enduring(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self.endure(work)
 
     def _requisites(self, agenda: _OpenAgenda) -> Requisites | None:
         """Return the agenda of what archived pages need, around that of the pages."""
@@ -405,18 +406,10 @@ class Assembly:
 
     async def _hosts_of(self, origins: Collection[str]) -> Sequence[Host]:
         """Return the hosts of origins, which are made if they are missing."""
-        database, was_away = self._context.database, False
-        while True:
-            try:
-                ids = await database.write(partial(hosts.ensure, origins=origins))
-            except StoreUnavailable as error:
-                was_away = True
-                await self._wait_for_store(error)
-            else:
-                if was_away:
-                    # No batch may be under way that would tell that the store is back.
-                    self._tell(())
-                return await hosts.load(database.reader, list(ids.values()))
+        database = self._context.database
+        making = partial(database.write, partial(hosts.ensure, origins=origins))
+        ids = await self.endure(making)
+        return await hosts.load(database.reader, list(ids.values()))
 
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""
@@ -541,11 +534,6 @@ class Assembly:
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
             listener(batch)
-
-    async def _wait_for_store(self, error: StoreUnavailable) -> None:
-        if self.patience is None:
-            raise error
-        await self.patience(error)
 
     def pool(
         self,

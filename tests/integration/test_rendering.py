@@ -22,7 +22,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.cdxj import write_cdxj
 from freshet.crawler.cli.forget import _url
 from freshet.crawler.cli.replay import fill
-from freshet.crawler.fetch.browser import Browsers, Serve
+from freshet.crawler.fetch.browser import Browsers, Serve, browser_program
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
@@ -180,6 +180,19 @@ async def test_without_a_browser_a_crawl_does_not_begin(
     await crawled(made, tmp_path, browser__executable="/no/where", browser__render="never")
 
 
+@needs_chromium
+async def test_a_browser_that_fails_at_its_start_is_started_again(tmp_path: Path) -> None:
+    first, program = tmp_path / "first", tmp_path / "chromium"
+    first.touch()
+    lines = (f"if rm '{first}' 2>/dev/null; then exit 1; fi", f'exec {browser_program("")} "$@"')
+    program.write_text("\n".join(("#!/bin/sh", *lines)))
+    program.chmod(0o755)
+    await crawled(site(), tmp_path, browser__executable=str(program))
+    assert not first.exists()
+    seen = rows(tmp_path / "crawl.db", "SELECT kind, reason FROM observation")
+    assert set(seen) == {("new", None)}
+
+
 # -- politeness, under a virtual clock and without a browser -----------------------
 
 API, WWW = "http://api.site.localhost", "http://www.site.localhost"
@@ -333,5 +346,5 @@ def test_a_kill_leaves_no_browser_and_loses_no_page(tmp_path: Path) -> None:
     serving.join()
     server.server_close()
     seen = rows(tmp_path / "c.db", "SELECT kind, reason FROM observation")
-    assert seen == [("new", None)]
+    assert set(seen) == {("new", None)}
     assert_consistent(tmp_path / "c.db")

@@ -3,11 +3,11 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import example, given, settings
@@ -19,6 +19,8 @@ from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
 from tests.storage.small_store import rows
+
+T = TypeVar("T")
 
 
 def committed(store: CrawlStore) -> int:
@@ -201,13 +203,17 @@ async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_aga
     entries, ledger = await visits(store, 3), Ledger(store)
     waits: list[str] = []
 
-    async def patience(error: StoreUnavailable) -> None:
-        waits.append(error.why)
-        assert ledger.pages == []
+    async def endure(work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await work()
+        except StoreUnavailable as error:
+            waits.append(error.why)
+            assert ledger.pages == []
         if len(waits) == 2:
             await store.database.at_once(room(1 << 30))
+        return await endure(work)
 
-    writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience)
+    writer = Writer(store.database, store.tables, ledger, batch=4, endure=endure)
     await store.database.at_once(room(1))
     await write_all(writer, (replace(entries[0], memory=bytes(100_000)), *entries[1:]))
     assert waits == [f"{tmp_path / 'db'}: the disk is full"] * 2
@@ -225,10 +231,14 @@ async def test_what_must_not_be_behind_the_store_is_secured_before_each_commit(
         if len(seen) < 3:
             raise StoreUnavailable(tmp_path, "the disk is full")
 
-    async def patience(_error: StoreUnavailable) -> None:
-        assert ledger.pages == []
+    async def endure(work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await work()
+        except StoreUnavailable:
+            assert ledger.pages == []
+        return await endure(work)
 
-    writer = Writer(store.database, store.tables, ledger, batch=4, patience=patience, secure=secure)
+    writer = Writer(store.database, store.tables, ledger, batch=4, endure=endure, secure=secure)
     await write_all(writer, entries)
     assert seen == [0, 0, 0]
     assert ledger.batches == [3]
