@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import structlog
 from aiohttp.abc import AbstractResolver
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_fixed
 from yarl import URL
 
 from freshet.crawler.fetch.addresses import AddressGuard
@@ -85,6 +86,9 @@ def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 
 # -- webhook -----------------------------------------------------------------
 
+#: Connections that are tried in a row, with seconds between them.
+_CONNECTS: Final = 2
+_CONNECT_WAIT_S: Final = 0.5
 #: Statuses about the message itself: a retry would get the same.
 _ABOUT_THE_MESSAGE: Final = frozenset({400, 410, 413, 415, 422})
 
@@ -136,7 +140,14 @@ class Webhook:
         if url.user is not None:
             pair = f"{url.user}:{url.password or ''}".encode()
             fields["Authorization"] = f"Basic {base64.b64encode(pair).decode('ascii')}"
-        channel = await self._connections.get(url, None)
+        # Nothing was sent yet: a receiver that is being started again is soon there.
+        tries = AsyncRetrying(
+            retry=retry_if_exception(_is_refused),
+            stop=stop_after_attempt(_CONNECTS),
+            wait=wait_fixed(_CONNECT_WAIT_S),
+            reraise=True,
+        )
+        channel = await tries(self._connections.get, url, None)
         try:
             head = await channel.ask(request_bytes("POST", url.raw_path_qs, fields.items(), body))
         finally:
@@ -164,6 +175,10 @@ class Webhook:
     async def close(self) -> None:
         """Close the connections."""
         await self._connections.close()
+
+
+def _is_refused(error: BaseException) -> bool:
+    return isinstance(error, Unfetched) and error.reason == "connect"
 
 
 # -- log ----------------------------------------------------------------------

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
+from yarl import URL
 
+from freshet.crawler.alerts import receivers
 from freshet.crawler.alerts.receivers import (
     Apprised,
     Delivery,
@@ -20,6 +22,9 @@ from freshet.crawler.alerts.receivers import (
     signature,
 )
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
+from freshet.crawler.fetch.connection import HttpConnection
+from freshet.crawler.fetch.responses import Unfetched
+from freshet.crawler.fetch.transport import Connections
 from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import Message
 
@@ -157,6 +162,38 @@ async def test_a_receiver_that_is_not_there_is_a_failure() -> None:
     async with serving(answering(200)) as url:
         pass
     assert (await post(url)).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "tries", "outcome"),
+    [
+        (["connect"], 2, "taken"),
+        (["connect", "connect"], 2, "failed"),
+        (["address"], 1, "failed"),
+        (["dns"], 1, "failed"),
+        (["tls"], 1, "failed"),
+        (["protocol"], 1, "failed"),
+        (["timeout_connect"], 1, "failed"),
+        ([], 1, "taken"),
+    ],
+)
+async def test_a_connection_that_is_refused_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, reasons: list[str], tries: int, outcome: DeliveryOutcome
+) -> None:
+    asked, left = [], reasons.copy()
+    get = Connections.get
+
+    async def fail_first(self: Connections, url: URL, proxy: None) -> HttpConnection:
+        asked.append(url)
+        if left:
+            raise Unfetched(left.pop(0), "no connection")
+        return await get(self, url, proxy)
+
+    monkeypatch.setattr(Connections, "get", fail_first)
+    monkeypatch.setattr(receivers, "_CONNECT_WAIT_S", 0)
+    async with serving(answering(204)) as url:
+        assert (await post(url)).outcome == outcome
+    assert len(asked) == tries
 
 
 async def test_addresses_are_guarded() -> None:
