@@ -22,7 +22,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 from yarl import URL
 
 from freshet.crawler.fetch.addresses import AddressGuard
-from freshet.crawler.fetch.connection import HeadLimits, request_bytes
+from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.responses import Unfetched, retry_after_s
 from freshet.crawler.fetch.transport import Connections
 from freshet.crawler.tally import CrawlError, needs_extra
@@ -147,7 +147,7 @@ class Webhook:
             wait=wait_fixed(_CONNECT_WAIT_S),
             reraise=True,
         )
-        channel = await tries(self._connections.get, url, None)
+        channel: HttpConnection = await tries(self._connections.get, url, None)
         try:
             head = await channel.ask(request_bytes("POST", url.raw_path_qs, fields.items(), body))
         finally:
