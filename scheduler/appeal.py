@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.special import digamma, log_gamma, trigamma
 
 # -- attention ---------------------------------------------------------------
 
@@ -111,9 +110,11 @@ class BetaPrior:
 
 
 def _likelihood(point: Floats, s: Floats, f: Floats) -> float:
+    from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
     a, b = np.exp(np.clip(point, -30.0, 30.0))
-    ends = log_gamma(np.array([a, b, a + b]))
-    inside = log_gamma(a + s) + log_gamma(b + f) - log_gamma(a + b + s + f)
+    ends = gammaln(np.array([a, b, a + b]))
+    inside = gammaln(a + s) + gammaln(b + f) - gammaln(a + b + s + f)
     strength = np.log((a + b) / _USUAL_STRENGTH) / _SPREAD
     usual = 0.5 * np.log(a * b / (a + b) ** 2) - strength**2 / 2
     return float(inside.sum() - len(s) * (ends[0] + ends[1] - ends[2]) + usual)
@@ -121,19 +122,21 @@ def _likelihood(point: Floats, s: Floats, f: Floats) -> float:
 
 def _derivatives(point: Floats, s: Floats, f: Floats) -> tuple[Floats, Floats]:
     """Return the gradient (2,), and the negated second derivatives, made positive definite."""
+    from scipy.special import digamma, polygamma  # noqa: PLC0415 - slow to import
+
     a, b = np.exp(point)
     n, total = len(s), a + b
     first = digamma(np.array([a, b, total]))
-    second = trigamma(np.array([a, b, total]))
+    second = polygamma(1, np.array([a, b, total]))
     both = n * first[2] - digamma(total + s + f).sum()
-    both2 = n * second[2] - trigamma(total + s + f).sum()
+    both2 = n * second[2] - polygamma(1, total + s + f).sum()
     strength = np.log(total / _USUAL_STRENGTH) / _SPREAD**2
     ga = digamma(a + s).sum() - n * first[0] + both - strength / total
     gb = digamma(b + f).sum() - n * first[1] + both - strength / total
     mixed = both2 + (strength - 1 / _SPREAD**2) / total**2
     mean, even = a / total, a * b / total**2
-    haa = trigamma(a + s).sum() - n * second[0] + mixed
-    hbb = trigamma(b + f).sum() - n * second[1] + mixed
+    haa = polygamma(1, a + s).sum() - n * second[0] + mixed
+    hbb = polygamma(1, b + f).sum() - n * second[1] + mixed
     across = a * b * mixed + even
     hessian = [[a * a * haa + a * ga - even, across], [across, b * b * hbb + b * gb - even]]
     values, vectors = np.linalg.eigh(-np.array(hessian))
@@ -281,6 +284,8 @@ class _Tree:
 
     def _of_sections(self, strength: float) -> Floats:
         """Return (m, g) the logarithmic likelihood of the pages of sections, by their means."""
+        from scipy.special import gammaln  # noqa: PLC0415 - slow to import
+
         each = np.zeros((self.counts.shape[1], len(_MEANS)))
         both = self.counts.sum(axis=0)
         laws = (
@@ -290,7 +295,7 @@ class _Tree:
         )
         for mean, counts, sign in laws:
             different, which = np.unique(counts, return_inverse=True)
-            above = log_gamma(mean * strength + different[:, None]) - log_gamma(mean * strength)
+            above = gammaln(mean * strength + different[:, None]) - gammaln(mean * strength)
             each += sign * above[which]
         found = np.zeros((len(self.site_of), len(_MEANS)))
         if len(each):

@@ -21,8 +21,6 @@ from statistics import NormalDist
 from typing import Final, Literal, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
-import numpy as np
-
 from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, resemblance
 
 #: Texts of fewer different shingles are one page only if they are equal.
@@ -35,8 +33,9 @@ _WEIGHTS: Final = (0.05, 0.95)
 #: The number of bands, and the successive minima in each; remaining minima are not used.
 Banding: TypeAlias = tuple[int, int]
 
-#: The default threshold.
+#: The default threshold, and its bands.
 THRESHOLD: Final = 0.9
+_BANDING: Final = (9, 14)
 
 #: Leaders compared in one bucket, the first. They resemble each other less than the threshold: a
 #: fuller bucket is a template's, and comparing the others would be useless.
@@ -52,29 +51,24 @@ _TEXT: Final = 0xFFFF
 def optimal_banding(threshold: float) -> Banding:
     """Return the bands that decide best whether a resemblance is at least ``threshold`` (0 to 1).
 
-    By datasketch's rule: of all b and r with b r <= 128, the least weighted sum of the
-    integrals of the probabilities of a false candidate (below the threshold) and of a miss
-    (above it): polynomials of at most degree 128, for which 65 nodes are exact.
+    By datasketch's rule: of all b and r with b r <= 128, the least weighted sum of the integrals
+    of the probabilities of a false candidate (below the threshold) and of a miss (above it).
 
     Raises:
         ValueError: if the threshold is not from 0 to 1, or so high that one band is best.
     """
     if not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be from 0 to 1, not {threshold}")
-    nodes, weights = np.polynomial.legendre.leggauss(PERMUTATIONS // 2 + 1)
-    low, high = threshold * (1 + nodes) / 2, threshold + (1 - threshold) * (1 + nodes) / 2
+    if threshold == THRESHOLD:
+        # Most stores need no other: they do without the import.
+        return _BANDING
+    from datasketch import MinHashLSH  # noqa: PLC0415 - slow to import
 
-    def errors(banding: Banding) -> float:
-        b, r = banding
-        false = threshold / 2 * weights @ (1 - (1 - low**r) ** b)
-        missed = (1 - threshold) / 2 * weights @ (1 - high**r) ** b
-        return float(_WEIGHTS[0] * false + _WEIGHTS[1] * missed)
-
-    bands = range(1, PERMUTATIONS + 1)
-    found = min(((b, r) for b in bands for r in range(1, PERMUTATIONS // b + 1)), key=errors)
-    if found[0] == 1:
-        raise ValueError(f"threshold {threshold} is so high that one band is best")
-    return found
+    try:
+        index = MinHashLSH(threshold, PERMUTATIONS, weights=_WEIGHTS)
+    except ValueError as error:
+        raise ValueError(f"threshold {threshold} is so high that one band is best") from error
+    return index.b, index.r
 
 
 def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
+from graphlib import TopologicalSorter
 from operator import or_
 
 import numpy as np
@@ -22,8 +22,7 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 # -- paths --
 #
 # New pages that reach one another count as one (strongly connected components); what each of those
-# reaches is found from the ends of the paths back to their beginnings, in the order in which
-# Tarjan's algorithm finds them (SIAM Journal on Computing 1(2), 1972).
+# reaches is found from the ends of the paths back to their beginnings.
 
 
 def reached(
@@ -37,60 +36,25 @@ def reached(
     if not sources.size:
         yield from direct
         return
-    successors: list[list[int]] = [[] for _ in range(new)]
-    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
-        successors[source].append(target)
-    group_of = [0] * new
-    pages_of: list[list[int]] = []
-    behind: list[int] = []
-    for group, pages in enumerate(_linked_groups(successors)):
-        for page in pages:
-            group_of[page] = group
-        nearest = {group_of[target] for page in pages for target in successors[page]} - {group}
-        behind.append(reduce(or_, (behind[each] for each in nearest), 1 << group))
-        pages_of.append(pages)
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - slow to import
+
+    links = csr_array((np.ones(sources.size, np.int8), (sources, targets)), shape=(new, new))
+    count, group_of = connected_components(links, connection="strong")
+    nearest: dict[int, set[int]] = {group: set() for group in range(count)}
+    for group, other in zip(group_of[sources].tolist(), group_of[targets].tolist(), strict=True):
+        if other != group:
+            nearest[group].add(other)
+    behind = [0] * count
+    for group in TopologicalSorter(nearest).static_order():
+        behind[group] = reduce(or_, (behind[each] for each in nearest[group]), 1 << group)
+    pages_of = np.split(np.argsort(group_of), np.cumsum(np.bincount(group_of))[:-1])
     known: dict[int, Ints] = {}
     for page, linked in direct:
-        mask = reduce(
-            or_, (behind[group] for group in {group_of[each] for each in linked.tolist()})
-        )
+        mask = reduce(or_, (behind[group] for group in set(group_of[linked].tolist())))
         if mask not in known:
-            found = chain.from_iterable(pages_of[group] for group in _bits(mask, len(pages_of)))
-            known[mask] = np.sort(np.fromiter(found, np.int64))
+            known[mask] = np.sort(np.concatenate([pages_of[it] for it in _bits(mask, count)]))
         yield page, known[mask]
-
-
-def _linked_groups(successors: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the pages that reach one another, group by group, after all groups behind them."""
-    n = len(successors)
-    order, low = [n] * n, [n] * n
-    open_pages: list[int] = []
-    is_open, count = [False] * n, 0
-    for first in range(n):
-        path = [] if order[first] < n else [(first, iter(successors[first]))]
-        while path:
-            page, links = path[-1]
-            if order[page] == n:
-                order[page] = low[page] = count
-                count += 1
-                open_pages.append(page)
-                is_open[page] = True
-            for target in links:
-                if order[target] == n:
-                    path.append((target, iter(successors[target])))
-                    break
-                if is_open[target]:
-                    low[page] = min(low[page], low[target])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[page])
-                if low[page] == order[page]:
-                    group: list[int] = []
-                    while is_open[page]:
-                        group.append(open_pages.pop())
-                        is_open[group[-1]] = False
-                    yield group
 
 
 def _bits(mask: int, groups: int) -> list[int]:

@@ -67,16 +67,11 @@ def clusters(reveals: Reveals, eps_b: float = EPS_B) -> Ints:
 
 def _joined(first: Ints, second: Ints, sets: int) -> Ints:
     """Return the cluster of each set, numbered from 0 on, if these pairs belong together."""
-    leader = np.arange(sets)
-    while len(first):
-        # Each cluster joins the least one that it is paired with, and all follow to the end.
-        np.minimum.at(leader, np.maximum(first, second), np.minimum(first, second))
-        while (leader[leader] != leader).any():
-            leader = leader[leader]
-        first, second = leader[first], leader[second]
-        apart = first != second
-        first, second = first[apart], second[apart]
-    return np.asarray(np.unique(leader, return_inverse=True)[1], np.int64)
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - slow to import
+
+    pairs = csr_array((np.ones(first.size, np.int8), (first, second)), shape=(sets, sets))
+    return np.asarray(connected_components(pairs, directed=False)[1], np.int64)
 
 
 def _counted(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
@@ -103,27 +98,26 @@ def _holders(reveals: Reveals) -> Ints:
 def _hashed(reveals: Reveals, eps_b: float) -> tuple[Ints, Ints]:
     """Return the pairs of similar sets, except a few that LSH misses.
 
-    MinHash by permutations of the new pages, and bands of the most minima r by which sets of
-    resemblance J ≥ 1 − eps_b meet in one of b = 128/r bands with 1 − (1 − J^r)^b ≥ 1 − 1/e: those
-    with (1/b)^(1/r) ≤ J (Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", 3.4).
+    By datasketch's index, with the bands of the most minima r by which sets of resemblance
+    J ≥ 1 − eps_b meet in one of b = 128/r bands with 1 − (1 − J^r)^b ≥ 1 − 1/e: those with
+    (1/b)^(1/r) ≤ J (Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", 3.4).
     """
+    from datasketch import MinHash, MinHashLSH  # noqa: PLC0415 - slow to import
+
     rows = max(
         r for r in range(1, _PERMUTATIONS + 1) if _PERMUTATIONS // r * (1.0 - eps_b) ** r >= 1.0
     )
-    rng, sets = np.random.default_rng(0), reveals.sizes.size
-    met = []
-    for _ in range(_PERMUTATIONS // rows):
-        ranks = np.array([rng.permutation(reveals.new)[reveals.members] for _ in range(rows)])
-        minima = np.minimum.reduceat(ranks, reveals.offsets[:-1], axis=1)
-        _, bucket = np.unique(minima, axis=1, return_inverse=True)
-        order = np.argsort(bucket, kind="stable")
-        for same in np.split(order, np.cumsum(np.bincount(bucket))[:-1]):
-            one, other = np.triu_indices(len(same), 1)
-            met.append(same[one] * sets + same[other])
-    pairs = np.unique(np.concatenate(met))
-    alike = [jaccard(reveals, *divmod(pair, sets)) >= 1.0 - eps_b for pair in pairs.tolist()]
-    first, second = np.divmod(pairs[np.array(alike, np.bool_)], sets)
-    return first, second
+    index = MinHashLSH(num_perm=_PERMUTATIONS, params=(_PERMUTATIONS // rows, rows))
+    first, second = [], []
+    for number, some in enumerate(np.split(reveals.members, reveals.offsets[1:-1])):
+        minima = MinHash(_PERMUTATIONS)
+        minima.update_batch([page.tobytes() for page in some])
+        for other in index.query(minima):
+            if jaccard(reveals, other, number) >= 1.0 - eps_b:
+                first.append(other)
+                second.append(number)
+        index.insert(number, minima)
+    return np.array(first, np.int64), np.array(second, np.int64)
 
 
 def jaccard(reveals: Reveals, first: int, second: int) -> float:

@@ -8,15 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import special as reference
 
-from freshet.scheduler.special import (
-    beta_hazard,
-    digamma,
-    exp1,
-    gammainc,
-    lambert,
-    log_gamma,
-    trigamma,
-)
+from freshet.scheduler.special import beta_hazard, exp1, gammainc, lambert
 
 #: Results as small as these are not told from 0 to all their digits.
 TINY = 1e-300
@@ -96,10 +88,3 @@ def test_the_hazard_where_the_beta_function_is_a_power(a: float, x: float) -> No
     assert beta_hazard(1.0, a, x, 1 - x) == pytest.approx(
         a * x * math.exp(a * math.log1p(-x)) / one_minus, rel=max(1e-11, 1e-14 / a), abs=TINY
     )
-
-
-def test_the_gamma_functions_are_those_of_scipy() -> None:
-    x = np.geomspace(1e-6, 1e6, 500)
-    assert log_gamma(x) == pytest.approx(reference.gammaln(x), rel=1e-12, abs=1e-12)
-    assert digamma(x) == pytest.approx(reference.digamma(x), rel=1e-11, abs=1e-12)
-    assert trigamma(x) == pytest.approx(reference.polygamma(1, x), rel=1e-11)
