@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent import futures
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from math import inf
 from pathlib import Path
 from time import monotonic, time
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.audience import audience_of
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.compare.near_duplicates import THRESHOLD, decoded, index_of, optimal_banding
 from freshet.crawler.documents import (
     Documents,
     StoredDocument,
@@ -27,11 +29,16 @@ from freshet.crawler.documents import (
 )
 from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
+from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.search import Query, SearchResult, remember, search
 from freshet.storage.database import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
+from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.changefeed import CursorGone
+
+if TYPE_CHECKING:
+    from datasketch import MinHashLSH
 
 T = TypeVar("T")
 #: Changes in their order, and the cursor after them.
@@ -132,6 +139,28 @@ class Store:
             return found
 
         return _result(self._worker.submit(read))
+
+    def sketches(self) -> dict[str, Sketch]:
+        """Return the sketch of each page's main text, by URL: `minhash()` is datasketch's object.
+
+        Pages that are gone or lead to others have none, nor those that were not visited since an
+        upgrade that changed the format. Raises a StoreError.
+        """
+
+        async def read(library: Library) -> dict[str, Sketch]:
+            found, self.down = await library.each(lambda _: asking(near_duplicates.current))
+            return decoded(chain.from_iterable(some.items() for some in found.values()))
+
+        return _result(self._worker.submit(read))
+
+    def lsh(self, threshold: float = THRESHOLD) -> "MinHashLSH":
+        """Return datasketch's index of the pages by main text, with URLs as keys.
+
+        A query with a page's MinHash gives the candidates that resemble it by ``threshold`` (0 to
+        1) or more. Texts of fewer than 20 shingles are left out. Raises a StoreError, and
+        ValueError for a threshold that allows one band only.
+        """
+        return index_of(self.sketches(), optimal_banding(threshold))
 
     def changefeed(
         self,

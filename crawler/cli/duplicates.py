@@ -1,5 +1,6 @@
 """``freshet duplicates``: pages with several URLs."""
 
+import pickle
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +14,14 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each, stores_at
-from freshet.crawler.compare.near_duplicates import THRESHOLD, Variant, variant
+from freshet.crawler.compare.near_duplicates import (
+    THRESHOLD,
+    Variant,
+    decoded,
+    index_of,
+    optimal_banding,
+    variant,
+)
 from freshet.crawler.run.upkeep import Grouping, catch_up, require_readable
 from freshet.crawler.terminal import (
     Cell,
@@ -29,7 +37,7 @@ from freshet.storage.database import open_store
 from freshet.storage.entries import summed
 from freshet.storage.queries import page
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.near_duplicates import Duplicate, IndexState
+from freshet.storage.tables.near_duplicates import Duplicate, IndexState, Parameters
 
 #: The duplicates of each group, by the URL that stands for it.
 _Groups: TypeAlias = dict[str, list[Duplicate]]
@@ -63,6 +71,14 @@ def duplicates_command(
             "Another one than before compares all pages anew.",
         ),
     ] = None,
+    lsh: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write datasketch's objects there, with pickle: 'index', a MinHashLSH of the "
+            "pages by URL, and 'minhashes', the MinHash of each.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """List mirrors, printer versions and parameter variants.
@@ -78,6 +94,9 @@ def duplicates_command(
         for done in (each for each in updated.values() if each.rebuilt_from is not None):
             became = f"{done.rebuilt_from:g} became {done.threshold:g}"
             say("threshold", "dim", f"{became}: all pages were compared anew")
+    if lsh is not None:
+        _write(lsh, db)
+        return
     found, down = read_each(db, partial(_read, limit=limit))
     parameters = next((it.parameters for it, _ in found if it.parameters), None)
     state = summed([it for it, _ in found], parameters=parameters)
@@ -88,6 +107,26 @@ def duplicates_command(
         print_json({"state": asdict(state), "groups": listed} | down)
     else:
         _print(state, groups)
+
+
+def _write(file: Path, db: Path) -> None:
+    found, _ = read_each(db, _sketches)
+    chosen = next((parameters for parameters, _ in found if parameters), None)
+    banding = (chosen.bands, chosen.band_rows) if chosen else optimal_banding(THRESHOLD)
+    sketches = decoded(chain.from_iterable(stored.items() for _, stored in found))
+    minhashes = {url: sketch.minhash() for url, sketch in sketches.items()}
+    try:
+        with file.open("wb") as out:
+            pickle.dump({"index": index_of(sketches, banding), "minhashes": minhashes}, out)
+    except OSError as error:
+        fail(f"{file}: {error.strerror or error}; name another file with --lsh")
+    say("wrote", "green", f"{file}: {counted(len(minhashes), 'page')}")
+
+
+async def _sketches(db: Path) -> tuple[Parameters | None, dict[str, bytes]]:
+    async with page.snapshot(db) as connection:
+        parameters = await near_duplicates.parameters(connection)
+        return parameters, await near_duplicates.current(connection)
 
 
 async def _update(db: Path, threshold: float | None) -> Grouping:

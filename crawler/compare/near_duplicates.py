@@ -10,6 +10,8 @@ Short texts are similar by chance: below :data:`LEAST_SHINGLES` they must be equ
 empty text matches no other.
 """
 
+from __future__ import annotations
+
 import re
 import struct
 from collections import Counter, defaultdict
@@ -18,10 +20,13 @@ from functools import cache
 from hashlib import blake2b
 from itertools import chain, islice
 from statistics import NormalDist
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from freshet.crawler.reduce.sketch import PERMUTATIONS, Sketch, resemblance
+from freshet.crawler.reduce.sketch import PERMUTATIONS, VERSION, Sketch, resemblance
+
+if TYPE_CHECKING:
+    from datasketch import MinHashLSH
 
 #: Texts of fewer different shingles are one page only if they are equal.
 LEAST_SHINGLES: Final = 20
@@ -69,6 +74,25 @@ def optimal_banding(threshold: float) -> Banding:
     except ValueError as error:
         raise ValueError(f"threshold {threshold} is so high that one band is best") from error
     return index.b, index.r
+
+
+def decoded(stored: Iterable[tuple[str, bytes]]) -> dict[str, Sketch]:
+    """Return stored sketches, by name, without those of another version."""
+    return {name: Sketch.from_bytes(data) for name, data in stored if data[:1] == bytes([VERSION])}
+
+
+def index_of(sketches: Mapping[str, Sketch], banding: Banding) -> MinHashLSH:
+    """Return datasketch's index of texts, by name, without those that are short.
+
+    Texts that it finds are candidates, as those of :func:`bucket_keys`.
+    """
+    from datasketch import MinHashLSH  # noqa: PLC0415 - slow to import
+
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=banding)
+    for name, sketch in sketches.items():
+        if sketch.shingle_count >= LEAST_SHINGLES:
+            index.insert(name, sketch.minhash(), check_duplication=False)
+    return index
 
 
 def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:

@@ -22,12 +22,15 @@ from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from freshet.compiled import function
+
+if TYPE_CHECKING:
+    from datasketch import MinHash
 
 # -- word hashes -------------------------------------------------------------
 # A word is a polynomial in its bytes (R. Karp, M. Rabin, "Efficient randomized pattern-matching
@@ -122,6 +125,12 @@ class Sketch:
 
     def __hash__(self) -> int:
         return hash(self.text_digest)
+
+    def minhash(self) -> MinHash:
+        """Return the minima as datasketch's object, which compares with others of its scheme."""
+        from datasketch import MinHash  # noqa: PLC0415 - slow to import
+
+        return MinHash(PERMUTATIONS, _SEED, hashvalues=self.minima, scheme="affine32")
 
     def to_bytes(self) -> bytes:
         """Serialise version, counts, digest, minima, block digests and places, little-endian."""

@@ -273,6 +273,12 @@ async def sharing(db: Reader, page_id: int) -> tuple[int, bool]:
     return max(copies, of_group), bool(represents) and copies < 0
 
 
+async def current(db: Reader) -> dict[str, bytes]:
+    """Return the sketches of all pages that answer and are no other page's alias, by URL."""
+    sql = f"SELECT p.url, v.sketch FROM page AS p JOIN version AS v ON v.id = {_CURRENT}"
+    return {url: bytes(sketch) for url, sketch in await db.execute_fetchall(sql)}
+
+
 async def groups(db: Reader, limit: int) -> dict[str, list[Duplicate]]:
     """Return the largest groups, at most ``limit``: their duplicates by representative URL."""
     rows = await db.execute_fetchall(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,10 +18,13 @@ import pytest
 
 import freshet
 from freshet.crawler import documents
+from freshet.crawler.compare.near_duplicates import optimal_banding
 from freshet.crawler.reduce.formats import pdf
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries import page
 from tests.console import freshet as console
+from tests.storage.sketched_store import sketched_store
 from tests.storage.small_store import HOST, SmallStore, rows
 from tests.storage.versioned_store import html, version, versioned_store
 
@@ -52,8 +55,31 @@ def tell(small: SmallStore, page: int, kind: str, version_id: int | None) -> Non
     small.insert("change", page_id=page, kind=kind, version_id=version_id, at=T0)
 
 
+async def fill(path: Path, texts: Mapping[str, str]) -> None:
+    async with sketched_store(path) as store:
+        for url, word in texts.items():
+            text = " ".join(f"{word}{n}" for n in range(60)) if word else "few words"
+            store.page(url, sketch([text]).to_bytes())
+
+
 def store_threads() -> list[str]:
     return [each.name for each in threading.enumerate() if each.name == "freshet-store"]
+
+
+def test_pages_are_told_apart_by_datasketchs_objects(tmp_path: Path) -> None:
+    texts = {"/a": "alpha", "/b": "alpha", "/c": "gamma", "/short": ""}
+    asyncio.run(fill(tmp_path / "crawl.db", texts))
+    with freshet.Store(tmp_path / "crawl.db") as store:
+        sketches, index = store.sketches(), store.lsh()
+        assert set(sketches) == {f"{HOST}{path}" for path in texts}
+        a, c = (sketches[f"{HOST}{path}"].minhash() for path in ("/a", "/c"))
+        assert set(index.query(a)) == {f"{HOST}/a", f"{HOST}/b"}
+        assert index.query(c) == [f"{HOST}/c"]
+        assert a.jaccard(sketches[f"{HOST}/b"].minhash()) == 1.0
+        assert (index.b, index.r) == (9, 14)
+        assert (store.lsh(0.5).b, store.lsh(0.5).r) == optimal_banding(0.5)
+        with pytest.raises(ValueError, match="one band is best"):
+            store.lsh(1.0)
 
 
 def test_a_document_has_what_the_page_says_and_when_it_was_fetched(

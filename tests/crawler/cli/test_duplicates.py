@@ -1,10 +1,12 @@
 """`freshet duplicates` shows which pages are one page."""
 
 import asyncio
+import pickle
 from functools import partial
 from pathlib import Path
 
 import pytest
+from datasketch import MinHash
 
 from freshet.crawler.reduce.sketch import sketch
 from tests.console import as_json, freshet
@@ -35,6 +37,28 @@ async def fill(path: Path) -> None:
     async with sketched_store(path) as store:
         for url, name in PAGES.items():
             store.page(url, words(name))
+
+
+def test_datasketch_finds_in_the_index_what_the_store_calls_duplicates(
+    db: Path, tmp_path: Path
+) -> None:
+    result = duplicates(db, "--lsh", tmp_path / "lsh")
+    assert "8 pages" in result.stderr
+    made = pickle.loads((tmp_path / "lsh").read_bytes())
+    minhashes = made["minhashes"]
+    storm = {url for url in minhashes if "/storm" in url}
+    assert len(storm) == 5
+    assert set(made["index"].query(minhashes[f"{HOST}/storm"])) == storm
+    assert minhashes[f"{HOST}/calm"].jaccard(minhashes[f"{HOST}/still/calm"]) == 1.0
+    other = MinHash(128, 1)
+    other.update_batch([b"a", b"b"])
+    assert made["index"].query(other) == []
+
+
+def test_an_index_that_cannot_be_written_is_one_line(db: Path, tmp_path: Path) -> None:
+    result = duplicates(db, "--lsh", tmp_path / "no" / "lsh")
+    assert result.exit_code == 1
+    assert "No such file or directory; name another file with --lsh" in result.stderr
 
 
 def test_groups_are_shown_with_their_kinds_and_the_total(db: Path) -> None:
