@@ -140,9 +140,14 @@ _SETTINGS: Final = {
 }  # fmt: skip
 
 
+def setting_of(why: str) -> str | None:
+    """Return what changes that URLs are not crawled for a reason, None if nothing does."""
+    return _SETTINGS.get(why)
+
+
 def show_not_crawled(counts: Mapping[str, int]) -> None:
     """Print how many known URLs are not crawled for each reason, and what changes it."""
-    rows = [(why, count, _SETTINGS.get(why)) for why, count in counts.items()]
+    rows = [(why, count, setting_of(why)) for why, count in counts.items()]
     show_list("Known but not crawled", ("why", "URLs", "setting"), rows)
 
 
