@@ -22,6 +22,7 @@ import zstandard
 
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies
+from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
@@ -410,8 +411,11 @@ class Recorder:
         role = _ROLES.get(type(content), due.role)
         # After the links were admitted: they show in which combinations values recur.
         # A doubtful page proves nothing of others.
-        text = content.text if isinstance(content, ReducedPage) and not verdict.doubt else None
-        copies, parameters = ((), ()) if text is None else await self.copies.find(due, text)
+        copies, parameters = (), ()
+        if isinstance(content, ReducedPage) and not verdict.doubt:
+            kind = result.header("Content-Type")
+            shown = Shown(due.url, content.parsed.blocks.texts, result.body, kind)
+            copies, parameters = await self.copies.find(due, content.text, shown)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
         noindex = self._noindex(result, verdict) if role == "page" else None

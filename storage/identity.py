@@ -82,13 +82,18 @@ _PATH_PARAMETER: Final = re.compile(r";([^;=/]+)=([^;/]+)")
 _TOKEN_SEGMENT: Final = re.compile(
     r"(?:(?:sid|sess|sessid|session)[-_.~:=])?(?=[^/]*\d)[0-9A-Za-z]{16,}", re.IGNORECASE
 )
+#: A segment that may be a view of a page, and select none.
+_VIEW_SEGMENT: Final = re.compile(
+    r"print(?:[-_]?(?:view|version|friendly|page))?|printable|printer(?:[-_]?friendly)?|amp",
+    re.IGNORECASE,
+)
 
 
 class Variant(NamedTuple):
     """A part of a URL, which other URLs of the page may lack: its name, value, and the rest.
 
-    The name shows where it stands: ``?name`` in the query, ``;name`` in the path, and ``/#3`` is
-    the third segment.
+    The name shows where it stands: ``?name`` in the query, ``;name`` in the path, ``/#3`` is
+    the third segment, and ``/print`` is a segment without a value of its own.
     """
 
     name: str
@@ -98,7 +103,8 @@ class Variant(NamedTuple):
     @property
     def key(self) -> str:
         """The name with the value."""
-        return f"{self.name}={self.value}"
+        is_name = self.name[0] == "/" and not self.value
+        return self.name if is_name else f"{self.name}={self.value}"
 
 
 def variants(url: str) -> Iterator[Variant]:
@@ -120,9 +126,13 @@ def variants(url: str) -> Iterator[Variant]:
     segments = path.split("/")
     for i, segment in enumerate(segments):
         if _TOKEN_SEGMENT.fullmatch(segment):
-            rest = "/".join((*segments[:i], *segments[i + 1 :]))
-            scheme = head.partition("://")[0]
-            yield Variant(f"/#{i + 1}", segment, f"{scheme}://{site}{slash}{rest}{end}")
+            name, value = f"/#{i + 1}", segment
+        elif _VIEW_SEGMENT.fullmatch(segment):
+            name, value = f"/{segment}", ""
+        else:
+            continue
+        rest = "/".join((*segments[:i], *segments[i + 1 :]))
+        yield Variant(name, value, f"{head.partition('://')[0]}://{site}{slash}{rest}{end}")
 
 
 def without(url: str, keys: Collection[str]) -> tuple[str, str | None]:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.admission.parameters import ParameterPairs
+from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.admission.traps import Proof
 from freshet.crawler.compare.near_duplicates import LEAST_SHINGLES
 from freshet.crawler.lru import LruCache
@@ -121,9 +122,12 @@ class Copies:
     )
 
     async def find(
-        self, due: DueUrl, text: Sketch
+        self, due: DueUrl, text: Sketch, shown: Shown | None = None
     ) -> tuple[tuple[CopyFinding, ...], tuple[ParameterFinding, ...]]:
-        """Return the findings on a page and its supposed original, and on the parts of its URL."""
+        """Return the findings on a page and its supposed original, and on the parts of its URL.
+
+        ``shown`` is the page of the text.
+        """
         learnt: list[ParameterFinding] = []
         page = self._page(due.page_id, due.url)
         if page.pattern is not None and due.host_id not in self._recalled:
@@ -131,15 +135,18 @@ class Copies:
             for page_id, url, sketch in await self.recall(due.host_id, _RECALLED):
                 old, last = self._page(page_id, url), Sketch.from_bytes(sketch)
                 self._compare(due.host_id, url, old, last)
-                learnt += self._learnt(due.host_id, old, url, last)
+                learnt += await self._learnt(due.host_id, old, url, last)
         found = self._compare(due.host_id, due.url, page, text)
-        return found, (*learnt, *self._learnt(due.host_id, page, due.url, text))
+        learnt += await self._learnt(due.host_id, page, due.url, text, shown)
+        return found, tuple(learnt)
 
-    def _learnt(
-        self, host_id: int, page: _Page, url: str, text: Sketch
+    async def _learnt(
+        self, host_id: int, page: _Page, url: str, text: Sketch, shown: Shown | None = None
     ) -> Sequence[ParameterFinding]:
         is_short = text.shingle_count < LEAST_SHINGLES
-        return self.parameters.learn(host_id, page.page_id, url, _digests(text), is_short=is_short)
+        return await self.parameters.learn(
+            host_id, page.page_id, url, _digests(text), is_short=is_short, shown=shown
+        )
 
     def _page(self, page_id: int, url: str) -> _Page:
         return _Page(page_id, self.pattern_of(url), _parameters(url))

@@ -5,13 +5,19 @@ differ in one parameter alone are a *pair*. Where enough pairs show equal conten
 not, the parameter makes copies on the whole host: of a page that is known under one URL the others
 are held back (:mod:`freshet.storage.tables.url_parameters`). One pair that differs ends it.
 
+Texts that differ are looked at once more: the choice of the main text may differ, and not the page
+(:mod:`freshet.crawler.admission.same_page`).
+
 No more is concluded than was seen. A parameter of few values makes copies with these values only:
 ``?page=1`` shows what the page without it shows, and ``?page=2`` does not.
 """
 
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from freshet.crawler.admission.same_page import Shown, show_the_same
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import is_session
 from freshet.storage.entries import ParameterFinding
@@ -23,6 +29,11 @@ _KEYS: Final = 4_096
 #: Paths on which the pairs of a parameter stand, and values from which on it may have any.
 _PATHS: Final = 2
 _VALUES: Final = 3
+#: Pages that are kept as they were read, at most so many bytes each, until the store has them.
+_RECENT: Final = 64
+_RECENT_BYTES: Final = 1 << 18
+#: Pairs of a host whose texts differ that are looked at once more.
+_LOOKS: Final = 200
 
 
 class _Read(NamedTuple):
@@ -35,6 +46,7 @@ class _Read(NamedTuple):
     digests: tuple[bytes, ...]
     is_short: bool
     variant: Variant | None
+    shown: Shown | None = None
 
 
 @dataclass(slots=True)
@@ -52,51 +64,68 @@ class ParameterPairs:
     """The pairs among the pages of one run; memory is bounded.
 
     A parameter makes copies from ``least`` pairs on; 0: never. A forgotten page is in no pair.
+    ``again`` reads a page from the store, None if its bytes are not kept; the URL is one of its
+    host.
     """
 
-    def __init__(self, least: int) -> None:
-        self._least = least
+    def __init__(
+        self, least: int, again: Callable[[int, str], Awaitable[Shown | None]] | None = None
+    ) -> None:
+        self._least, self._again = least, again
+        self._recent: LruCache[int, Shown] = LruCache(_RECENT)
+        self._looks: Counter[int] = Counter()
         self._texts: LruCache[tuple[int, str, str], _Read] = LruCache(_TEXTS)
         self._pairs: LruCache[tuple[int, str], _Pairs] = LruCache(_KEYS)
         self._copied: LruCache[int, set[str]] = LruCache(_KEYS)
 
-    def learn(
-        self, host_id: int, page_id: int, url: str, digests: tuple[bytes, ...], *, is_short: bool
+    async def learn(
+        self,
+        host_id: int,
+        page_id: int,
+        url: str,
+        digests: tuple[bytes, ...],
+        *,
+        is_short: bool,
+        shown: Shown | None = None,
     ) -> list[ParameterFinding]:
         """Learn from a page; return of which parameters it is known now whether they make copies.
 
         Of the ``digests`` of texts two equal ones share one. That short ones do proves nothing.
+        Without the page as ``shown`` digests that differ are pages that differ.
         """
         if not self._least:
             return []
+        if shown is not None and len(shown.body) <= _RECENT_BYTES:
+            self._recent[page_id] = shown
         # What makes copies hides other pairs: a session, and then the page that it came from. The
         # whole URL is compared all the same: one pair that differs ends what was concluded.
         rest, _ = without(url, self._copied.get(host_id, ()))
         findings: list[ParameterFinding] = []
         for each in dict.fromkeys((url, rest)):
-            self._learn((host_id, each), _Read(page_id, digests, is_short, None), findings)
+            plain = _Read(page_id, digests, is_short, None, shown)
+            await self._learn((host_id, each), plain, findings)
         return findings
 
-    def _learn(
+    async def _learn(
         self, place: tuple[int, str], plain: _Read, findings: list[ParameterFinding]
     ) -> None:
         host_id, url = place
         # Pages that have one parameter more, whatever it is, and this page for those that come.
-        self._meet((host_id, "+", url), plain, findings)
+        await self._meet((host_id, "+", url), plain, findings)
         self._keep((host_id, "", url), plain)
         for variant in variants(url):
             read = plain._replace(variant=variant)
-            self._meet((host_id, "", variant.rest), read, findings)
-            self._meet((host_id, variant.name, variant.rest), read, findings)
+            await self._meet((host_id, "", variant.rest), read, findings)
+            await self._meet((host_id, variant.name, variant.rest), read, findings)
             self._keep((host_id, variant.name, variant.rest), read)
             self._keep((host_id, "+", variant.rest), read)
 
     def _keep(self, key: tuple[int, str, str], read: _Read) -> None:
         old = self._texts.use(key)
         if old is None or old.page_id == read.page_id:
-            self._texts[key] = read
+            self._texts[key] = read._replace(shown=None)
 
-    def _meet(
+    async def _meet(
         self, key: tuple[int, str, str], read: _Read, findings: list[ParameterFinding]
     ) -> None:
         """Compare a page with the one that is kept there, and append what follows."""
@@ -109,6 +138,8 @@ class ParameterPairs:
             # What was seen of a value is seen of it alone.
             names.add(sides[0].key)
         is_equal = not set(read.digests).isdisjoint(old.digests)
+        if not is_equal and any(not self._differ(key[0], it.name) for it in sides):
+            is_equal = await self._show_the_same(key[0], read.shown, old.page_id)
         if is_equal and read.is_short:
             return
         for name in names:
@@ -126,6 +157,18 @@ class ParameterPairs:
                 self._copied[key[0]] = copied | {name} if makes_copies else copied - {name}
                 found = ParameterFinding(key[0], name, len(pairs.pages), makes_copies)
                 findings.append(found)
+
+    def _differ(self, host_id: int, name: str) -> bool:
+        pairs = self._pairs.get((host_id, name))
+        return pairs is not None and pairs.differ
+
+    async def _show_the_same(self, host_id: int, new: Shown | None, old_id: int) -> bool:
+        """Return whether a page shows what an older one does, as far as that can be told."""
+        if new is None or self._again is None or self._looks[host_id] >= _LOOKS:
+            return False
+        self._looks[host_id] += 1
+        old = self._recent.get(old_id) or await self._again(old_id, new.url)
+        return old is not None and show_the_same(new, old)
 
     def _makes_copies(self, pairs: _Pairs, sides: list[Variant], *, is_value: bool) -> bool:
         if pairs.differ:

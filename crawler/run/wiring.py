@@ -24,6 +24,7 @@ from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.parameters import ParameterPairs
+from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
 from freshet.crawler.archive.requisites import Requisites
@@ -162,6 +163,20 @@ def stored_histories(
         again=again,
         text=text,
     )
+
+
+def stored_pages(
+    reader: aiosqlite.Connection, parser: Parser
+) -> Callable[[int, str], Awaitable[Shown | None]]:
+    """Return the query that reads a page once more; the URL is one of its host."""
+
+    async def shown(page_id: int, url: str) -> Shown | None:
+        if (found := await page.last_content(reader, page_id)) is None:
+            return None
+        parsed = await parser.parse(found[0], url, found[1])
+        return None if isinstance(parsed, Unparsable) else Shown(url, parsed.blocks.texts, *found)
+
+    return shown
 
 
 def stored_kinds(reader: aiosqlite.Connection, parser: Parser, settings: Settings) -> ChangeKinds:
@@ -463,7 +478,9 @@ class Assembly:
                     self.admission.pattern,
                     partial(url_patterns.texts, reader),
                     self.admission.proof,
-                    ParameterPairs(settings.traps.min_copy_pairs),
+                    ParameterPairs(
+                        settings.traps.min_copy_pairs, stored_pages(reader, context.parser)
+                    ),
                 ),
                 headers=headers,
                 agent_token=self._agent_token,

@@ -18,6 +18,8 @@ from random import Random
 from typing import Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from selectolax.lexbor import LexborHTMLParser
+
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.urls import canonical
@@ -31,11 +33,8 @@ _PLAIN: Final = ((b"Content-Type", b"text/plain"),)
 _LINK: Final = re.compile(r"(<a\b[^>]*?\bhref\s*=\s*)(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _BODY: Final = re.compile(r"<body\b[^>]*>", re.IGNORECASE)
 _HEAD_LINK: Final = re.compile(r"<(?:link|base)\b[^>]*>", re.IGNORECASE)
-#: What Sphinx and DocBook put around a page, and a view for printers leaves out.
-_AROUND: Final = re.compile(
-    r"<div\b[^>]*class=\"(?:related|sphinxsidebar|nav(?:header|footer))\".*?</div>\s*(?=<div|</body)",
-    re.IGNORECASE | re.DOTALL,
-)
+#: What Sphinx, DocBook and others put around a page, and a view for printers leaves out.
+_AROUND: Final = "nav, footer, .related, .sphinxsidebar, .footer, .navheader, .navfooter"
 _LANGUAGE: Final = r"[a-z]{2}(?:[-_][A-Za-z]{2})?"
 #: A folder: the package, the language of a translation, and the version.
 _FOLDER: Final = re.compile(rf"(?P<name>.+?)(?:-(?P<language>{_LANGUAGE}))?(?:_(?P<version>.+))?")
@@ -305,7 +304,10 @@ def _with_menu(html: str, menu: str) -> str:
 
 def printed(html: str) -> str:
     """A page without what stands around its content."""
-    return _AROUND.sub("", html)
+    tree = LexborHTMLParser(html)
+    for node in tree.css(_AROUND):
+        node.decompose()
+    return tree.html or ""
 
 
 def highlighted(html: str, word: str) -> str:
