@@ -49,8 +49,9 @@ def _has(page: Shown, other: Shown) -> bool:
     missing = set(other.texts).difference(page.texts)
     if not missing:
         return True
-    host, words = urlsplit(other.url).netloc, _all_words(page)
-    return all(_words(text) in words or _is_address(text, host) for text in missing)
+    host, there = urlsplit(other.url).netloc, _all_words(page)
+    texts = (text for text in missing if not _is_address(text, host))
+    return all(words in there for text in texts if (words := _words(text)).strip())
 
 
 def _is_address(text: str, host: str) -> bool:

@@ -311,7 +311,9 @@ def printed(html: str) -> str:
 
 
 def highlighted(html: str, word: str) -> str:
-    """A page with a word marked as Sphinx marks it."""
+    """A page with a word marked as Sphinx marks it; as it is without one."""
+    if not word:
+        return html
     head, body, rest = html.partition("<body")
     pattern = re.compile(rf"(>[^<>]*?)\b({re.escape(word)})\b(?=[^<>]*<)", re.IGNORECASE)
     return head + body + pattern.sub(r'\1<span class="highlighted">\2</span>', rest)

@@ -106,7 +106,7 @@ def spellings(manual: Manual) -> dict[str, Spelling]:
         "one URL for each page": Spelling(),
         "index: / and index.html": Spelling(link=_index, find=_indexed),
         "reference: ?ref= of four": Spelling(
-            link=lambda key, it: f"{path_of(key)}?ref={it.chance.choice(['top', 'toc', 'nav', 'x'])}"
+            link=lambda key, it: f"{path_of(key)}?ref={it.chance.choice('abcd')}"
         ),
         "reference: ?from= the page": Spelling(
             link=lambda key, it: f"{path_of(key)}?from={quote(it.key, '')}"
