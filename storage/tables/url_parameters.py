@@ -7,8 +7,8 @@ differed.
 
 *Invariant.* Of URLs that are equal without such parts at least one is not held back, and has not
 failed while others were left. Consequence: a wrong conclusion costs the difference between pages,
-and no page that nothing resembles. One in twenty of the URLs held back is requested anyway; if it
-differs, all of them are.
+and no page that nothing resembles. One in twenty of the URLs held back is requested anyway, and
+fewer where there are more of them than pages; if one differs, all of them are.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,6 +27,10 @@ from freshet.storage.tables.url_patterns import BY_PART, HostPages, is_sampled
 ANYWHERE: Final = "/…"
 #: Hosts that are held.
 _HOSTS: Final = 4_096
+#: URLs held back for each known page, and at least, from which on the sample is thinned: words to
+#: highlight give a page more URLs than a session does, and no more evidence.
+_HELD_EACH: Final = 1.25
+_LEAST_HELD: Final = 60
 #: Of a page that is none: another URL may have it.
 _FAILED: Final = {"failed", "refused", "gone"}
 _ALL: Final = 1 << 62
@@ -42,6 +46,11 @@ class _Host:
 
     refused: dict[str, int]
     known: dict[int, int]
+
+    def samples(self, page_id: int, key: str) -> bool:
+        """Return whether a page that would be held back is requested."""
+        thinned = max(_LEAST_HELD, int(_HELD_EACH * len(self.known)))
+        return is_sampled(page_id, self.refused[key], thinned)
 
 
 class UrlParameters:
@@ -71,7 +80,7 @@ class UrlParameters:
             url, key = without(page.url, host.refused)
             if key is None or hash(url) not in host.known or page.url not in linked:
                 host.known.setdefault(hash(url), 0)
-            elif not is_sampled(page.page_id, host.refused[key]):
+            elif not host.samples(page.page_id, key):
                 host.refused[key] += 1
                 host.known[hash(url)] = page.page_id
                 counts.append((page.host_id, key, 1))
@@ -150,7 +159,7 @@ class UrlParameters:
             rest, key = without(url, host.refused)
             is_copy = key is not None and may_leave and hash(rest) in known
             known.add(hash(rest))
-            if is_copy and key is not None and not is_sampled(page_id, host.refused[key]):
+            if is_copy and key is not None and not host.samples(page_id, key):
                 host.refused[key] += 1
                 host.known[hash(rest)] = page_id
                 left.append(page_id)

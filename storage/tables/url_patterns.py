@@ -88,17 +88,17 @@ def _pattern(sampled: str = "0", example: str = "NULL") -> str:
     )  # fmt: skip
 
 
-def is_sampled(page_id: int, refused: int = 0) -> bool:
+def is_sampled(page_id: int, refused: int = 0, thinned: int = THINNED) -> bool:
     """Return whether this URL of a closed pattern, with ``refused`` others, is requested anyway.
 
-    Of n URLs these are about 30 + 15 log2(n / 600), if n is above 600.
+    Of n URLs these are about 30 + 15 log2(n / 600), if n is above 600 = ``thinned``.
     """
-    return (page_id * _SCATTER >> 16) % sampling(refused) == 0
+    return (page_id * _SCATTER >> 16) % sampling(refused, thinned) == 0
 
 
-def sampling(refused: int) -> int:
+def sampling(refused: int, thinned: int = THINNED) -> int:
     """Return n: one of n URLs is requested if a closed pattern has refused that number."""
-    return SAMPLED << (max(refused, 0) // THINNED).bit_length()
+    return SAMPLED << (max(refused, 0) // thinned).bit_length()
 
 
 def closed_copies(db: Connection, keys: Iterable[_Key]) -> dict[_Key, int]:
