@@ -12,7 +12,7 @@ fewer where there are more of them than pages; if one differs, all of them are.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sqlite3 import Connection
 from typing import Final
 
@@ -20,9 +20,9 @@ from freshet.storage.database import as_json
 from freshet.storage.entries import ParameterFinding
 from freshet.storage.identity import without
 from freshet.storage.records import DueUrl, Targets, Visit
-from freshet.storage.tables import frontier
+from freshet.storage.tables import frontier, url_patterns
 from freshet.storage.tables.pages import Admitted
-from freshet.storage.tables.url_patterns import BY_PART, HostPages, is_sampled
+from freshet.storage.tables.url_patterns import BY_PART, HostPages
 
 ANYWHERE: Final = "/…"
 #: Hosts that are held.
@@ -33,7 +33,6 @@ _HELD_EACH: Final = 1.25
 _LEAST_HELD: Final = 60
 #: Of a page that is none: another URL may have it.
 _FAILED: Final = {"failed", "refused", "gone"}
-_ALL: Final = 1 << 62
 
 
 @dataclass(slots=True)
@@ -41,16 +40,21 @@ class _Host:
     """The parts of a host's URLs that make copies, each with the URLs held back.
 
     ``known`` has the pages by the hashes of their URLs without these parts: one that is held back,
-    0 for none.
+    0 for none. ``standing`` has of those without another URL the one that stands for them.
     """
 
     refused: dict[str, int]
     known: dict[int, int]
+    standing: dict[int, int] = field(default_factory=dict)
 
-    def samples(self, page_id: int, key: str) -> bool:
-        """Return whether a page that would be held back is requested."""
+    def holds(self, page_id: int, rest: str, key: str) -> bool:
+        """Hold a page back for which another one stands, unless it is sampled; return whether."""
         thinned = max(_LEAST_HELD, int(_HELD_EACH * len(self.known)))
-        return is_sampled(page_id, self.refused[key], thinned)
+        if url_patterns.is_sampled(page_id, self.refused[key], thinned):
+            return False
+        self.refused[key] += 1
+        self.known[hash(rest)] = page_id
+        return True
 
 
 class UrlParameters:
@@ -58,10 +62,12 @@ class UrlParameters:
 
     def __init__(self) -> None:
         self._hosts: dict[int, _Host] = {}
+        self._superseded: set[int] = set()
 
     def forget(self) -> None:
         """Drop what is held: the transaction failed."""
         self._hosts.clear()
+        self._superseded.clear()
 
     def bound(
         self, db: Connection, admitted: Sequence[Admitted], targets: Targets
@@ -72,18 +78,20 @@ class UrlParameters:
         new = {page.page_id for page in admitted}
         self._load(db, {page.host_id for page in admitted}, new)
         held: dict[int, str] = {}
-        counts: list[tuple[int, str, int]] = []
+        counts: list[tuple[int, str]] = []
         for page in admitted:
             host = self._hosts[page.host_id]
             if not host.refused:
                 continue
-            url, key = without(page.url, host.refused)
-            if key is None or hash(url) not in host.known or page.url not in linked:
-                host.known.setdefault(hash(url), 0)
-            elif not host.samples(page.page_id, key):
-                host.refused[key] += 1
-                host.known[hash(url)] = page.page_id
-                counts.append((page.host_id, key, 1))
+            rest, key = without(page.url, host.refused)
+            if key is None or hash(rest) not in host.known or page.url not in linked:
+                if key is not None:
+                    host.standing[hash(rest)] = page.page_id
+                elif other := host.standing.pop(hash(rest), 0):
+                    self._superseded.add(other)
+                host.known.setdefault(hash(rest), 0)
+            elif host.holds(page.page_id, rest, key):
+                counts.append((page.host_id, key))
                 held[page.page_id] = BY_PART
         _count(db, counts)
         return held
@@ -96,7 +104,11 @@ class UrlParameters:
         Return the ``effect`` with the pages that enter the frontier, and those that leave it.
         """
         released, withdrawn = effect
-        self._let_pass(db, [v.due.page_id for v in visits])
+        # URLs that were in flight when their part was found to make copies.
+        passed = url_patterns.let_pass(db, [v.due.page_id for v in visits], BY_PART)
+        self._discount(db, [(host_id, url) for host_id, url, _ in passed])
+        for host_id, page_id in self._supersede(db):
+            _add(withdrawn, host_id, [page_id])
         for visit in visits:
             host_id, at = visit.due.host_id, visit.observation.at
             for finding in visit.parameters:
@@ -108,6 +120,22 @@ class UrlParameters:
                 _add(released, host_id, self._next_after(db, visit.due, at))
         return effect
 
+    def _supersede(self, db: Connection) -> list[tuple[int, int]]:
+        """Hold back the URLs of pages that are known under a plain one now, with their hosts."""
+        sql = f"SELECT p.host_id, p.id, p.url {_UNVISITED} AND p.id IN "
+        chosen = as_json(list(self._superseded))
+        rows = db.execute(f"{sql} (SELECT value FROM json_each(?))", (chosen,)).fetchall()
+        self._superseded.clear()
+        left: list[tuple[int, int]] = []
+        for host_id, page_id, url in rows:
+            host = self._hosts[host_id]
+            rest, key = without(url, host.refused)
+            if key is not None and host.holds(page_id, rest, key):
+                _count(db, [(host_id, key)])
+                left.append((host_id, page_id))
+        url_patterns.withdraw(db, [page_id for _, page_id in left], BY_PART)
+        return left
+
     def _next_after(self, db: Connection, due: DueUrl, at: float) -> list[int]:
         """Release a page in place of one that has failed."""
         self._load(db, [due.host_id])
@@ -117,8 +145,7 @@ class UrlParameters:
         if not page_id:
             return []
         host.known[hash(rest)] = 0
-        sql = "SELECT id, url FROM page WHERE id = ? AND held_back = ?"
-        return self._release(db, due.host_id, db.execute(sql, (page_id, BY_PART)).fetchall(), at)
+        return self._release(db, [page_id], at)
 
     def _load(
         self, db: Connection, host_ids: Collection[int], but: Collection[int] = frozenset()
@@ -134,13 +161,19 @@ class UrlParameters:
             (as_json(new), BY_PART),
         ).fetchall()
         for host_id, shape, refused in rows:
-            self._hosts[host_id].refused[_key(shape)] = refused
+            self._hosts[host_id].refused[shape.removeprefix(ANYWHERE)] = refused
         for host_id in {row[0] for row in rows}:
             host = self._hosts[host_id]
-            for page_id, url, _, is_held in _pages(db, host_id):
-                if page_id not in but:
-                    rest, _ = without(url, host.refused)
-                    host.known[hash(rest)] = page_id if is_held else 0
+            for page_id, url, may_leave, is_held in _pages(db, host_id):
+                if page_id in but:
+                    continue
+                rest, key = without(url, host.refused)
+                if is_held:
+                    host.known[hash(rest)] = page_id
+                else:
+                    host.known.setdefault(hash(rest), 0)
+                if key is not None and may_leave:
+                    host.standing[hash(rest)] = page_id
 
     def _close(self, db: Connection, found: ParameterFinding, at: float) -> list[int]:
         """Hold back the unvisited URLs that another page stands for; return these pages."""
@@ -153,63 +186,51 @@ class UrlParameters:
         self._hosts.pop(found.host_id, None)
         self._load(db, [found.host_id])
         host = self._hosts[found.host_id]
-        known: set[int] = set()
-        left: list[int] = []
-        for page_id, url, may_leave, _ in _pages(db, found.host_id):
+        known, waiting = set[int](), list[tuple[int, str, str]]()
+        for page_id, url, may_leave, is_held in _pages(db, found.host_id):
             rest, key = without(url, host.refused)
-            is_copy = key is not None and may_leave and hash(rest) in known
-            known.add(hash(rest))
-            if is_copy and key is not None and not host.samples(page_id, key):
-                host.refused[key] += 1
-                host.known[hash(rest)] = page_id
+            if key is not None and may_leave:
+                waiting.append((page_id, rest, key))
+            elif not is_held:
+                known.add(hash(rest))
+        left: list[int] = []
+        for page_id, rest, key in waiting:
+            if hash(rest) in known and host.holds(page_id, rest, key):
                 left.append(page_id)
-                _count(db, [(found.host_id, key, 1)])
-        sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
-        db.execute(sql, (BY_PART, as_json(left)))
-        sql = "DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))"
-        db.execute(sql, (as_json(left),))
+                _count(db, [(found.host_id, key)])
+            if hash(rest) not in known:
+                host.standing[hash(rest)] = page_id
+            known.add(hash(rest))
+        url_patterns.withdraw(db, left, BY_PART)
         return left
 
     def _open(self, db: Connection, found: ParameterFinding, at: float) -> list[int]:
         """Release the URLs of a part that makes copies no more; return them."""
         closed = db.execute(
-            "UPDATE trap SET closed_at = NULL WHERE host_id = ? AND shape = ? AND kind = ? "
-            "AND closed_at IS NOT NULL RETURNING 1",
+            "UPDATE trap SET closed_at = NULL, refused = 0 WHERE host_id = ? AND shape = ? "
+            "AND kind = ? AND closed_at IS NOT NULL RETURNING 1",
             (found.host_id, ANYWHERE + found.name, BY_PART),
         ).fetchall()
         if not closed:
             return []
         self._hosts.pop(found.host_id, None)
-        self._load(db, [found.host_id])
         sql = "SELECT id, url FROM page WHERE host_id = ? AND held_back = ?"
         held = db.execute(sql, (found.host_id, BY_PART)).fetchall()
-        _count(db, [(found.host_id, found.name, -_ALL)])
-        its = [row for row in held if without(row[1], [found.name])[1] is not None]
-        return self._release(db, found.host_id, its, at)
+        its = [page_id for page_id, url in held if without(url, [found.name])[1] is not None]
+        return self._release(db, its, at)
 
-    def _release(
-        self, db: Connection, host_id: int, held: Sequence[tuple[int, str]], at: float
-    ) -> list[int]:
-        """Put these pages, held back until now, into the frontier; return them."""
-        page_ids = [page_id for page_id, _ in held]
-        sql = "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?))"
-        db.execute(sql, (as_json(page_ids),))
+    def _release(self, db: Connection, page_ids: Sequence[int], at: float) -> list[int]:
+        """Put those of these pages into the frontier that are held back; return all."""
+        passed = url_patterns.let_pass(db, page_ids, BY_PART)
         frontier.add(db, page_ids, at, "discovery")
-        host = self._hosts[host_id]
-        keys = (without(url, host.refused)[1] for _, url in held)
-        _count(db, [(host_id, key, -1) for key in keys if key is not None])
-        return page_ids
+        self._discount(db, [(host_id, url) for host_id, url, _ in passed])
+        return list(page_ids)
 
-    def _let_pass(self, db: Connection, page_ids: Collection[int]) -> None:
-        """Release the visited URLs that were in flight when their part was found to make copies."""
-        rows = db.execute(
-            "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
-            "AND held_back = ? RETURNING host_id, url",
-            (as_json(list(page_ids)), BY_PART),
-        ).fetchall()
-        self._load(db, {row[0] for row in rows})
-        keys = ((host_id, without(url, self._hosts[host_id].refused)[1]) for host_id, url in rows)
-        _count(db, [(host_id, key, -1) for host_id, key in keys if key is not None])
+    def _discount(self, db: Connection, pages: Sequence[tuple[int, str]]) -> None:
+        """Count these pages, by host and URL, no longer as held back."""
+        self._load(db, {host_id for host_id, _ in pages})
+        keys = ((host_id, without(url, self._hosts[host_id].refused)[1]) for host_id, url in pages)
+        _count(db, [(host_id, key) for host_id, key in keys if key is not None], -1)
 
 
 def _add(pages: HostPages, host_id: int, its: Sequence[int]) -> None:
@@ -217,16 +238,17 @@ def _add(pages: HostPages, host_id: int, its: Sequence[int]) -> None:
         pages[host_id] = pages.get(host_id, frozenset()).union(its)
 
 
-def _key(shape: str) -> str:
-    return shape.removeprefix(ANYWHERE)
+def _count(db: Connection, counts: Iterable[tuple[int, str]], number: int = 1) -> None:
+    """Add to the numbers of URLs held back, by host and part."""
+    shapes = ((host_id, ANYWHERE + key, number) for host_id, key in counts)
+    url_patterns.count_refused(db, shapes, BY_PART)
 
 
-def _count(db: Connection, counts: Iterable[tuple[int, str, int]]) -> None:
-    """Add to the numbers of URLs held back."""
-    sql = (
-        "UPDATE trap SET refused = max(refused + ?, 0) WHERE host_id = ? AND shape = ? AND kind = ?"
-    )
-    db.executemany(sql, [(n, host_id, ANYWHERE + key, BY_PART) for host_id, key, n in counts])
+#: Pages that wait for their first visit, and are no seeds.
+_UNVISITED: Final = (
+    "FROM page AS p JOIN frontier AS f ON f.page_id = p.id "
+    "WHERE p.last_at IS NULL AND p.depth > 0 AND p.redirects = 0 AND p.held_back IS NULL"
+)
 
 
 def _pages(db: Connection, host_id: int) -> Iterator[tuple[int, str, bool, bool]]:
@@ -236,13 +258,12 @@ def _pages(db: Connection, host_id: int) -> Iterator[tuple[int, str, bool, bool]
     whether it is held back for another one.
     """
     rows = db.execute(
-        "SELECT p.id, p.url, p.last_at IS NULL AND p.depth > 0 AND p.redirects = 0 "
-        "  AND f.page_id IS NOT NULL, p.held_back IS NOT NULL "
-        "FROM page AS p LEFT JOIN frontier AS f ON f.page_id = p.id "
-        "WHERE p.host_id = ? AND p.role = 'page' AND ifnull(p.held_back, ?) = ? "
+        f"SELECT p.id, p.url, p.id IN (SELECT p.id {_UNVISITED} AND p.host_id = :host), "
+        "  p.held_back IS NOT NULL FROM page AS p "
+        "WHERE p.host_id = :host AND p.role = 'page' AND ifnull(p.held_back, :kind) = :kind "
         "AND (p.last_kind IS NULL OR p.last_kind IN ('new', 'changed', 'unchanged')) "
         "ORDER BY p.last_at IS NULL, p.id",
-        (host_id, BY_PART, BY_PART),
+        {"host": host_id, "kind": BY_PART},
     )
     for page_id, url, may_leave, is_held in rows:
         yield page_id, url, bool(may_leave), bool(is_held)

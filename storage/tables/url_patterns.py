@@ -124,7 +124,9 @@ def weigh(
     ``revealed`` are the pages that have become due by links of each visited page. Return the pages
     that closed and opened patterns released into the frontier, and withdrew from it.
     """
-    _let_pass(db, [v.due.page_id for v in visits])
+    # URLs that were in flight when their pattern was closed.
+    passed = let_pass(db, [v.due.page_id for v in visits], KIND)
+    count_refused(db, [(host_id, shape, -1) for host_id, _, shape in passed])
     findings = [finding for visit in visits for finding in visit.copies]
     findings = _without_leads(db, findings, revealed)
     effect: tuple[HostPages, HostPages] = ({}, {})
@@ -205,14 +207,32 @@ async def texts(db: Reader, host_id: int, limit: int) -> list[tuple[int, str, by
     return [(row[0], row[1], row[2]) for row in await db.execute_fetchall(sql, (host_id, limit))]
 
 
-def _let_pass(db: Connection, page_ids: Collection[int]) -> None:
-    """Release the visited URLs that were in flight when their pattern was closed."""
-    rows = db.execute(
+def let_pass(db: Connection, page_ids: Iterable[int], kind: str) -> list[tuple[int, str, str]]:
+    """Hold those of these pages back no more that are for this reason.
+
+    Return their hosts, URLs and patterns.
+    """
+    sql = (
         "UPDATE page SET held_back = NULL WHERE id IN (SELECT value FROM json_each(?)) "
-        "AND held_back = ? RETURNING host_id, pattern",
-        (as_json(list(page_ids)), KIND),
-    ).fetchall()
-    _count_refused(db, [(row[0], row[1], -1) for row in rows])
+        "AND held_back = ? RETURNING host_id, url, pattern"
+    )
+    return [(row[0], row[1], row[2]) for row in db.execute(sql, (as_json(list(page_ids)), kind))]
+
+
+def withdraw(db: Connection, page_ids: Collection[int], kind: str) -> None:
+    """Hold these pages back, which are in the frontier."""
+    chosen = as_json(list(page_ids))
+    sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (kind, chosen))
+    db.execute("DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,))
+
+
+def count_refused(db: Connection, counts: Iterable[tuple[int, str, int]], kind: str = KIND) -> None:
+    """Add to the numbers of URLs held back, by host and shape."""
+    sql = (
+        "UPDATE trap SET refused = max(refused + ?, 0) WHERE host_id = ? AND shape = ? AND kind = ?"
+    )
+    db.executemany(sql, [(count, host_id, shape, kind) for host_id, shape, count in counts])
 
 
 def _without_leads(
@@ -317,11 +337,8 @@ def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
     for (page_id,) in rows:
         if not is_sampled(page_id, len(page_ids)):
             page_ids.append(page_id)
-    chosen = as_json(page_ids)
-    sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
-    db.execute(sql, (KIND, chosen))
-    db.execute("DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(?))", (chosen,))
-    _count_refused(db, [(host_id, shape, len(page_ids))])
+    withdraw(db, page_ids, KIND)
+    count_refused(db, [(host_id, shape, len(page_ids))])
     return page_ids
 
 
@@ -333,13 +350,8 @@ def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
     ).fetchall()
     page_ids = [row[0] for row in rows]
     frontier.add(db, page_ids, at, "discovery")
-    _count_refused(db, [(host_id, shape, -len(page_ids))])
+    count_refused(db, [(host_id, shape, -len(page_ids))])
     return page_ids
-
-
-def _count_refused(db: Connection, counts: Sequence[tuple[int, str, int]]) -> None:
-    sql = "UPDATE trap SET refused = refused + ? WHERE host_id = ? AND shape = ? AND kind = ?"
-    db.executemany(sql, [(count, host_id, shape, KIND) for host_id, shape, count in counts])
 
 
 #: The pattern of a target, its kind, and the number of its URLs that are crawled.
@@ -376,7 +388,7 @@ def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> d
             continue
         closed[key] += 1
         refused[page.page_id] = KIND
-    _count_refused(db, [(p.host_id, shape, 1) for p, shape, _ in found if p.page_id in refused])
+    count_refused(db, [(p.host_id, shape, 1) for p, shape, _ in found if p.page_id in refused])
     return refused
 
 
