@@ -69,7 +69,16 @@ from freshet.crawler.signals.listings import (
     off_loop,
 )
 from freshet.crawler.urls import canonical, is_http
-from freshet.storage.entries import DOUBTFUL, REBASED, Advertised, AliasKind, Retraction, Role
+from freshet.storage.entries import (
+    DOUBTFUL,
+    REBASED,
+    Advertised,
+    AliasKind,
+    CopyFinding,
+    ParameterFinding,
+    Retraction,
+    Role,
+)
 from freshet.storage.records import (
     Capture,
     Digests,
@@ -374,6 +383,7 @@ class Comparer:
             history,
             text_version=_text_version(content),
             text=content.parsed.blocks if isinstance(content, ReducedPage) else None,
+            rels=content.parsed.links.rels if isinstance(content, ReducedPage) else (),
         )
 
 
@@ -411,7 +421,8 @@ class Recorder:
         role = _ROLES.get(type(content), due.role)
         # After the links were admitted: they show in which combinations values recur.
         # A doubtful page proves nothing of others.
-        copies, parameters = (), ()
+        copies: tuple[CopyFinding, ...] = ()
+        parameters: tuple[ParameterFinding, ...] = ()
         if isinstance(content, ReducedPage) and not verdict.doubt:
             kind = result.header("Content-Type")
             shown = Shown(due.url, content.parsed.blocks.texts, result.body, kind)

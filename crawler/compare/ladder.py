@@ -19,7 +19,7 @@ pages never come here: a failed fetch is no version of a page.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import chain, pairwise
@@ -51,6 +51,7 @@ from freshet.crawler.compare.layout import (
     beside_slots,
     difference,
 )
+from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page
 from freshet.crawler.compare.minor import Difference, why_minor
 from freshet.crawler.compare.templates import HostRun, Template, frame_items, frame_of_small
 from freshet.crawler.lru import LruCache
@@ -450,17 +451,19 @@ class Detector:
         *,
         text_version: str | None = None,
         text: Blocks | None = None,
+        rels: Sequence[str] = (),
     ) -> Verdict:
         """Judge the text of a page whose bytes differ from the last ones, seen at ``at``.
 
-        ``history`` is the page's, if it has been read. Without its ``text`` no difference is minor,
-        nor where the last bytes are not kept. A last text of another ``text_version`` is
+        ``history`` is the page's, if it has been read, and ``rels`` are those of its links. Without
+        its ``text`` no difference is minor by its words, nor where the last bytes are not kept. A
+        last text of another ``text_version`` is
         read again from its bytes; if they are not kept, the new one is a new baseline.
         """
         if due.digests is None:
             return await self._first(due, new, at, text_version)
         if not due.digests.is_comparable(text_version):
-            return await self._read_again(due, new, at, text_version, text)
+            return await self._read_again(due, new, at, text_version, text, rels)
         if due.digests.text == new.text_digest:
             return Verdict("unchanged", "text", keeps_sketch=False)
         if due.digests.text is not None:
@@ -469,16 +472,20 @@ class Detector:
             # The last version had no text: the bytes, which differ, decide.
             return Verdict("changed", "body")
         found = await self._judged(due, PageRecord.of(history), new, at)
-        return await self._weighed(due, found, text, at)
+        if found.difference is None:
+            return found
+        if is_later_page(due.url, rels) and has_moved(found.difference):
+            return as_minor(found, MOVED, at)
+        return await self._weighed(due, found, found.difference, text, at)
 
     async def _weighed(
-        self, due: DueUrl, found: Verdict, text: Blocks | None, at: float
+        self, due: DueUrl, found: Verdict, difference: Difference, text: Blocks | None, at: float
     ) -> Verdict:
         """Return the verdict by the words that differ."""
-        if found.difference is None or text is None:
-            return found
-        last = await self._past.text(due)
-        why = None if last is None else why_minor(last, text, found.difference, at)
+        last = None if text is None else await self._past.text(due)
+        why = None
+        if text is not None and last is not None:
+            why = why_minor(last, text, difference, at)
         return found if why is None else as_minor(found, why, at)
 
     async def _first(
@@ -501,14 +508,22 @@ class Detector:
         return replace(judged, keeps_sketch=True, amendments=(), detail=detail)
 
     async def _read_again(
-        self, due: DueUrl, new: Sketch, at: float, text_version: str | None, text: Blocks | None
+        self,
+        due: DueUrl,
+        new: Sketch,
+        at: float,
+        text_version: str | None,
+        text: Blocks | None,
+        rels: Sequence[str],
     ) -> Verdict:
         last = await self._past.again(due)
         if last is None or (past := await self._past.history(due.page_id)) is None:
             return _REBASED
         history = PageRecord.of(past).read_again(last, text_version)
         due = replace(due, digests=Digests(b"", last.text_digest, text_version))
-        found = await self.detect(due, new, at, history, text_version=text_version, text=text)
+        found = await self.detect(
+            due, new, at, history, text_version=text_version, text=text, rels=rels
+        )
         # What is stored is of the last reading.
         memory = None if past.memory in {None, history.memory} else history.memory
         return replace(found, keeps_sketch=True, memory=found.memory or memory)

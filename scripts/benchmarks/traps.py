@@ -27,12 +27,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from random import Random
 from typing import Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, CrawlReport, Live, crawl
+from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.terminal import setting_of
 from freshet.crawler.urls import canonical
@@ -245,6 +248,106 @@ class CalendarSite(Site):
         )
 
 
+# -- lists -------------------------------------------------------------------
+
+_EACH: Final = 10
+#: Posts at the beginning, hours between two new ones, days of a daemon, and its requests a day.
+_POSTS: Final = 60
+_HOURS: Final = 12.0
+_DAYS: Final = 20
+_BUDGET: Final = 30.0
+_PARAGRAPH: Final = re.compile(r"<p>(.{200,600}?)</p>", re.DOTALL)
+
+
+class ListSite(Site):
+    """A list of posts, the newest on top of its first page, ten on each."""
+
+    most_requests = 100_000
+
+    def __init__(self, manual: Manual, view: str) -> None:
+        super().__init__()
+        self.view = view
+        found = (each for html in manual.pages.values() for each in _PARAGRAPH.findall(html))
+        self.posts = [re.sub("<[^>]*>", "", each) for each in dict.fromkeys(found)]
+
+    def known(self) -> int:
+        """The number of posts by now."""
+        passed = (self.clock.now() - BEGIN) / 3_600
+        return min(len(self.posts), _POSTS + int(passed / _HOURS))
+
+    @property
+    def wanted(self) -> set[str]:
+        """The posts that there are."""
+        return {f"/post/{n}" for n in range(self.known())}
+
+    def document(self, target: str) -> str | None:
+        """The post at a target."""
+        return target if target in self.wanted else None
+
+    def page_number(self, target: str) -> int:
+        """The number of a page of the list, 0 for others."""
+        number = re.fullmatch(r"/(?:\?page=|page/)?(\d*)/?", target)
+        return int(number[1] or 1) if number else 0
+
+    def answer(self, target: str) -> str | None:
+        """A post, or a page of the list."""
+        number, known = self.page_number(target), self.known()
+        if not number:
+            post = int(target.removeprefix("/post/")) if target in self.wanted else -1
+            said = f"<h1>Post {post}</h1><p>{self.posts[post]}</p>"
+            return None if post < 0 else f"<title>{post}</title><main>{said}</main>"
+        shown = range(known - 1, -1, -1)[(number - 1) * _EACH : number * _EACH]
+        if not shown:
+            return None
+        entries = "".join(
+            f"<li><h2>{self.link(f'/post/{n}', f'Post {n}')}</h2><p>{self.posts[n][:300]}</p></li>"
+            for n in shown
+        )
+        last = -(-known // _EACH)
+        pages = ((number - 1, "prev"), (number + 1, "next"))
+        menu = "".join(
+            self.link(self._page(n), f"{rel} page", f'rel="{rel}"')
+            for n, rel in pages
+            if 1 <= n <= last
+        )
+        return f"<title>Posts</title><main><ul>{entries}</ul></main><nav>{menu}</nav>"
+
+    def _page(self, number: int) -> str:
+        if number == 1:
+            return "/"
+        return f"/page/{number}/" if self.view == "path" else f"/?page={number}"
+
+
+def kept(site: ListSite, db: Path) -> dict[str, object]:
+    """Let a daemon keep a list for some days; figures of its pages behind the first one."""
+    order = DaemonOrder(
+        db, seeds_from_arguments([f"{ORIGIN}/"]).seeds, _BUDGET, time_limit_s=_DAYS * 86_400.0
+    )
+    settings = load(None, _settings())[0]
+    asyncio.run(
+        keep(
+            settings, order, watch=_unwatched, fetcher=site, clock=site.clock, rng=Random(58)
+        )
+    )  # fmt: skip
+    with closing(sqlite3.connect(db)) as store:
+        rows = store.execute(
+            "SELECT p.url, o.kind FROM observation AS o JOIN page AS p ON p.id = o.page_id "
+            "WHERE o.kind IN ('changed', 'unchanged', 'new') ORDER BY o.at"
+        ).fetchall()
+    numbers = [(site.page_number(url.removeprefix(ORIGIN)), kind) for url, kind in rows]
+    read = {url.removeprefix(ORIGIN) for url, _ in rows}
+    later = [kind for number, kind in numbers if number > 1]
+    return {
+        "documents": len(site.wanted),
+        "requests": len(site.asked),
+        # One that came in the last hours is not late.
+        "lost": len(site.wanted - read - {f"/post/{site.known() - 1}"}),
+        "visits_of_later_pages": len(later),
+        "changed_later_pages": later.count("changed"),
+        "visits_of_the_first_page": sum(number == 1 for number, _ in numbers),
+    }
+
+
 # -- crawls ------------------------------------------------------------------
 
 
@@ -291,23 +394,24 @@ class Crawled:
 
 def crawled(site: Site, db: Path, **changes: object) -> Crawled:
     """Crawl a site with default settings, but for these."""
-    settings = {
+    settings = load(None, _settings() | changes)[0]
+    order = CrawlOrder(db, seeds_from_arguments([f"{ORIGIN}/"]).seeds)
+    report = asyncio.run(crawl(settings, order, watch=_unwatched, fetcher=site, clock=site.clock))
+    with closing(sqlite3.connect(db)) as store:
+        rows = store.execute("SELECT url, last_kind, held_back FROM page WHERE role = 'page'")
+        pages = {url: (kind, held_back) for url, kind, held_back in rows}
+    return Crawled(site, report, pages)
+
+
+def _settings() -> dict[str, object]:
+    return {
         "crawl.contact": "https://crawler.example/about",
         "crawl.attempts": 1,
         "politeness.delay_s": 1.0,
         "politeness.slow_factor": 0,
         # Visits of virtual time are faster than what is committed every so often.
         "store.batch": 4,
-        **changes,
     }
-    order = CrawlOrder(db, seeds_from_arguments([f"{ORIGIN}/"]).seeds)
-    report = asyncio.run(
-        crawl(load(None, settings)[0], order, watch=_unwatched, fetcher=site, clock=site.clock)
-    )
-    with closing(sqlite3.connect(db)) as store:
-        rows = store.execute("SELECT url, last_kind, held_back FROM page WHERE role = 'page'")
-        pages = {url: (kind, held_back) for url, kind, held_back in rows}
-    return Crawled(site, report, pages)
 
 
 def _unwatched(_live: Live) -> Observer:
@@ -324,6 +428,11 @@ def sites(found: Sequence[Manual], folder: Path) -> Iterator[tuple[str, str, Sit
             for kind, spelling in editions(manual).items():
                 if part == "language" or "?lang" not in kind:
                     yield f"{what}: {kind}", manual.name, ManualSite(manual, spelling)
+    for manual in found:
+        for view in ("path", "query"):
+            site = ListSite(manual, view)
+            if len(site.posts) > _POSTS + _DAYS * 24 / _HOURS:
+                yield f"list: pages in the {view}", manual.name, site
     if days := events(folder):
         for view in ("path", "query"):
             yield f"calendar: days in the {view}", "changelogs", CalendarSite(days, view)
@@ -345,7 +454,9 @@ def main() -> None:
     for kind, name, site in sites(found, options.manuals):
         if kind.startswith(options.only):
             with workspace() as place:
-                figures = crawled(site, place / "crawl.db").figures()
+                db = place / "crawl.db"
+                is_list = isinstance(site, ListSite)
+                figures = kept(site, db) if is_list else crawled(site, db).figures()
             say(f"{kind} | {name}: {figures}")
             rows.setdefault(kind, []).append(figures)
     kinds = {kind: _summed(kind, each) for kind, each in rows.items()}
