@@ -124,6 +124,9 @@ class Amendment:
     reason: str
 
 
+#: The end of the pattern of a calendar's pages.
+DATES: Final = " (dates)"
+
 #: The reason of a finding on content that may be none.
 DOUBTFUL: Final = "doubtful"
 

@@ -91,7 +91,7 @@ class ParameterPairs:
         """Learn from a page; return of which parameters it is known now whether they make copies.
 
         Of the ``digests`` of texts two equal ones share one. That short ones do proves nothing.
-        Without the page as ``shown`` digests that differ are pages that differ.
+        Without the page as it is ``shown`` the store is asked.
         """
         if not self._least:
             return []
@@ -139,7 +139,7 @@ class ParameterPairs:
             names.add(sides[0].key)
         is_equal = not set(read.digests).isdisjoint(old.digests)
         if not is_equal and any(not self._differ(key[0], it.name) for it in sides):
-            is_equal = await self._show_the_same(key[0], read.shown, old.page_id)
+            is_equal = await self._show_the_same(key, read, old.page_id)
         if is_equal and read.is_short:
             return
         for name in names:
@@ -162,13 +162,15 @@ class ParameterPairs:
         pairs = self._pairs.get((host_id, name))
         return pairs is not None and pairs.differ
 
-    async def _show_the_same(self, host_id: int, new: Shown | None, old_id: int) -> bool:
+    async def _show_the_same(self, key: tuple[int, str, str], read: _Read, old_id: int) -> bool:
         """Return whether a page shows what an older one does, as far as that can be told."""
-        if new is None or self._again is None or self._looks[host_id] >= _LOOKS:
+        host_id, _, url = key
+        if self._again is None or self._looks[host_id] >= _LOOKS:
             return False
         self._looks[host_id] += 1
-        old = self._recent.get(old_id) or await self._again(old_id, new.url)
-        return old is not None and show_the_same(new, old)
+        new = read.shown or await self._again(read.page_id, url)
+        old = self._recent.get(old_id) or await self._again(old_id, url)
+        return new is not None and old is not None and show_the_same(new, old)
 
     def _makes_copies(self, pairs: _Pairs, sides: list[Variant], *, is_value: bool) -> bool:
         if pairs.differ:

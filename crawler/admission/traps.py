@@ -18,6 +18,7 @@ from urllib.parse import unquote_plus
 
 from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import is_session, without_fragment
+from freshet.storage.entries import DATES
 
 _Parameters = Sequence[tuple[str, str]]
 
@@ -88,7 +89,8 @@ def pattern_of(sign: TrapSign) -> str | None:
     """Return the pattern of a URL with this sign; None where no URL of it is crawled.
 
     Coarser than the shape, so that ``/article/17?print`` and ``/article/18?print`` share one:
-    segments with digits are alike, and so are the last ones of a directory.
+    segments with digits are alike, and so are the last ones of a directory. Those of calendars end
+    with :data:`~freshet.storage.entries.DATES`.
     """
     if not sign.cap:
         return None
@@ -99,7 +101,8 @@ def pattern_of(sign: TrapSign) -> str | None:
     segments = list(map(_plain, directories))
     if not _SCRIPT.fullmatch(last):
         last = "*" if len(directories) > 1 else _plain(last)
-    return "/".join((*segments, last)) + end + rest
+    dates = DATES if sign.kind == "calendar" else ""
+    return "/".join((*segments, last)) + end + rest + dates
 
 
 def _parameters(query: str) -> _Parameters:

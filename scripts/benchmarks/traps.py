@@ -26,6 +26,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -183,7 +184,8 @@ _SIGNED: Final = re.compile(r"^ -- [^<]+<[^>]*>  (.+)$", re.MULTILINE)
 def events(folder: Path, most: int = 120) -> dict[date, str]:
     """What Debian's changelogs say of a day, for the 400 days of which they say most."""
     found: dict[date, str] = {}
-    for path in sorted(folder.rglob("changelog.Debian.gz")):
+    packages = (each.rglob("changelog.Debian.gz") for each in sorted(folder.iterdir()))
+    for path in chain.from_iterable(packages):
         entries = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
         begin = 0
         for signed in _SIGNED.finditer(entries):
@@ -267,8 +269,17 @@ class ListSite(Site):
     def __init__(self, manual: Manual, view: str) -> None:
         super().__init__()
         self.view = view
+        self.posts = self._posts(manual)
+
+    @staticmethod
+    def _posts(manual: Manual) -> list[str]:
         found = (each for html in manual.pages.values() for each in _PARAGRAPH.findall(html))
-        self.posts = [re.sub("<[^>]*>", "", each) for each in dict.fromkeys(found)]
+        return [re.sub("<[^>]*>", "", each) for each in dict.fromkeys(found)]
+
+    @classmethod
+    def has_enough(cls, manual: Manual) -> bool:
+        """Whether a manual has a paragraph for each post."""
+        return len(cls._posts(manual)) > _POSTS + _DAYS * 24 / _HOURS
 
     def known(self) -> int:
         """The number of posts by now."""
@@ -423,19 +434,21 @@ def sites(found: Sequence[Manual], folder: Path) -> Iterator[tuple[str, str, Sit
     for manual in found:
         for kind, spelling in spellings(manual).items():
             yield kind, manual.name, ManualSite(manual, spelling)
+        for view in ("path", "query"):
+            if ListSite.has_enough(manual):
+                yield f"list: pages in the {view}", manual.name, ListSite(manual, view)
+    yield from _sites_of_editions(found)
+    if days := events(folder):
+        for view in ("path", "query"):
+            yield f"calendar: days in the {view}", "changelogs", CalendarSite(days, view)
+
+
+def _sites_of_editions(found: Sequence[Manual]) -> Iterator[tuple[str, str, Site]]:
     for what, part in (("translations", "language"), ("versions", "version")):
         for manual in of_several(list(found), part):
             for kind, spelling in editions(manual).items():
                 if part == "language" or "?lang" not in kind:
                     yield f"{what}: {kind}", manual.name, ManualSite(manual, spelling)
-    for manual in found:
-        for view in ("path", "query"):
-            site = ListSite(manual, view)
-            if len(site.posts) > _POSTS + _DAYS * 24 / _HOURS:
-                yield f"list: pages in the {view}", manual.name, site
-    if days := events(folder):
-        for view in ("path", "query"):
-            yield f"calendar: days in the {view}", "changelogs", CalendarSite(days, view)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import CopyFinding
+from freshet.storage.entries import DATES, CopyFinding
 from freshet.storage.records import Targets, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
@@ -47,7 +47,9 @@ HostPages: TypeAlias = dict[int, frozenset[int]]
 class CopyRule:
     """Number of pages of a pattern (0: never) and share of copies that close it.
 
-    ``by_part`` says whether parts of URLs that make copies on the whole host hold URLs back, too.
+    Days with an event are rare, and follow one another: it is twice as many copies in a row that
+    close a calendar's pattern. ``by_part`` says whether parts of URLs that make copies on the whole
+    host hold URLs back, too.
     """
 
     urls: int = 30
@@ -57,6 +59,10 @@ class CopyRule:
     def closes(self, read: int, copies: int) -> bool:
         """Return whether the rule closes a pattern with these counts."""
         return 0 < self.urls <= read and copies >= self.share * read
+
+    def ends(self, in_a_row: int) -> bool:
+        """Return whether the rule closes a calendar's pattern after so many copies in a row."""
+        return 0 < 2 * self.urls <= in_a_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +319,10 @@ def _decide(
 ) -> None:
     """Close or open a pattern where its counts say so."""
     host_id, shape = found.host_id, str(found.shape)
-    closes = rule.closes(found.crawled, found.copies)
+    if shape.endswith(DATES):
+        closes = rule.ends(_in_a_row(db, host_id, shape))
+    else:
+        closes = rule.closes(found.crawled, found.copies)
     if closes == (found.closed_at is not None):
         return
     sql = "UPDATE trap SET closed_at = ? WHERE host_id = ? AND shape = ? AND kind = ?"
@@ -324,6 +333,18 @@ def _decide(
         withdrawn[host_id] = withdrawn.get(host_id, frozenset()).union(left)
     elif pages := _release(db, host_id, shape, at):
         released[host_id] = released.get(host_id, frozenset()).union(pages)
+
+
+def _in_a_row(db: Connection, host_id: int, shape: str) -> int:
+    """Return the number of copies among a pattern's pages since the last one that is none."""
+    row = db.execute(
+        "SELECT count(*) FILTER (WHERE copy_of <> id AND found_at > ("
+        "  SELECT ifnull(max(found_at), 0) FROM page WHERE host_id = :host AND pattern = :shape "
+        "  AND copy_of = id)) "
+        "FROM page WHERE host_id = :host AND pattern = :shape AND copy_of IS NOT NULL",
+        {"host": host_id, "shape": shape},
+    ).fetchone()
+    return int(row[0])
 
 
 def _withdraw(db: Connection, host_id: int, shape: str) -> list[int]:
