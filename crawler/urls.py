@@ -258,6 +258,11 @@ _TOKEN = re.compile(
 )
 
 
+def is_token(value: str) -> bool:
+    """Return whether a part of a URL has the form of an id that a program made."""
+    return _TOKEN.fullmatch(value) is not None
+
+
 def is_session(name: str, value: str) -> bool:
     """Return whether a parameter of a URL is the id of a visitor's session."""
     if not value:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from freshet.crawler.admission.same_page import Shown, show_the_same
 from freshet.crawler.lru import LruCache
-from freshet.crawler.urls import is_session
+from freshet.crawler.urls import is_session, is_token
 from freshet.storage.entries import ParameterFinding
 from freshet.storage.identity import Variant, variants, without
 
@@ -150,7 +150,11 @@ class ParameterPairs:
                 pairs.paths.add(sides[0].rest.partition("?")[0])
                 pairs.values.update(it.value for it in sides)
             pairs.differ |= not is_equal
-            makes_copies = self._makes_copies(pairs, sides, is_value=name == sides[0].key)
+            is_value = name == sides[0].key
+            makes_copies = self._makes_copies(pairs, sides, is_value=is_value)
+            if is_value and makes_copies and sides[0].name in (self._copied.get(key[0]) or ()):
+                # All values do.
+                continue
             if makes_copies != pairs.is_copy and (makes_copies or pairs.differ):
                 pairs.is_copy = makes_copies
                 copied = self._copied.use(key[0]) or set()
@@ -175,7 +179,13 @@ class ParameterPairs:
     def _makes_copies(self, pairs: _Pairs, sides: list[Variant], *, is_value: bool) -> bool:
         if pairs.differ:
             return False
-        if all(is_session(it.name[1:], it.value) for it in sides):
+        if all(map(_may_be_session, sides)):
             return bool(pairs.pages)
         varies = is_value or len(pairs.values) >= _VALUES
         return varies and len(pairs.pages) >= self._least and len(pairs.paths) >= _PATHS
+
+
+def _may_be_session(variant: Variant) -> bool:
+    """Return whether a part has a session's name; in the path, where they stand alone, its form."""
+    in_path = variant.name[0] != "?"
+    return (in_path and is_token(variant.value)) or is_session(variant.name[1:], variant.value)

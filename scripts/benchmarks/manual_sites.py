@@ -143,7 +143,8 @@ def read_manual(name: str, folder: Path, most: int) -> Manual | None:
     found = (each for each in folder.rglob("*.html") if each.is_file() and not each.is_symlink())
     paths = {each.relative_to(folder).as_posix(): each for each in found}
     starts = [each for each in paths if Path(each).name.split(".")[0] in {"index", "contents"}]
-    first = min(starts, key=lambda each: (each.count("/"), each), default=None)
+    order = {each: (each.count("/"), "index" not in each, each) for each in starts}
+    first = min(starts, key=order.__getitem__, default=None)
     if first is None:
         return None
     root, queue, pages = dirname(first), deque([first]), dict[str, str]()

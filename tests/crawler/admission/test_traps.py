@@ -132,7 +132,7 @@ def test_a_query_is_counted_under_the_set_of_its_names(reference: str, shape: st
      ("/show2.php?id=7", "/show2.php?id"), ("/17?print=1", "/#?print"), ("/?p=1", "/?p"),
      (f"/rooms/1?sid={TOKEN}", "/rooms/* (sid)"),
      ("/a/b;jsessionid=0A1B2C?x=1", "/a/*?x (jsessionid)"),
-     ("/calendar/2031/05/", "/calendar/#/*/"), ("/a/a/a", None)],
+     ("/calendar/2031/05/", "/calendar/#/*/ (dates)"), ("/a/a/a", None)],
 )  # fmt: skip
 def test_a_pattern_leaves_out_numbers_and_names_of_pages(
     reference: str, pattern: str | None
