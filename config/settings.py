@@ -336,6 +336,7 @@ class Crawl(_SettingsGroup):
     scope: _ScopeKind
     max_pages: Count
     max_depth: Count
+    follow_nofollow: bool
     time_limit_s: Seconds
     patience_s: Seconds
     max_redirects: Annotated[int, Number, Field(ge=0, le=50)]

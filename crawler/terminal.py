@@ -131,8 +131,9 @@ def counted_duplicates(state: IndexState) -> str:
 
 #: By the reason for which URLs are not crawled: the setting that changes it.
 _SETTINGS: Final = {
-    "depth": "crawl.max_depth", "extension": "fetch.excluded_extensions",
-    "max_pages": "max_pages in [[sites]]", "never": "never in [[sites]]",
+    "depth": "crawl.max_depth", "nofollow": "crawl.follow_nofollow",
+    "extension": "fetch.excluded_extensions", "max_pages": "max_pages in [[sites]]",
+    "never": "never in [[sites]]",
     "trap: session": "traps.max_session_urls", "trap: calendar": "traps.max_calendar_urls",
     "trap: query": "traps.max_query_urls", "trap: feeds": "signals.max_feeds",
     "trap: path": "traps.max_repeats, max_path_segments, max_url_length",

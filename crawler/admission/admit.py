@@ -199,7 +199,8 @@ class Admission:
 
     ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
     ``is_ours`` tells whether an origin belongs to this shard of a store; None: all do. ``now`` is
-    the time in Unix seconds, None: of calendars no day is past.
+    the time in Unix seconds, None: of calendars no day is past. With ``follow_nofollow`` links
+    count that are marked with nofollow.
     """
 
     def __init__(
@@ -219,6 +220,7 @@ class Admission:
         self._is_never, self.is_ours = is_never, is_ours
         self._traps = traps
         self.depth_at, self.has_room = depth_at, has_room
+        self.follow_nofollow = False
         self._excluded = frozenset(excluded_extensions)
         self._combinations = Combinations(traps.min_combined)
         self._sitemaps: dict[str, set[str]] = {}
@@ -229,11 +231,12 @@ class Admission:
     ) -> set[int]:
         """Append the targets in these columns of a page's links; return the others.
 
-        ``depth`` is that of the page; ``nofollow`` holds for the page as a whole.
+        ``depth`` is that of the page; ``nofollow`` marks the page as a whole.
         """
         inside = [i for i in columns if self.scope.contains(links.urls[i])]
         for i in inside:
-            held = "nofollow" if nofollow or "nofollow" in links.rels[i].split() else None
+            is_marked = nofollow or "nofollow" in links.rels[i].split()
+            held = "nofollow" if is_marked and not self.follow_nofollow else None
             url, fetch_url = links.urls[i], links.fetch_urls[i]
             self.add(targets, url, fetch_url, depth=depth + 1, held_back=held)
         return set(columns).difference(inside)

@@ -302,7 +302,7 @@ _WHY: Final = {
     "feeds": "the limit of feeds for a site",
 }
 _WITHOUT_SHAPE: Final = {
-    "nofollow": "all links to them are nofollow",
+    "nofollow": "all links to them are nofollow (crawl.follow_nofollow)",
     "depth": "they lie deeper than crawl.max_depth, or their site's",
     "never": "a table of sites says that they are never visited",
     "extension": "their ending is in fetch.excluded_extensions",

@@ -279,7 +279,8 @@ def take_over_pages(
 ) -> HasRoom | None:
     """Let the pages be those that these settings want, and return :func:`room_of` the sites.
 
-    The store still has the settings of before. ``lift``: pages that were too deep come in, too.
+    The store still has the settings of before. ``lift``: pages that were too deep come in, too, and
+    such as only nofollow links lead to.
     """
     own = [(each.match, each.scope) for each in settings.sites if each.scope is not None]
     pages.take_over_scope(connection, [("", settings.crawl.scope), *own])
@@ -287,6 +288,8 @@ def take_over_pages(
     pages.hold_never(connection, None if lasting else never_at(settings))
     if lift:
         pages.lift_depth(connection, depth_at(settings))
+        if settings.crawl.follow_nofollow:
+            pages.lift_nofollow(connection)
     has_room = room_of(settings)
     pages.hold_beyond(connection, has_room)
     return has_room
@@ -362,6 +365,7 @@ class Assembly:
             is_ours=context.is_ours,
             now=context.clock.now,
         )
+        self.admission.follow_nofollow = settings.crawl.follow_nofollow
         signals = settings.signals
         self._discovery = SourceDiscovery(
             self.admission,
@@ -537,6 +541,7 @@ class Assembly:
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
         self.admission.depth_at = depth_at(settings)
+        self.admission.follow_nofollow = settings.crawl.follow_nofollow
         self.admission.scope.kind_at = scope_at(settings)
         self._tables.alert_rules = matching(settings.alerts)
         self.robots.politeness = rules

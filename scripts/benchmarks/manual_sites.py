@@ -47,13 +47,14 @@ class Site:
     """A site that answers at once, on its own clock.
 
     ``asked`` are the requests for pages and ``linked`` the links of its answers, both without the
-    origin. From ``most_requests`` on nothing is there.
+    origin. From ``most_requests`` on nothing is there. ``settings`` are those of its crawl.
     """
 
     robots = ""
     most_requests = 3_000
 
-    def __init__(self) -> None:
+    def __init__(self, settings: dict[str, object] | None = None) -> None:
+        self.settings = settings or {}
         self.clock = VirtualClock(BEGIN)
         self.chance = Random(58)  # no secret
         self.asked: list[str] = []
@@ -72,9 +73,10 @@ class Site:
         """The page at a target, None if there is none."""
         raise NotImplementedError
 
-    def content_type(self, _target: str) -> str:
+    def content_type(self, target: str) -> str:
         """The type of the page at a target."""
-        return "text/html; charset=utf-8"
+        is_data = urlsplit(target).path.endswith(".dat")
+        return "application/octet-stream" if is_data else "text/html; charset=utf-8"
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one exchange."""
@@ -249,14 +251,19 @@ class Spelling:
     find: Callable[[str], str] = key_of
     show: Callable[[str, Served], str] = lambda html, _served: html
     more: Callable[[Served], list[str]] = lambda _served: []
+    #: What else a link to a page says, and the robots.txt of the site.
+    rel: Callable[[str], str] = lambda _key: ""
+    robots: str = ""
 
 
 class ManualSite(Site):
     """The site of a manual: each of its pages is a document."""
 
-    def __init__(self, manual: Manual, spelling: Spelling) -> None:
-        super().__init__()
-        self.manual, self.spelling = manual, spelling
+    def __init__(
+        self, manual: Manual, spelling: Spelling, settings: dict[str, object] | None = None
+    ) -> None:
+        super().__init__(settings)
+        self.manual, self.spelling, self.robots = manual, spelling, spelling.robots
 
     @property
     def wanted(self) -> set[str]:
@@ -287,7 +294,8 @@ class ManualSite(Site):
                 return f'{found[1]}"#"'
             link = self.spelling.link(there, served)
             self.linked.add(link)
-            return f'{found[1]}"{link.replace("&", "&amp;")}"'
+            rel = self.spelling.rel(there)
+            return f'{found[1]}"{link.replace("&", "&amp;")}" rel="{rel}"'
 
         html = _LINK.sub(spelled, _HEAD_LINK.sub("", self.manual.pages[key]))
         others = self.manual.others(key) if edition else []

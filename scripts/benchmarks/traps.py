@@ -144,6 +144,36 @@ def spellings(manual: Manual) -> dict[str, Spelling]:
     }  # fmt: skip
 
 
+def left_out(manual: Manual) -> dict[str, tuple[Spelling, dict[str, object]]]:
+    """The ways in which linked pages are left out, each with its settings; and all at once."""
+    marked = set(list(manual.pages)[3::5])
+    robots = "User-agent: *\n" + "".join(f"Disallow: {path_of(each)}$\n" for each in marked)
+
+    def files(served: Served) -> list[str]:
+        path = path_of(served.key).rstrip("/")
+        return [f"{path}{end}" for end in (".zip", ".dat", "/a/a/a/a", "?y=2030-01-01")]
+
+    def find(target: str) -> str:
+        return key_of(target).removesuffix(".dat")
+
+    table = {"match": urlsplit(ORIGIN).netloc}
+    few = {"sites": [table | {"max_pages": 20}]}
+    never = {"sites": [{"match": f"{table['match']}/{max(marked)}", "never": True}]}
+    every = Spelling(
+        rel=lambda key: "nofollow" if key in marked else "", more=files, find=find, robots=robots
+    )
+    return {
+        "nofollow": (Spelling(rel=every.rel), {}),
+        "robots.txt": (Spelling(robots=robots), {}),
+        "depth": (Spelling(), {"crawl.max_depth": 1}),
+        "pages of a site": (Spelling(), few),
+        "pages of a run": (Spelling(), {"crawl.max_pages": 20}),
+        "never": (Spelling(), never),
+        "other types, endings and traps": (Spelling(more=files, find=find), {}),
+        "all of these": (every, few | {"crawl.max_depth": 2}),
+    }
+
+
 def editions(manual: Manual) -> dict[str, Spelling]:
     """The ways in which a site gives translations or versions their URLs."""
 
@@ -387,6 +417,8 @@ class Crawled:
         kind, held_back = self.pages.get(url, (None, None))
         if held_back is not None:
             return held_back in self.report.held_back and setting_of(held_back) is not None
+        if kind is None:
+            return self.report.ending in {"limit", "requests"}
         return kind == "refused" and self.report.refused_by_robots > 0
 
     def figures(self) -> dict[str, object]:
@@ -403,9 +435,9 @@ class Crawled:
         }
 
 
-def crawled(site: Site, db: Path, **changes: object) -> Crawled:
-    """Crawl a site with default settings, but for these."""
-    settings = load(None, _settings() | changes)[0]
+def crawled(site: Site, db: Path) -> Crawled:
+    """Crawl a site with default settings, but for its own."""
+    settings = load(None, _settings() | site.settings)[0]
     order = CrawlOrder(db, seeds_from_arguments([f"{ORIGIN}/"]).seeds)
     report = asyncio.run(crawl(settings, order, watch=_unwatched, fetcher=site, clock=site.clock))
     with closing(sqlite3.connect(db)) as store:
@@ -432,6 +464,8 @@ def _unwatched(_live: Live) -> Observer:
 def sites(found: Sequence[Manual], folder: Path) -> Iterator[tuple[str, str, Site]]:
     """Yield the sites with their kinds and the names of their manuals."""
     for manual in found:
+        for kind, (spelling, settings) in left_out(manual).items():
+            yield f"left out: {kind}", manual.name, ManualSite(manual, spelling, settings)
         for kind, spelling in spellings(manual).items():
             yield kind, manual.name, ManualSite(manual, spelling)
         for view in ("path", "query"):

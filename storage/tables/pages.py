@@ -83,6 +83,11 @@ def lift_depth(db: Connection, depth_at: Callable[[str], int]) -> None:
     )
 
 
+def lift_nofollow(db: Connection) -> None:
+    """Admit pages to which only links lead that are marked with nofollow."""
+    db.execute("UPDATE page SET held_back = NULL WHERE held_back = 'nofollow'")
+
+
 def hold_never(db: Connection, is_never: Callable[[str], bool] | None) -> None:
     """Hold back the pages of which the user says now that they are never visited, and no others.
 

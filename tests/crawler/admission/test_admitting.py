@@ -42,6 +42,9 @@ def test_nofollow_links_and_all_of_a_nofollow_page_are_known_but_held_back() -> 
     found = links(f"{SITE}/1", f"{SITE}/2", f"{SITE}/3", rels=("nofollow", "next", "a nofollow"))
     assert targets_of(found).held_back == ["nofollow", None, "nofollow"]
     assert targets_of(found, nofollow=True).held_back == ["nofollow"] * 3
+    judge = admission()
+    judge.follow_nofollow = True
+    assert targets_of(found, judge=judge, nofollow=True).held_back == [None] * 3
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_a_store_without_a_run_says_so(small: SmallStore) -> None:
     ("why", "setting"),
     [
         ("depth", "crawl.max_depth"),
+        ("nofollow", "crawl.follow_nofollow"),
         ("extension", "fetch.excluded_extensions"),
         ("trap: session", "traps.max_session_urls"),
         ("trap: calendar", "traps.max_calendar_urls"),
@@ -133,5 +134,6 @@ def test_what_is_not_crawled_is_told_with_the_setting_that_changes_it(
 
 
 def test_what_no_setting_changes_is_told_without_one(capsys: pytest.CaptureFixture[str]) -> None:
-    show_not_crawled({"nofollow": 2})
-    assert capsys.readouterr().out.split() == [*"Known but not crawled why URLs nofollow 2".split()]
+    show_not_crawled({"forgotten": 2})
+    expected = "Known but not crawled why URLs forgotten 2".split()
+    assert capsys.readouterr().out.split() == expected
