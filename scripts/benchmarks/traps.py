@@ -150,7 +150,7 @@ def left_out(manual: Manual) -> dict[str, tuple[Spelling, dict[str, object]]]:
     robots = "User-agent: *\n" + "".join(f"Disallow: {path_of(each)}$\n" for each in marked)
 
     def files(served: Served) -> list[str]:
-        path = path_of(served.key).rstrip("/")
+        path = path_of(served.key or "first")
         return [f"{path}{end}" for end in (".zip", ".dat", "/a/a/a/a", "?y=2030-01-01")]
 
     def find(target: str) -> str:

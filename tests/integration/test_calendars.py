@@ -72,12 +72,12 @@ def in_query(target: str) -> date:
 @pytest.mark.parametrize(
     ("spelled", "day_of"), [("/calendar/%Y/%m/%d", in_path), ("/events?date=%Y-%m-%d", in_query)]
 )
-@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, 2, 3, 7, 14, 30])
 async def test_events_to_come_are_found_and_the_past_ends(
     tmp_path: Path, spelled: str, day_of: Callable[[str], date], every: int
 ) -> None:
-    events = {TODAY + timedelta(days=n) for n in range(1, 84 * every, every)}
+    events = {TODAY + timedelta(days=n) for n in range(1, min(84 * every, 255), every)}
     club = Club(spelled, day_of, events)
     await club.crawl(tmp_path / "crawl.db")
     assert len(events & set(club.asked)) >= 0.95 * len(events)
-    assert sum(day < TODAY for day in club.asked) <= 60
+    assert sum(day < TODAY for day in club.asked) <= 66

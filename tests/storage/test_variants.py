@@ -24,6 +24,14 @@ TOKEN = "0123456789abcdef0123"
         (f"https://h.example/{TOKEN}/c", [("/#1", TOKEN, "https://h.example/c")]),
         (f"https://h.example/c/sid-{TOKEN}", [("/#2", f"sid-{TOKEN}", "https://h.example/c")]),
         ("https://h.example/abcdefghijklmnopqrstuvwxyz/c", []),
+        ("https://h.example/print/a/b", [("/print", "", "https://h.example/a/b")]),
+        ("https://h.example/a/b/Printable", [("/Printable", "", "https://h.example/a/b")]),
+        ("https://h.example/a/amp/?b", [("?b", "", "https://h.example/a/amp/"),
+                                        ("/amp", "", "https://h.example/a/?b")]),
+        ("https://h.example/printer-friendly/a", [("/printer-friendly", "", "https://h.example/a")]),
+        ("https://h.example/prints/a", []),
+        ("https://h.example/3.11/a", []),
+        ("https://h.example/de/a", []),
         ("https://h.example/a?" + "&".join(f"p{n}" for n in range(9)), []),
     ],
 )  # fmt: skip
@@ -39,6 +47,7 @@ def test_parts_are_left_out_by_name_or_with_their_value() -> None:
     assert without(url, ["?sid"]) == (f"https://h.example/{TOKEN}/a?page=1", "?sid")
     assert without(url, ["?page=1", "/#1", "?sid"]) == ("https://h.example/a", "?page=1")
     assert without(url, ["?page=2", "?si", ";sid"]) == (url, None)
+    assert without("https://h.example/print/a", ["/print"]) == ("https://h.example/a", "/print")
 
 
 NAMES = st.sampled_from(["a", "b", "sid"])
