@@ -17,7 +17,7 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import REBASED, REFRESHED, summed
+from freshet.storage.entries import REBASED, REFRESHED, TEXT_CHANNELS, summed
 from freshet.storage.records import Observation, Visit
 from freshet.storage.tables import hosts
 from freshet.storage.tables.observations import SIGNIFICANT
@@ -39,16 +39,19 @@ class AlertFilter:
     """Selects observations of these kinds of pages whose whole URL matches, for rule ``name``.
 
     The kind :data:`REJECTED` selects hosts, a kind of change the pages that differ in it, whether
-    it counts or not.
+    it counts or not. Words that differ without an edit are for :data:`REFRESHED` alone.
     """
 
     name: str
     kinds: frozenset[str]
     pattern: re.Pattern[str]
 
-    def wants(self, kind: str, url: str, differs: str | None = None) -> bool:
+    def wants(
+        self, kind: str, url: str, differs: str | None = None, rung: str | None = None
+    ) -> bool:
         """Return whether the rule asks for an alert of an observation."""
-        said = {kind, *(differs or "").split()} if kind in _DIFFERING else {kind}
+        differing = set((differs or "").split()) if kind in _DIFFERING else set()
+        said = {kind, *(differing - TEXT_CHANNELS if rung == "minor" else differing)}
         return not said.isdisjoint(self.kinds) and self.pattern.fullmatch(url) is not None
 
 
@@ -71,6 +74,7 @@ class _Seen:
     url: str
     role: str
     kinds: str | None
+    rung: str | None
 
 
 def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]) -> None:
@@ -84,7 +88,7 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
         kind = REFRESHED if seen.kind == "unchanged" and seen.kinds else seen.kind
         if kind not in _KINDS or visit.role != "page":
             continue
-        wanting = [rule for rule in rules if rule.wants(kind, visit.due.url, seen.kinds)]
+        wanting = [rule for rule in rules if rule.wants(kind, visit.due.url, seen.kinds, seen.rung)]
         if wanting and _is_news(db, seen):
             sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
             found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
@@ -127,7 +131,8 @@ def _wanted(rule: AlertFilter | None, seen: _Seen, alerts: Sequence[_Alert]) -> 
     if rule is None:
         # A rule that is not in the settings any more gets only withdrawals.
         return seen.kind if any(alert.kind == seen.kind for alert in alerts) else None
-    is_wanted = seen.role == "page" and rule.wants(seen.kind, seen.url, seen.kinds)
+    wants = rule.wants(seen.kind, seen.url, seen.kinds, seen.rung)
+    is_wanted = seen.role == "page" and wants
     return seen.kind if is_wanted else None
 
 
@@ -167,7 +172,7 @@ def _is_news(db: Connection, seen: Observation) -> bool:
 def _seen(db: Connection, observation_id: int) -> _Seen:
     row = db.execute(
         f"SELECT f.id, f.at, iif(f.kind = 'unchanged' AND f.kinds IS NOT NULL, '{REFRESHED}', "
-        "f.kind), p.url, p.role, f.kinds FROM finding AS f "
+        "f.kind), p.url, p.role, f.kinds, f.rung FROM finding AS f "
         "JOIN page AS p ON p.id = f.page_id WHERE f.id = ?",
         (observation_id,),
     ).fetchone()

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage import maintenance
-from freshet.storage.entries import REBASED, Amendment, Kind, Retraction
+from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
 from freshet.storage.tables import alerts, observations
@@ -88,6 +88,45 @@ async def test_each_rule_is_told_of_what_it_asks_for(store: CrawlStore) -> None:
     assert [kind for kind, *_ in await told(store, "all")] == ["new", "changed"] * 2
     keys = await store.rows("SELECT key FROM alert")
     assert len(set(keys)) == 5
+
+
+WATCHED = {
+    "words": ("words",),
+    "order": ("order",),
+    "both": ("words", "order"),
+    "beside changes": ("changed", "words"),
+    "beside what appears": ("new", "words"),
+}
+
+
+@pytest.mark.parametrize("watched", WATCHED)
+@pytest.mark.parametrize(
+    ("kinds", "rung", "is_told"),
+    [
+        (("words",), "minor", False),
+        (("order",), "minor", False),
+        (("words", "links"), "minor", False),
+        (("words",), "blocks", True),
+        (("order", "words"), "blocks", True),
+    ],
+)
+async def test_a_rule_on_words_is_silent_where_nobody_edited_them(
+    store: CrawlStore, watched: str, kinds: tuple[str, ...], rung: Rung, is_told: bool
+) -> None:
+    rule = AlertFilter("words", frozenset(WATCHED[watched]), re.compile(".*"))
+    every = AlertFilter("refreshed", frozenset({"refreshed"}), re.compile(".*"))
+    store.tables.alert_rules = (rule, every)
+    await store.admit("/a")
+    first = captured(await store.taken("/a"), "one")
+    await store.apply(first)
+    seen = replace(
+        changed(first, START + 1).observation, kind="unchanged", rung=rung, kinds=" ".join(kinds)
+    )
+    await store.apply(replace(changed(first, START + 1), observation=seen))
+    found = [kind for kind, at, _ in await told(store, "words") if at > START]
+    differs = not frozenset(kinds).isdisjoint(WATCHED[watched])
+    assert found == (["refreshed"] if is_told and differs else [])
+    assert [kind for kind, *_ in await told(store, "refreshed")] == ["refreshed"]
 
 
 async def test_a_batch_that_fails_leaves_no_alert(store: CrawlStore) -> None:
