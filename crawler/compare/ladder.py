@@ -52,7 +52,7 @@ from freshet.crawler.compare.layout import (
     difference,
 )
 from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page
-from freshet.crawler.compare.minor import Difference, why_minor
+from freshet.crawler.compare.minor import Difference, may_be_minor, why_minor
 from freshet.crawler.compare.templates import HostRun, Template, frame_items, frame_of_small
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks
@@ -482,10 +482,10 @@ class Detector:
         self, due: DueUrl, found: Verdict, difference: Difference, text: Blocks | None, at: float
     ) -> Verdict:
         """Return the verdict by the words that differ."""
-        last = None if text is None else await self._past.text(due)
-        why = None
-        if text is not None and last is not None:
-            why = why_minor(last, text, difference, at)
+        if text is None or not may_be_minor(text, difference):
+            return found
+        last = await self._past.text(due)
+        why = None if last is None else why_minor(last, text, difference, at)
         return found if why is None else as_minor(found, why, at)
 
     async def _first(

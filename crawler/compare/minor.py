@@ -271,6 +271,25 @@ class Difference:
         )
 
 
+def may_be_minor(new: Blocks, difference: Difference) -> bool:
+    """Return whether a difference may be minor, as far as the new text tells.
+
+    A block that no other replaced, and none replaces, is minor only as frame or as an entry of a
+    table of contents. To read the old text takes as long as to parse its page.
+    """
+    gone, come = difference.removed, difference.added
+    if len(gone) + len(come) > _MOST_BLOCKS or len(difference.after) != len(new):
+        return False
+    headings = _headings(new)
+    own = [item for item in come if item not in difference.frame]
+    texts = (new.texts[difference.after.number(item)] for item in own)
+    listed = sum(_entry(text) in headings or bool(_whole("contents", text)) for text in texts)
+    if len(own) - listed > len(gone):
+        return False
+    left = sum(item not in difference.frame for item in gone)
+    return left <= len(come) or left + listed >= _LEAST_LISTED
+
+
 def why_minor(old: Blocks, new: Blocks, difference: Difference, at: float) -> str | None:
     """Return the reasons for which a difference is minor, None if it is a change.
 

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from freshet.crawler.compare.layout import Layout, difference
-from freshet.crawler.compare.minor import Difference, Pair, features, probability, why_minor
+from freshet.crawler.compare.minor import (
+    Difference,
+    Pair,
+    features,
+    may_be_minor,
+    probability,
+    why_minor,
+)
 from freshet.crawler.reduce.blocks import BlockKind, Blocks
 from freshet.crawler.reduce.sketch import sketch
 
@@ -23,7 +30,10 @@ def text(rows: Sequence[Row]) -> Blocks:
 
 
 def why(old: Sequence[Row], new: Sequence[Row], at: float = NOW) -> str | None:
-    return why_minor(text(old), text(new), told_of(old, new), at)
+    found = why_minor(text(old), text(new), told_of(old, new), at)
+    # What the new text rules out is never minor.
+    assert found is None or may_be_minor(text(new), told_of(old, new))
+    return found
 
 
 def told_of(old: Sequence[Row], new: Sequence[Row]) -> Difference:
@@ -398,3 +408,24 @@ def test_a_text_that_is_not_the_last_one_explains_nothing() -> None:
     assert why_minor(text(old), text(new), told, NOW)
     assert why_minor(text(in_content("We were")), text(new), told, NOW) is None
     assert why_minor(text(old[1:]), text(new), told, NOW) is None
+
+
+RULED_OUT = {
+    "a paragraph more": (prose(*PROSE), prose(*PROSE, "A sentence that is new.")),
+    "a paragraph less": (prose(*PROSE), prose(*PROSE[1:])),
+    "two of one": (prose(*PROSE), prose("One.", "Another.", *PROSE[1:])),
+    "one of two": (prose(*PROSE), prose("One.", *PROSE[2:])),
+    "an item more": (listed("a", "b", "c"), listed("a", "b", "c", "d")),
+    "an item less": (listed("a", "b", "c"), listed("a", "b")),
+    "a line more in the footer": (in_footer("Imprint"), in_footer("Imprint", "Version 2")),
+    "a line less in the footer": (in_footer("Imprint", "Version 2"), in_footer("Imprint")),
+    "many": (prose(*(f"a {n}" for n in range(300))), prose(*(f"b {n}" for n in range(300)))),
+    "a count that comes": (in_content(), in_content("Viewed 7 times")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", RULED_OUT)
+def test_what_came_or_went_alone_is_ruled_out_without_the_old_text(kind: str) -> None:
+    old, new = RULED_OUT[kind]
+    assert not may_be_minor(text(new), told_of(old, new))
+    assert why_minor(text(old), text(new), told_of(old, new), NOW) is None
