@@ -7,6 +7,9 @@ host, visit after visit; a visit is a true change if the words of the version di
 the visit before. Each document has up to ``--visits`` visits, and those that brought a new version.
 Without a folder nothing is measured.
 
+``--beside``: a checkout of another commit, with its own environment. Both judge the same visits of
+the tuning collections in turn; printed is the CPU time of the check of differences, and its ratio.
+
 Prints one JSON object with counts for each collection: ``true`` changes with a difference in the
 compared text that has a word of the version's, and of those ``found``; ``same``, visits at which
 the version stayed, and of those ``false`` changes; and visits that are ``refreshed``. A version
@@ -17,8 +20,12 @@ the compared text does not have, ``elsewhere_found`` those among them with anoth
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
+import sys
+import zlib
+from base64 import b64encode
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -26,7 +33,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 from urllib.parse import quote
 
 from freshet.crawler.compare.ladder import Detector, PageHistories, Verdict
@@ -34,7 +41,7 @@ from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
-from scripts.benchmarks.command import arguments, finish, say
+from scripts.benchmarks.command import arguments, finish, say, workspace
 
 #: The collections that weights may be fitted to, and thresholds set by; the others judge.
 TUNED = ("dating", "demo", "dsa-reports", "genai-eu")
@@ -327,16 +334,65 @@ def by_service(snapshots: Path, versions: Path, visits: int) -> Iterator[list[li
             yield [list(seen(document, pages, terms)) for document in found]
 
 
+# -- CPU ---------------------------------------------------------------------
+
+_ROUNDS = 3
+_MEASURED_VISITS = 400
+
+
+def cpu_beside(archive: Path, checkout: Path, visits: int) -> dict[str, object]:
+    """The CPU seconds of the check of differences of both, the least of some rounds."""
+    script = Path(__file__).with_name("change_cpu.py")
+    pythons = {"here": Path(sys.executable), "there": checkout / ".venv" / "bin" / "python"}
+    with workspace() as place:
+        path = place / "visits.json"
+        with path.open("w", encoding="utf-8") as file:
+            for name, snapshots, _ in collections(archive):
+                if name in TUNED:
+                    _write_visits(snapshots, archive / f"{name}-versions", visits, file)
+        seconds: dict[str, list[float]] = {each: [] for each in pythons}
+        for _ in range(_ROUNDS):
+            for name, python in pythons.items():
+                command = [str(python), str(script), str(path)]
+                told = subprocess.run(command, capture_output=True, check=True, cwd=place)
+                found = json.loads(told.stdout)
+                seconds[name].append(found["seconds"])
+    here, there = (min(seconds[name]) for name in ("here", "there"))
+    return {
+        "visits": found["visits"], "seconds_here": round(here, 3),
+        "seconds_there": round(there, 3), "ratio": round(here / there, 3),
+    }  # fmt: skip
+
+
+def _write_visits(snapshots: Path, versions: Path, visits: int, file: TextIO) -> None:
+    """Write the visits of each service on a line, up to so many of a collection."""
+    with closing(Repository(snapshots)) as pages, closing(Repository(versions)) as terms:
+        left = _MEASURED_VISITS
+        for number, document in enumerate(documents(pages, terms, visits)):
+            rows = []
+            for visit in document.visits[:left]:
+                body = zlib.compress(pages.file(visit.commit, f"{document.name}.html"))
+                rows.append((number, float(visit.at), visit.url, b64encode(body).decode()))
+            file.write(f"{json.dumps(rows)}\n")
+            left -= len(rows)
+            if left <= 0:
+                return
+
+
 def main() -> None:
     """Judge and print."""
     parser = arguments(__doc__)
     parser.add_argument("--archive", type=Path, metavar="DIR", help="clones of the repositories")
+    parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="measure CPU beside it")
     parser.add_argument("--visits", type=int, default=120, help="visits of each document, or so")
     options = parser.parse_args()
     if options.archive is None:
         say(
             "nothing is measured: name a folder of Open Terms Archive's repositories with --archive"
         )
+        return
+    if options.beside is not None:
+        finish(cpu_beside(options.archive, options.beside, options.visits), options.output)
         return
     result: dict[str, object] = {}
     for name, snapshots, versions in collections(options.archive):

@@ -1,0 +1,97 @@
+"""The CPU time of the check of differences, for this version of Freshet or another one.
+
+Run with the file of the visits by :mod:`scripts.benchmarks.changes`, by the Python of the checkout
+that is measured: it imports nothing but what both have. Prints the seconds of all checks; reading a
+page once more, where the check asks for it, counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+import zlib
+from base64 import b64decode
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from freshet.crawler.compare.ladder import Detector, PageHistories
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.sketch import sketch
+from freshet.storage.records import Digests, DueUrl, PageHistory
+
+_TYPE = "text/html; charset=utf-8"
+
+
+class Host:
+    """The pages of a host as a store keeps them."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, PageHistory] = {}
+        self.digests: dict[int, Digests] = {}
+        self.bodies: dict[int, bytes] = {}
+        queries: dict[str, Any] = {
+            "history": self._history, "sample": self._sample, "text": self._text
+        }  # fmt: skip
+        names = [each.name for each in fields(PageHistories)]
+        self.detector = Detector(
+            PageHistories(**{name: queries.get(name, self._nothing) for name in names})
+        )
+        self.seconds = 0.0
+
+    async def _history(self, page_id: int) -> PageHistory | None:
+        return self.pages.get(page_id)
+
+    async def _sample(self, host_id: int, most: int) -> list[PageHistory]:
+        return list(self.pages.values())[:most]
+
+    async def _nothing(self, *_: object) -> None:
+        return None
+
+    async def _text(self, due: DueUrl) -> Any:
+        return parse(
+            zlib.decompress(self.bodies[due.page_id]), due.url, "text/html; charset=utf-8"
+        ).blocks
+
+    async def visit(self, page_id: int, at: float, url: str, body: bytes) -> None:
+        """Judge a visit."""
+        self.bodies[page_id], last = body, self.bodies.get(page_id)
+        blocks = self._blocks(page_id, url)
+        new = sketch(blocks.texts, blocks.places)
+        due = DueUrl(page_id, url, url, 1, at, digests=self.digests.get(page_id))
+        more: dict[str, Any] = {}
+        if "text" in {each.name for each in fields(PageHistories)}:
+            more["text"] = blocks
+        if last is not None:
+            self.bodies[page_id] = last
+        self.detector.visited(1)
+        began = time.process_time()
+        found = await self.detector.detect(due, new, at, **more)
+        self.seconds += time.process_time() - began
+        past = self.pages.get(page_id)
+        if past is None or found.keeps_sketch:
+            still, kept = 0, new.to_bytes()
+        else:
+            still, kept = past.still + 1, past.sketch
+        memory = found.memory or (past.memory if past else None)
+        self.pages[page_id] = PageHistory(kept, memory, 0 if found.memory else still)
+        self.digests[page_id] = Digests(b"", new.text_digest)
+        self.bodies[page_id] = body
+
+
+async def measured(path: Path) -> dict[str, float]:
+    """Judge the visits of a file: each line a list of visits of one host."""
+    seconds, visits = 0.0, 0
+    for line in path.read_text("utf-8").splitlines():
+        host = Host()
+        for page_id, at, url, body in json.loads(line):
+            await host.visit(page_id, at, url, b64decode(body))
+            visits += 1
+        seconds += host.seconds
+    return {"seconds": seconds, "visits": visits}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(measured(Path(sys.argv[1])))))
