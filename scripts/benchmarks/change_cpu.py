@@ -22,7 +22,9 @@ from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
 
-_TYPE = "text/html; charset=utf-8"
+
+def _blocks(body: bytes, url: str) -> Any:
+    return parse(zlib.decompress(body), url, "text/html; charset=utf-8").blocks
 
 
 class Host:
@@ -33,7 +35,8 @@ class Host:
         self.digests: dict[int, Digests] = {}
         self.bodies: dict[int, bytes] = {}
         queries: dict[str, Any] = {
-            "history": self._history, "sample": self._sample, "text": self._text
+            "history": self._history, "sample": self._sample, "text": self._text,
+            "markup": self._markup,
         }  # fmt: skip
         names = [each.name for each in fields(PageHistories)]
         self.detector = Detector(
@@ -51,21 +54,19 @@ class Host:
         return None
 
     async def _text(self, due: DueUrl) -> Any:
-        return parse(
-            zlib.decompress(self.bodies[due.page_id]), due.url, "text/html; charset=utf-8"
-        ).blocks
+        return _blocks(self.bodies[due.page_id], due.url)
+
+    async def _markup(self, due: DueUrl) -> str:
+        return zlib.decompress(self.bodies[due.page_id]).decode("utf-8", "replace")
 
     async def visit(self, page_id: int, at: float, url: str, body: bytes) -> None:
         """Judge a visit."""
-        self.bodies[page_id], last = body, self.bodies.get(page_id)
-        blocks = self._blocks(page_id, url)
+        blocks = _blocks(body, url)
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(page_id, url, url, 1, at, digests=self.digests.get(page_id))
         more: dict[str, Any] = {}
         if "text" in {each.name for each in fields(PageHistories)}:
             more["text"] = blocks
-        if last is not None:
-            self.bodies[page_id] = last
         self.detector.visited(1)
         began = time.process_time()
         found = await self.detector.detect(due, new, at, **more)

@@ -222,6 +222,7 @@ class Host:
             PageHistories(
                 history=self._history, predecessor=self._nothing, sample=self._sample,
                 not_content=self._nothing, again=self._unread, text=self._text,
+                markup=self._unread,
             )
         )  # fmt: skip
 
@@ -351,6 +352,7 @@ def cpu_beside(archive: Path, checkout: Path, visits: int) -> dict[str, object]:
                 if name in TUNED:
                     _write_visits(snapshots, archive / f"{name}-versions", visits, file)
         seconds: dict[str, list[float]] = {each: [] for each in pythons}
+        found: dict[str, float] = {}
         for _ in range(_ROUNDS):
             for name, python in pythons.items():
                 command = [str(python), str(script), str(path)]

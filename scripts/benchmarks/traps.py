@@ -34,9 +34,9 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.run.crawl import CrawlOrder, CrawlReport, Live, crawl
+from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.terminal import setting_of
 from freshet.crawler.urls import canonical
@@ -157,8 +157,10 @@ def left_out(manual: Manual) -> dict[str, tuple[Spelling, dict[str, object]]]:
         return key_of(target).removesuffix(".dat")
 
     table = {"match": urlsplit(ORIGIN).netloc}
-    few = {"sites": [table | {"max_pages": 20}]}
-    never = {"sites": [{"match": f"{table['match']}/{max(marked)}", "never": True}]}
+    few: dict[str, object] = {"sites": [table | {"max_pages": 20}]}
+    never: dict[str, object] = {
+        "sites": [{"match": f"{table['match']}/{max(marked)}", "never": True}]
+    }
     every = Spelling(
         rel=lambda key: "nofollow" if key in marked else "", more=files, find=find, robots=robots
     )
@@ -502,8 +504,9 @@ def main() -> None:
         if kind.startswith(options.only):
             with workspace() as place:
                 db = place / "crawl.db"
-                is_list = isinstance(site, ListSite)
-                figures = kept(site, db) if is_list else crawled(site, db).figures()
+                figures = (
+                    kept(site, db) if isinstance(site, ListSite) else crawled(site, db).figures()
+                )
             say(f"{kind} | {name}: {figures}")
             rows.setdefault(kind, []).append(figures)
     kinds = {kind: _summed(kind, each) for kind, each in rows.items()}
