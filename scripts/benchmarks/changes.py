@@ -14,7 +14,9 @@ Prints one JSON object with counts for each collection: ``true`` changes with a 
 compared text that has a word of the version's, and of those ``found``; ``same``, visits at which
 the version stayed, and of those ``false`` changes; and visits that are ``refreshed``. A version
 has noise of its own (banners, numbers of partners). ``elsewhere`` are true changes in words that
-the compared text does not have, ``elsewhere_found`` those among them with another change.
+the compared text does not have, ``elsewhere_found`` those among them with another change. For each
+reason of a minor difference there is its gain, visits at which the version stayed, and its harm,
+true changes: in collections that are not ``tuned``, on pages that it was not fitted on.
 """
 
 from __future__ import annotations
@@ -292,11 +294,15 @@ def counted(visits: Sequence[Judged]) -> dict[str, object]:
     """Counts over labelled visits."""
     counts: Counter[str] = Counter()
     rungs: Counter[str] = Counter()
+    gains: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for each in visits:
         if each.seen.words is None:
             continue
         is_changed, is_refreshed = each.found.kind == "changed", each.found.rung == "minor"
         counts["refreshed"] += is_refreshed
+        if is_refreshed and (not each.seen.words or each.shows):
+            for reason in (each.found.detail or "").split("; "):
+                gains[reason][bool(each.seen.words)] += 1
         if not each.seen.words:
             counts["same"] += 1
             counts["false"] += is_changed
@@ -315,6 +321,7 @@ def counted(visits: Sequence[Judged]) -> dict[str, object]:
         "false_share": round(counts["false"] / same, 4),
         "refreshed_share": round(counts["refreshed"] / (counts["true"] + same), 4),
         "rungs_of_same": dict(rungs),
+        "minor: gain, harm": dict(gains),
     }
 
 

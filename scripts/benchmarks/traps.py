@@ -492,6 +492,10 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--manuals", type=Path, default=Path("/usr/share/doc"), metavar="FOLDER")
     parser.add_argument("--pages", type=int, default=100, help="pages of a manual at most")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=N",
+        help="a setting of all crawls, such as traps.min_copy_pairs=0 to see what a rule is worth",
+    )  # fmt: skip
     parser.add_argument("--only", default="", metavar="TEXT", help="kinds that begin so")
     options = parser.parse_args()
     found = list(manuals(options.manuals, _LEAST, options.pages))
@@ -499,9 +503,11 @@ def main() -> None:
         say(f"no HTML manual of {_LEAST} pages in {options.manuals}: nothing is measured")
         finish({"measured": False}, options.output)
         return
+    own = {name: int(value) for name, _, value in (each.partition("=") for each in options.set)}
     rows: dict[str, list[dict[str, object]]] = {}
     for kind, name, site in sites(found, options.manuals):
         if kind.startswith(options.only):
+            site.settings |= own
             with workspace() as place:
                 db = place / "crawl.db"
                 figures = (
