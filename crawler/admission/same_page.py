@@ -8,13 +8,23 @@ all the same, outside of that. A version with a sentence of its own does not pas
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import unescape
 from typing import Final
 from urllib.parse import urlsplit
 
-from freshet.crawler.compare.markup_lines import lines
 from freshet.crawler.reduce.page import markup_of
 
 _WORD: Final = re.compile(r"\w+")
+_UNSEEN: Final = re.compile(
+    r"<(script|style|template)\b.*?(?:</\1\s*>|$)|<!--.*?(?:-->|$)", re.IGNORECASE | re.DOTALL
+)
+#: Elements inside of a line: their tags may stand in the middle of a word.
+_INLINE: Final = re.compile(
+    r"</?(?:a|abbr|b|bdi|bdo|big|cite|code|dfn|em|font|i|kbd|mark|q|s|samp|small|span|strong|sub"
+    r"|sup|tt|u|var|wbr)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_TAG: Final = re.compile(r"<[^<>]*>")
 #: Words of a line that names the page's own address, as print views have one.
 _LINE: Final = 40
 
@@ -50,7 +60,7 @@ def _is_address(text: str, host: str) -> bool:
 
 def _all_words(page: Shown) -> str:
     html = markup_of(page.body, page.content_type).decode("utf-8", "replace")
-    return _words(" ".join(lines(html)))
+    return _words(unescape(_TAG.sub(" ", _INLINE.sub("", _UNSEEN.sub(" ", html)))))
 
 
 def _words(text: str) -> str:

@@ -52,7 +52,6 @@ from freshet.crawler.compare.layout import (
     difference,
 )
 from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page
-from freshet.crawler.compare.markup_lines import last_text
 from freshet.crawler.compare.minor import Difference, may_be_minor, why_minor
 from freshet.crawler.compare.templates import HostRun, Template, frame_items, frame_of_small
 from freshet.crawler.lru import LruCache
@@ -410,7 +409,7 @@ class PageHistories:
     history of the URL from which a page has moved here. ``sample`` returns histories of a host's
     pages, at most so many; ``not_content`` its block pages as stored (versioned bytes). ``again``
     reads the last text of a page as texts are read now; None if its bytes are not kept. ``text``
-    returns it itself, and ``markup`` the HTML that it was read from.
+    returns it itself.
     """
 
     history: Callable[[int], Awaitable[PageHistory | None]]
@@ -419,7 +418,6 @@ class PageHistories:
     not_content: Callable[[int], Awaitable[bytes | None]]
     again: Callable[[DueUrl], Awaitable[Sketch | None]]
     text: Callable[[DueUrl], Awaitable[Blocks | None]]
-    markup: Callable[[DueUrl], Awaitable[str | None]]
 
 
 #: The old memory names blocks that the text does not have any more.
@@ -486,9 +484,7 @@ class Detector:
         """Return the verdict by the words that differ."""
         if text is None or not may_be_minor(text, difference):
             return found
-        html = await self._past.markup(due)
-        last = None if html is None else last_text(html, text, difference)
-        last = last or await self._past.text(due)
+        last = await self._past.text(due)
         why = None if last is None else why_minor(last, text, difference, at)
         return found if why is None else as_minor(found, why, at)
 

@@ -49,7 +49,7 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.politeness import Hours, PolitenessRules, Retries, RulesAt
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.page import ParsedPage, markup_of
+from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits
 from freshet.crawler.reduce.sketch import Sketch
@@ -135,10 +135,6 @@ async def parse_content(
     return await parser.parse(content[0], url, content[1])
 
 
-#: What is longer is read by the parser, which does not hold up the others.
-_SHORT_BYTES: Final = 1 << 19
-
-
 def stored_histories(
     reader: aiosqlite.Connection,
     parser: Parser,
@@ -155,12 +151,6 @@ def stored_histories(
         parsed = await parse_content(parser, due.role, due.fetch_url, found)
         return None if isinstance(parsed, Unparsable) else parsed.blocks
 
-    async def markup(due: DueUrl) -> str | None:
-        found = None if due.role == "feed" else await page.last_content(reader, due.page_id)
-        if found is None or len(found[0]) > _SHORT_BYTES:
-            return None
-        return markup_of(*found).decode("utf-8", "replace")
-
     async def again(due: DueUrl) -> Sketch | None:
         last = await text(due)
         return None if last is None else await sketch_of(last)
@@ -172,7 +162,6 @@ def stored_histories(
         not_content=partial(hosts.not_content, reader),
         again=again,
         text=text,
-        markup=markup,
     )
 
 

@@ -36,7 +36,6 @@ class Host:
         self.bodies: dict[int, bytes] = {}
         queries: dict[str, Any] = {
             "history": self._history, "sample": self._sample, "text": self._text,
-            "markup": self._markup,
         }  # fmt: skip
         names = [each.name for each in fields(PageHistories)]
         self.detector = Detector(
@@ -55,9 +54,6 @@ class Host:
 
     async def _text(self, due: DueUrl) -> Any:
         return _blocks(self.bodies[due.page_id], due.url)
-
-    async def _markup(self, due: DueUrl) -> str:
-        return zlib.decompress(self.bodies[due.page_id]).decode("utf-8", "replace")
 
     async def visit(self, page_id: int, at: float, url: str, body: bytes) -> None:
         """Judge a visit."""

@@ -224,7 +224,6 @@ class Host:
             PageHistories(
                 history=self._history, predecessor=self._nothing, sample=self._sample,
                 not_content=self._nothing, again=self._unread, text=self._text,
-                markup=self._unread,
             )
         )  # fmt: skip
 

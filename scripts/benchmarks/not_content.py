@@ -141,7 +141,7 @@ def _past(histories: dict[int, PageHistory]) -> PageHistories:
 
     return PageHistories(
         history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing,
-        text=nothing, markup=nothing,
+        text=nothing,
     )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class Past:
         async def history(page_id: int) -> PageHistory | None:
             return self.histories.get(page_id)
 
-        async def none(_: object) -> None:
+        async def none(id_: int) -> None:
             return None
 
         async def sample(host_id: int, most: int) -> list[PageHistory]:
@@ -110,7 +110,6 @@ class Past:
             not_content=none,
             again=again,
             text=text,
-            markup=none,
         )
 
     def kinds(self, parser: Parser) -> ChangeKinds:

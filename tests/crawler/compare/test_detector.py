@@ -25,7 +25,6 @@ class Store:
         self._before = before
         self.read_again: Sketch | None = None
         self.last_text: Blocks | None = None
-        self.last_markup: str | None = None
         self.pages = 6
         self.others: list[PageHistory] = []
 
@@ -54,14 +53,10 @@ class Store:
         self.asked.append("text")
         return self.last_text
 
-    async def markup(self, due: DueUrl) -> str | None:
-        return self.last_markup
-
     def detector(self, significant_below: float = 1.0) -> Detector:
         past = PageHistories(
             history=self.history, predecessor=self.predecessor, sample=self.sample,
             not_content=self.not_content, again=self.again, text=self.text,
-            markup=self.markup,
         )  # fmt: skip
         return Detector(past, significant_below=significant_below)
 
@@ -227,18 +222,3 @@ async def test_under_a_threshold_small_changes_are_none() -> None:
     detector = Store(history(OLD)).detector(significant_below=0.5)
     found = await detector.detect(due(OLD), sketch(NEW), 1.0)
     assert (found.kind, found.rung) == ("unchanged", "blocks")
-
-
-async def test_the_old_page_is_not_parsed_where_its_markup_has_what_differs() -> None:
-    lines = [f"It\u2019s line {n} of a page that stays." for n in range(6)]
-    edited = [*lines[:-1], lines[-1].replace("\u2019", "'")]
-    store = Store(history(lines))
-    store.last_markup = "".join(f"<p>{each.replace('line', '<b>line</b>')}</p>" for each in lines)
-    new = sketch(edited)
-    blocks = Blocks(tuple(edited), ("paragraph",) * 6, tuple(new.block_places.tolist()))
-    found = await store.detector().detect(due(lines), new, 1.0, text=blocks)
-    assert (found.kind, found.rung) == ("unchanged", "minor")
-    assert "text" not in store.asked
-    store.last_markup = "<p>Another page</p>"
-    assert (await store.detector().detect(due(lines), new, 1.0, text=blocks)).kind == "changed"
-    assert "text" in store.asked
