@@ -1,4 +1,4 @@
-"""Whether two pages show the same, though their main texts differ in what was chosen as such.
+"""Pages that show the same, though their main texts differ in what was chosen as such.
 
 A word that is marked, or a menu that a view for printers leaves out, can move the border between
 main text and frame by a block. What one page has in its main text then stands on the other one

@@ -463,7 +463,7 @@ class Detector:
         if due.digests is None:
             return await self._first(due, new, at, text_version)
         if not due.digests.is_comparable(text_version):
-            return await self._read_again(due, new, at, text_version, text, rels)
+            return await self._read_again(due, new, at, text_version, text=text, rels=rels)
         if due.digests.text == new.text_digest:
             return Verdict("unchanged", "text", keeps_sketch=False)
         if due.digests.text is not None:
@@ -513,6 +513,7 @@ class Detector:
         new: Sketch,
         at: float,
         text_version: str | None,
+        *,
         text: Blocks | None,
         rels: Sequence[str],
     ) -> Verdict:
