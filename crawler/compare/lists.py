@@ -13,8 +13,8 @@ from freshet.crawler.compare.minor import Difference
 
 MOVED: Final = "entries of a list moved between its pages"
 _NUMBER: Final = re.compile(
-    r"(?:[?&;](?:page|paged|pg|p|page_?(?:no|num|number|id)|seite|pagina|offset|start|skip)="
-    r"|/(?:page|seite|pagina|p)[/-])(\d{1,9})(?![^/?&#])",
+    r"(?:[?&;](?:page|paged|pg|page_?(?:no|num|number|id)|seite|pagina|offset|start|skip)="
+    r"|/(?:page|seite|pagina)[/-])(\d{1,9})(?![^/?&#])",
     re.IGNORECASE,
 )
 
