@@ -17,8 +17,8 @@ from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
     length,
-    possible_cues,
     sentences,
+    spoken,
     title_parts,
     weights,
     word_count,
@@ -453,7 +453,7 @@ def _cue_weights(facts: PageFacts) -> _CueWeights:
     quotes = sentences(q[0] for t in (*signs.texts, facts.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
-    found = partial(weights, list(possible_cues(signs.language, " ".join(every))))
+    found = partial(weights, languages=spoken(signs.language, " ".join(every)))
     return _CueWeights(
         title=_greatest(_toned(part, found(part)) for part in titles),
         heading=_greatest(_toned(part, found(part)) for part in headings[:6]),

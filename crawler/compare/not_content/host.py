@@ -56,18 +56,18 @@ class Print:
 
 
 def print_of(facts: PageFacts) -> Print:
-    """Return the print of a page's own part: headings, text and controls, not links and frame."""
-    signs = facts.signs
+    """Return the print of a page's main text."""
+    said = facts.blocks.texts
     # A page may repeat the words of its URL.
     masked = frozenset(word for word in _PART.split(folded(facts.url)) if len(word) > 2)
-    said = (*signs.headings, *signs.texts, *signs.controls, signs.noscript)
     words = _masked_words(said, masked)
     # Without the URL's names: the titles of two empty categories differ by just that.
     parts = title_parts(_unplaced(facts.title or "", facts.url))
     title = " ".join(_masked_words(parts, frozenset()))
     pairs = (f"{first} {second}" for first, second in pairwise(words))
     kept = sorted({_hash(each) for each in (*words, *pairs)})[:KEPT]
-    own = _hash(" ".join((*parts, *_own_words(signs.headings, said, masked))))
+    headings = [text for text, kind in zip(said, facts.blocks.kinds, strict=True) if kind == "heading"]
+    own = _hash(" ".join((*parts, *_own_words(headings, said, masked))))
     return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title), own)
 
 
@@ -154,7 +154,7 @@ def probe_url(url: str, token: str) -> str:
 #: without validators.
 RULES: Final = b"\x02"
 #: The version of the format and of all hashes in it.
-VERSION: Final = 3
+VERSION: Final = 4
 #: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
@@ -213,12 +213,15 @@ class HostJudge:
 
     def judge(self, facts: PageFacts, at: float) -> NotContent | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
-        best, page = weigh(facts), print_of(facts)
+        page = print_of(facts)
         family = self._family(page)
-        like, back = self._by_probe(facts.url, page, best, at), _by_return(family, page, facts)
-        host = {"probe": like is not None, "return": back is not None}
-        best = replace(best, features={**best.features, **host})
-        found = _judgement(best, facts, like, back)
+        like, back = self._by_probe(facts, page, at), _by_return(family, page, facts)
+        found, cues = None, 0
+        if like or back or facts.tells:
+            best = weigh(facts)
+            host = {"probe": like is not None, "return": back is not None}
+            found = _judgement(replace(best, features={**best.features, **host}), facts, like, back)
+            cues = best.cues
         self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
         self._doubtful.pop(facts.url, None)
         if found is not None and not found.is_refused:
@@ -226,7 +229,7 @@ class HostJudge:
         # One that a probe has shown is not worth another.
         is_open = found is None or not (found.is_refused or Proof.PROBE in found.proofs)
         self._is_doubtful = found is not None and is_open
-        self._has_cue = is_open and best.cues >= _WORTH_A_PROBE
+        self._has_cue = is_open and cues >= _WORTH_A_PROBE
         return found
 
     # -- probes ----------------------------------------------------------------------
@@ -268,12 +271,14 @@ class HostJudge:
             del self._doubtful[url]
         return proven
 
-    def _by_probe(self, url: str, page: Print, best: BlockPageEvidence, at: float) -> str | None:
+    def _by_probe(self, facts: PageFacts, page: Print, at: float) -> str | None:
         """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
-        fresh = () if _is_root(url) else self._fresh(at)
+        fresh = () if _is_root(facts.url) else self._fresh(at)
         like = max((_with_title(page, each) for _, each in fresh if each is not None), default=0.0)
-        if like < _LIKE_PROBE or (page.words < FEW_WORDS and best.cues < _WORTH_A_PROBE):
+        if like < _LIKE_PROBE:
+            return None
+        if page.words < FEW_WORDS and weigh(facts).cues < _WORTH_A_PROBE:
             return None
         return _LIKE_PROBE_WORDS
 

@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from freshet.crawler.compare.not_content.cues import MOST_BYTES
+from freshet.crawler.compare.not_content.cues import MOST_BYTES, may_wait, tells
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
 from freshet.crawler.reduce.nesting import is_calm
@@ -435,11 +436,12 @@ class NotContent:
         return len(self.proofs) > 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageFacts:
     """A page that was answered with 200.
 
-    ``blocks`` and ``sketch`` are of its main text. ``before`` is the digest of the content that
+    ``blocks`` and ``sketch`` are of its main text. The signs are read once they are asked for:
+    few pages need them. ``before`` is the digest of the content that
     this URL had at its last visit, of which this is no edited version, see
     :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
     Retry-After header came with the answer.
@@ -449,9 +451,23 @@ class PageFacts:
     title: str | None
     blocks: Blocks
     sketch: Sketch
-    signs: PageSigns
+    body: bytes = b""
+    content_type: str | None = None
     before: bytes | None = None
     retry_after: bool = False
+
+    @cached_property
+    def signs(self) -> PageSigns:
+        """The signs of the page's markup."""
+        return read_signs(self.body, self.content_type)
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether anything on the page, or in its place, could be the sign of a block page."""
+        texts = self.blocks.texts
+        if self.before is not None or may_wait(texts, self.body):
+            return True
+        return tells(self.title, texts, self.body)
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:
