@@ -1,8 +1,8 @@
 """The weights by which a page is judged to be no content: a ridge logistic regression.
 
 Real short pages and paragraphs (``--real``, folders as in :mod:`~scripts.benchmarks.short_pages`)
-stand against block pages: the tuned ones of ``not_content_pages``, and those of ``--blocks``, a
-folder of HTML files for each author. No author or host weighs more than a few pages, and each is
+stand against block pages: the tuned ones of ``not_content_pages``, and the half ``fit`` of those in
+``--blocks``, a folder of clones, see :mod:`~scripts.benchmarks.block_pages`. No author or host weighs more than a few pages, and each is
 judged by weights that were fitted without its fold. The reliability table says how often pages
 with a probability were none.
 """
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from freshet.crawler.compare.not_content import score
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.page import NotContentKind
+from scripts.benchmarks.block_pages import read_blocks
 from scripts.benchmarks.command import arguments, finish, say
 from scripts.benchmarks.not_content import facts_of_page, samples
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
@@ -193,7 +194,7 @@ def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
 def main() -> None:
     """Read, fit, write and print."""
     parser = arguments(__doc__)
-    for name, help_ in (("real", "real pages"), ("blocks", "block pages, by author")):
+    for name, help_ in (("real", "real pages"), ("blocks", "clones with block pages")):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", action="append", help=help_)
     parser.add_argument("--most", type=int, default=120, metavar="N", help="pages of a host")
     options = parser.parse_args()
@@ -204,10 +205,7 @@ def main() -> None:
     tuned = samples(_PAGES)
     blocks = [(each.name, each.template) for each in tuned if each.kind != "real"]
     for folder in options.blocks or ():
-        blocks += [
-            (path.parent.name, path.read_bytes().decode("utf-8", "replace"))
-            for path in sorted(folder.glob("*/*.htm*"))
-        ]
+        blocks += [(each.author, each.html) for each in read_blocks(folder) if each.half == "fit"]
     hard = [
         RealPage(s.name, f"https://{s.name}.example/a", s.template)
         for s in tuned

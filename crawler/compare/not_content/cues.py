@@ -7,8 +7,8 @@ Japanese, which are written without blanks, as a row of characters.
 
 import re
 import tomllib
-from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -23,6 +23,8 @@ _NO_KINDS: Final = frozenset({ABOUT, ASIDE})
 #: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 12
+#: They are one in so many words of it, or more.
+_LABEL_SHARE: Final = 3
 _BEYOND_LATIN: Final = "\u2e80"
 #: Words that are remembered with the cues that they may begin.
 _MOST_KNOWN: Final = 16_384
@@ -43,6 +45,7 @@ def _plain(code: int) -> str | None:
 
 # Accents of Latin and Cyrillic; kana keep their marks, which make other letters of them.
 _ACCENTS: Final = {code: bare for code in range(0xC0, 0x530) if (bare := _plain(code))} | {
+    **dict.fromkeys(range(0x300, 0x370)),
     ord("ł"): "l", ord("ø"): "o", ord("æ"): "ae", ord("đ"): "d",
 }  # fmt: skip
 
@@ -197,7 +200,9 @@ class _Book:
         )
         for hit in hits & self._by_beginning.keys():
             for cue in self._by_beginning[hit]:
-                worth = cue.weight > found.get(cue.kind, 0) and (is_label or not cue.label)
+                worth = cue.weight > found.get(cue.kind, 0)
+                if cue.label:
+                    worth &= is_label and _LABEL_SHARE * (hit.count(" ", 1) + 1) >= len(words)
                 if worth and cue.language in spoken and all(
                     condition.absent == hits.isdisjoint(condition.beginnings)
                     for condition in cue.conditions
@@ -283,8 +288,13 @@ MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
 _LITTLE: Final = 120
 _FEW_WORDS: Final = 60
+#: The least sum of cues of a page that is worth a look, of few words and of more.
+_LEAST_OF_FEW: Final = 2
+_LEAST: Final = 4
 #: Words in the markup of forms and scripts that stand in the place of content.
-_TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
+_TELLING_MARKUP: Final = re.compile(
+    rb"type=[\"']?password|captcha|challenge|http-equiv=[\"']?refresh", re.I
+)
 
 
 def length(text: str) -> int:
@@ -323,19 +333,24 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     # An empty page may wait for a script, or lead to another page.
     if not any(texts):
         return True
-    said = [*title_parts(title or ""), *sentences(texts)]
-    languages = spoken("", " ".join(said))
-    if any(_tells(weights(each, languages)) for each in said):
+    named, said = title_parts(title or ""), sentences(texts)
+    languages = spoken("", " ".join((*named, *said)))
+    told = [[weights(each, languages) for each in part] for part in (named, said)]
+    words = sum(map(length, texts))
+    # A page of some words says what it is more than once, and what its form is for.
+    if _strongest(*told) >= (_LEAST_OF_FEW if words <= _FEW_WORDS else _LEAST):
         return True
-    # A page of some words says what its form is for.
-    if sum(map(length, texts)) > _FEW_WORDS:
-        return False
-    start = body[:MOST_BYTES].lower()
-    return any(word in start for word in _TELLING_MARKUP)
+    return words <= _FEW_WORDS and _TELLING_MARKUP.search(body[:MOST_BYTES]) is not None
 
 
-def _tells(found: dict[str, int]) -> bool:
-    return any(weight > 1 and kind not in _NO_KINDS for kind, weight in found.items())
+def _strongest(named: Sequence[Mapping[str, int]], said: Sequence[Mapping[str, int]]) -> int:
+    """Return the greatest sum of the cues of a kind: of the title, and of two sentences."""
+    sums: Counter[str] = Counter()
+    for kind in {kind for each in (*named, *said) for kind in each} - _NO_KINDS:
+        name = max((each.get(kind, 0) for each in named), default=0)
+        told = sorted((each.get(kind, 0) for each in said), reverse=True)[:2]
+        sums[kind] = (name if name > 1 else 0) + sum(told)
+    return max(sums.values(), default=0)
 
 
 def may_wait(texts: Sequence[str], body: bytes) -> bool:

@@ -97,8 +97,9 @@ def structure(facts: PageFacts) -> dict[NotContentKind, Sign]:
     has_ticket = _matches(TICKET, facts.signs.texts)
     way = _sum(_wayside(facts))
     found = {}
-    for kind, signs_of in _SIGNS.items():
-        sign = _sum(signs_of(facts))
+    for kind in NotContentKind:
+        signs_of = _SIGNS.get(kind)
+        sign = (0, "") if signs_of is None else _sum(signs_of(facts))
         if kind is NotContentKind.CAPTCHA and facts.signs.long_fields:
             sign = min(sign[0], 1), sign[1]
         if has_ticket and kind in _TICKETED:

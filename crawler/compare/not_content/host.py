@@ -410,6 +410,7 @@ _SAID: Final = {
     NotContentKind.CONSENT_WALL: "that a reader must choose or consent first",
     NotContentKind.CAPTCHA: "that a visitor must prove to be human",
     NotContentKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
+    NotContentKind.PARKED: "that the host has no site, or is for sale",
     NotContentKind.NEEDS_JAVASCRIPT: "that only a browser shows it",
 }
 

@@ -399,6 +399,7 @@ class NotContentKind(StrEnum):
     CONSENT_WALL = "consent_wall"
     CAPTCHA = "captcha"
     RATE_LIMITED_PAGE = "rate_limited_page"
+    PARKED = "parked"
     NEEDS_JAVASCRIPT = "needs_javascript"
 
 
