@@ -42,7 +42,9 @@ _MOST_OF_AUTHOR: Final = 8.0
 _PARAGRAPH: Final = 0.3
 _BINS: Final = (0.0, 0.01, 0.03, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
 #: Features that a page has by its host.
-_OF_HOST: Final = frozenset({"probe", "return"})
+_OF_HOST: Final = ("probe", "return", "many URLs")
+#: Assumed: of block pages one in ten is known from many URLs, of short real pages one in fifty.
+_REAL_AT_MANY: Final = 0.02
 #: Hosts in the folders whose pages are block pages or empty, by eye.
 _BLOCKED: Final = frozenset({"hily.example", "brevo.example", "n0551.example"})
 
@@ -73,7 +75,7 @@ def block_rows(blocks: Iterable[tuple[str, str]]) -> Iterator[Row]:
         found = row(author, maker.filled(template, url), url, 1.0, is_block=True)
         if found is not None:
             yield found
-            for name in ("probe", "return"):
+            for name in _OF_HOST:
                 yield replace(found, weight=0.1, features={**found.features, name: 1.0})
 
 
@@ -84,6 +86,8 @@ def real_rows(pages: Iterable[RealPage], weight: float) -> Iterator[Row]:
             found = row(page.host, page.html, page.url, weight, is_block=False)
             if found is not None:
                 yield found
+                at_many = {**found.features, "many URLs": 1.0}
+                yield replace(found, weight=_REAL_AT_MANY * weight, features=at_many)
 
 
 def balanced(rows: Sequence[Row]) -> list[Row]:
@@ -161,7 +165,7 @@ def reliability(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[
 
 def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, float]]:
     """Return, by thresholds, the shares of real and of block pages above."""
-    alone = np.array([not _OF_HOST & r.features.keys() for r in rows])
+    alone = np.array([r.features.keys().isdisjoint(_OF_HOST) for r in rows])
     weights = np.array([r.weight for r in balanced(rows)])
     blocks = np.array([r.is_block for r in rows])
     whole = np.array([r.weight == 1.0 for r in rows])

@@ -13,6 +13,7 @@ no other.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
@@ -41,6 +42,9 @@ from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
 #: Hosts whose signs are held.
 _HOSTS: Final = 512
+#: Pages of a host from which its frame is learnt, and the least that share a block of it.
+_SAMPLE: Final = 64
+_LEAST_PAGES: Final = 3
 #: A host of which only one page was seen is not probed.
 _PROBED_FROM: Final = 2
 
@@ -115,11 +119,14 @@ class CheckedPage:
 class _Host:
     """A host; ``turn`` serializes its pages, so that one probe serves them all.
 
-    ``doubtful`` are visits of this run, by URL: page id and Unix seconds.
+    ``doubtful`` are visits of this run, by URL: page id and Unix seconds. ``frame`` has the digests
+    of the blocks that most of its stored pages have; it is learnt again from ``frame_from`` pages.
     """
 
     known: HostJudge
     pages: int = 0
+    frame: frozenset[int] = frozenset()
+    frame_from: int = _LEAST_PAGES
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     doubtful: LruCache[str, tuple[int, float]] = field(
         default_factory=lambda: LruCache(MOST_PENDING)
@@ -173,6 +180,8 @@ class NotContentCheck:
         async with host.turn:
             host.pages += 1
             facts = facts_of(result, due.fetch_url, parsed, new, before=before)
+            if facts.tells:
+                facts = replace(facts, frame=await self._frame(due.host_id, host, parsed, new))
             checked = await self._judged(host, due, facts, result.ended_at)
             return checked if history is None else replace(checked, history=history)
 
@@ -218,6 +227,20 @@ class NotContentCheck:
                 host = self._hosts[host_id] = _Host(HostJudge.from_bytes(stored))
         return host
 
+    async def _frame(
+        self, host_id: int, host: _Host, parsed: ParsedPage, new: Sketch
+    ) -> frozenset[str]:
+        """Return the blocks of a page that most pages of its host have."""
+        if host.pages >= host.frame_from:
+            host.frame_from = 2 * host.pages
+            histories = await self.past.sample(host_id, _SAMPLE)
+            pages = {each.text_digest: each for each in map(_sketch_of, histories)}
+            counts = Counter(d for each in pages.values() for d in set(each.block_digests.tolist()))
+            least = max(_LEAST_PAGES, (len(pages) + 1) // 2)
+            host.frame = frozenset(digest for digest, count in counts.items() if count >= least)
+        shown = zip(parsed.blocks.texts, new.block_digests.tolist(), strict=True)
+        return frozenset(text for text, digest in shown if digest in host.frame)
+
     async def _before(
         self, due: DueUrl, old: Digests, new: Sketch
     ) -> tuple[bytes | None, PageHistory | None]:
@@ -251,6 +274,10 @@ class NotContentCheck:
                 text = sketch(parsed.blocks.texts, parsed.blocks.places)
                 shown = facts_of(result, url, parsed, text)
         return judge.learn_probe(shown, now)
+
+
+def _sketch_of(history: PageHistory) -> Sketch:
+    return Sketch.from_bytes(history.sketch)
 
 
 def _own(due: DueUrl, found: NotContent | None, facts: PageFacts) -> Iterator[Retraction]:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
+    folded,
     length,
     sentences,
     spoken,
@@ -268,6 +269,12 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
 }
 
 
+#: The status of an error, with or without a word for it.
+_NUMBER: Final = re.compile(
+    r" (?:(?:http|error|status|code|err|erreur|fehler|errore?s?|erro|fout|fel|felkod|blad|ошибка|"
+    r"エラー|错误|chyba|hata|hiba|virhe|fejl|feil|eroare) )*"
+    r"(?:40\d|41\d|42\d|431|444|451|49[4-9]|50\d|51[01]|52\d|530) (?:error )?"
+)
 #: Kinds whose markup no page for readers has.
 _MACHINE: Final = frozenset({NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE})
 #: Quoted text is mentioned, not said.
@@ -410,10 +417,20 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         "markup": best.markup,
         "strong markup": best.markup > 2,
         "status": bool(signs.statuses) or facts.retry_after,
+        "number of an error": _is_numbered(facts),
+        "nothing at all": signs.lacks(
+            facts.blocks.texts, signs.headings, signs.texts, signs.linked, signs.controls
+        ) and not signs.media + signs.frame_words,
         "number of the request": _matches(TICKET, signs.texts),
         "leads back here": returns(facts),
         "refresh": signs.refresh_s is not None,
     }
+
+
+def _is_numbered(facts: PageFacts) -> bool:
+    """Return whether a part of the title or the first words are the status of an error."""
+    first = (folded(text) for text in facts.texts[:2])
+    return any(map(_NUMBER.fullmatch, (*title_parts(facts.title or ""), *first)))
 
 
 def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[str, float]:
@@ -449,7 +466,8 @@ def _cue_weights(facts: PageFacts) -> _CueWeights:
     said = [_QUOTED.sub(" ", text) for text in signs.texts]
     titles = title_parts(_QUOTED.sub(" ", facts.title or ""))
     headings = sentences(_QUOTED.sub(" ", text) for text in signs.headings)
-    texts = sentences([*said, signs.noscript])
+    # Where a page says something, nobody sees what it says without scripts.
+    texts = sentences(said or [signs.noscript])
     controls, linked = sentences(signs.controls), sentences(signs.linked)
     quotes = sentences(q[0] for t in (*signs.texts, facts.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press

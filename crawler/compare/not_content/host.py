@@ -168,6 +168,8 @@ MOST_PENDING: Final = 64
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
 _LIKE_PROBE: Final = 0.7
+#: A short page of content has up to three URLs.
+_OTHERS: Final = 3
 #: Different contents in whose place one page is shown now.
 _MANY: Final = 2
 #: The least sum of cues of a page that is worth a probe.
@@ -219,7 +221,10 @@ class HostJudge:
         found, cues = None, 0
         if like or back or facts.tells:
             best = weigh(facts)
-            host = {"probe": like is not None, "return": back is not None}
+            host = {
+                "probe": like is not None, "return": back is not None,
+                "many URLs": family is not None and _is_shown_again(family, page, facts.url),
+            }  # fmt: skip
             found = _judgement(replace(best, features={**best.features, **host}), facts, like, back)
             cues = best.cues
         self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
@@ -356,6 +361,12 @@ def _number(url: str) -> int:
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
+
+
+def _is_shown_again(family: Family, page: Print, url: str) -> bool:
+    """Return whether at least three other URLs show this very page."""
+    others = set(family.urls) - {_number(url)}
+    return len(others) >= _OTHERS and family.page.own == page.own
 
 
 def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from freshet.crawler.compare.not_content.cues import MOST_BYTES, may_wait, tells
+from freshet.crawler.compare.not_content.cues import MOST_BYTES, length, may_wait, tells
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
 from freshet.crawler.reduce.nesting import is_calm
@@ -445,7 +445,7 @@ class PageFacts:
     few pages need them. ``before`` is the digest of the content that
     this URL had at its last visit, of which this is no edited version, see
     :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
-    Retry-After header came with the answer.
+    Retry-After header came with the answer. ``frame`` has texts that most pages of the host show.
     """
 
     url: str
@@ -456,19 +456,30 @@ class PageFacts:
     content_type: str | None = None
     before: bytes | None = None
     retry_after: bool = False
+    frame: frozenset[str] = frozenset()
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The blocks of the main text without those of the host's frame."""
+        own = tuple(text for text in self.blocks.texts if text not in self.frame)
+        # Pages that share most of their text are one page: it has no frame.
+        return own if 2 * sum(map(length, own)) >= sum(map(length, self.blocks.texts)) else self.blocks.texts
 
     @cached_property
     def signs(self) -> PageSigns:
-        """The signs of the page's markup."""
-        return read_signs(self.body, self.content_type)
+        """The signs of the page's markup, without the texts of the host's frame."""
+        signs = read_signs(self.body, self.content_type)
+        if len(self.texts) < len(self.blocks):
+            for said in (signs.headings, signs.texts, signs.linked, signs.controls):
+                said[:] = [text for text in said if text not in self.frame]
+        return signs
 
     @cached_property
     def tells(self) -> bool:
         """Whether anything on the page, or in its place, could be the sign of a block page."""
-        texts = self.blocks.texts
-        if self.before is not None or may_wait(texts, self.body):
+        if self.before is not None or may_wait(self.blocks.texts, self.body):
             return True
-        return tells(self.title, texts, self.body)
+        return tells(self.title, self.texts, self.body)
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:
