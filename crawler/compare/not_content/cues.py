@@ -22,7 +22,7 @@ ASIDE: Final = "aside"
 _NO_KINDS: Final = frozenset({ABOUT, ASIDE})
 #: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
-_LABEL_CHARACTERS: Final = 12
+_LABEL_CHARACTERS: Final = 20
 #: They are one in so many words of it, or more.
 _LABEL_SHARE: Final = 3
 _BEYOND_LATIN: Final = "\u2e80"
@@ -284,7 +284,7 @@ MOST_WHERE_CONTENT_WAS: Final = 2_000
 #: Letters of scripts that are written without blanks: two are about a word.
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]")
 #: Bytes of a body that are searched.
-MOST_BYTES: Final = 64 * 1024
+MOST_BYTES: Final = 256 * 1024
 #: Characters of a page that scripts may be about to build.
 _LITTLE: Final = 120
 _FEW_WORDS: Final = 60

@@ -275,6 +275,8 @@ _NUMBER: Final = re.compile(
     r"エラー|错误|chyba|hata|hiba|virhe|fejl|feil|eroare) )*"
     r"(?:40\d|41\d|42\d|431|444|451|49[4-9]|50\d|51[01]|52\d|530) (?:error )?"
 )
+#: The media of a page that shows a picture or two, see :class:`PageSigns`.
+_A_PICTURE: Final = 2
 #: Kinds whose markup no page for readers has.
 _MACHINE: Final = frozenset({NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE})
 #: Quoted text is mentioned, not said.
@@ -420,7 +422,7 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         "number of an error": _is_numbered(facts),
         "nothing at all": signs.lacks(
             facts.blocks.texts, signs.headings, signs.texts, signs.linked, signs.controls
-        ) and not signs.media + signs.frame_words,
+        ) and not signs.frame_words and signs.media <= _A_PICTURE,
         "number of the request": _matches(TICKET, signs.texts),
         "leads back here": returns(facts),
         "refresh": signs.refresh_s is not None,
