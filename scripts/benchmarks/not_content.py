@@ -36,6 +36,7 @@ from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 from scripts.benchmarks.block_pages import read_blocks
 from scripts.benchmarks.command import arguments, finish, say, workspace
+from scripts.benchmarks.not_content_cost import costs
 from scripts.benchmarks.not_content_crawled import CrawledHost, crawled
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
 from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, read_recordings, short
@@ -465,6 +466,10 @@ def _options() -> Namespace:
         "--blocks", type=Path, metavar="DIR", help="a folder of clones, see block_pages"
     )
     parser.add_argument("--most", type=int, default=80, metavar="N", help="pages of a host")
+    parser.add_argument(
+        "--old", type=Path, metavar="DIR",
+        help="a checkout of another commit: compare the CPU time on the pages of --report",
+    )  # fmt: skip
     parser.add_argument("--only-real", action="store_true", help="leave the sets out")
     return parser.parse_args()
 
@@ -480,7 +485,22 @@ def main() -> None:
     blocks = {} if options.blocks is None else dict(block_figures(options.blocks))
     if not real:
         say("no real pages: name folders with --fit or --report")
-    finish({"seed": SEED, **sets, "real": real, "blocks": blocks, "cost": look_cost()}, options.output)
+    cost = {**look_cost(), **_costs(options)}
+    finish({"seed": SEED, **sets, "real": real, "blocks": blocks, "cost": cost}, options.output)
+
+
+def _costs(options: Namespace) -> dict[str, object]:
+    pages = list(_read(options.report or (), options.most))
+    if options.old is None or not pages:
+        return {}
+    found: dict[str, object] = {}
+    for name, some in (("all pages", pages), ("short pages", list(short(pages)))):
+        with workspace() as work:
+            row = costs(some, options.old, work)
+        say(f"CPU of the check, {name:12} {row['pages']:5} pages: {row['old']} us, now {row['new']} us, "
+            f"{row['ratio']} of it")  # fmt: skip
+        found[name] = row
+    return found
 
 
 def _real(options: Namespace) -> Iterator[tuple[str, dict[str, object]]]:

@@ -181,7 +181,8 @@ class NotContentCheck:
             host.pages += 1
             facts = facts_of(result, due.fetch_url, parsed, new, before=before)
             if facts.tells:
-                facts = replace(facts, frame=await self._frame(due.host_id, host, parsed, new))
+                frame = await self._frame(due.host_id, host, parsed, new)
+                facts = replace(facts, frame=frame) if frame else facts
             checked = await self._judged(host, due, facts, result.ended_at)
             return checked if history is None else replace(checked, history=history)
 

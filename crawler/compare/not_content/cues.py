@@ -290,11 +290,15 @@ _LITTLE: Final = 120
 _FEW_WORDS: Final = 60
 #: The least sum of cues of a page that is worth a look, of few words and of more.
 _LEAST_OF_FEW: Final = 2
-_LEAST: Final = 4
+_LEAST: Final = 3
+#: The language that a page declares, in its first bytes.
+_DECLARED: Final = re.compile(rb"<html\b[^>]{0,400}?\blang=[\"']?([a-zA-Z]{2})", re.I)
+_HEAD: Final = 2_048
 #: Words in the markup of forms and scripts that stand in the place of content.
-_TELLING_MARKUP: Final = re.compile(
-    rb"type=[\"']?password|captcha|challenge|http-equiv=[\"']?refresh", re.I
-)
+_TELLING_MARKUP: Final = (
+    b'="password', b"='password", b"=password", b"captcha", b"challenge", b'="refresh', b"='refresh",
+    b"=refresh",
+)  # fmt: skip
 
 
 def length(text: str) -> int:
@@ -334,13 +338,17 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     if not any(texts):
         return True
     named, said = title_parts(title or ""), sentences(texts)
-    languages = spoken("", " ".join((*named, *said)))
+    declared = _DECLARED.search(body[:_HEAD])
+    languages = spoken(declared[1].decode() if declared else "", " ".join((*named, *said)))
     told = [[weights(each, languages) for each in part] for part in (named, said)]
     words = sum(map(length, texts))
     # A page of some words says what it is more than once, and what its form is for.
     if _strongest(*told) >= (_LEAST_OF_FEW if words <= _FEW_WORDS else _LEAST):
         return True
-    return words <= _FEW_WORDS and _TELLING_MARKUP.search(body[:MOST_BYTES]) is not None
+    if words > _FEW_WORDS:
+        return False
+    start = body[:MOST_BYTES].lower()
+    return any(word in start for word in _TELLING_MARKUP)
 
 
 def _strongest(named: Sequence[Mapping[str, int]], said: Sequence[Mapping[str, int]]) -> int:

@@ -59,7 +59,7 @@ _MAY_TRACE: Final = re.compile(
 )
 #: Details for the webmaster: the visitor's address, or the number of the request.
 TICKET: Final = re.compile(
-    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]{12})(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
 )
 _TICKETED: Final = frozenset(
     {NotContentKind.ERROR_PAGE, NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE}

@@ -37,6 +37,8 @@ FEW_WORDS: Final = 6
 _PART: Final = re.compile(r"[\W_]+")
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _MASK: Final = "#"
+_DIGIT: Final = re.compile(r"\d")
+_LONGEST_WORD: Final = 24
 _TIME_OF_DAY: Final = re.compile(r"\b\d{1,2}:\d{2}\b")
 #: A longer word with a digit is the number of a request.
 _LONG_NUMBER: Final = 10
@@ -80,7 +82,7 @@ def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[s
     numbers = (
         word
         for text in said
-        if not _TIME_OF_DAY.search(text)
+        if _DIGIT.search(text) and not _TIME_OF_DAY.search(text)
         for word in folded(TICKET.sub(" ", text)).split()
         if any(map(str.isdigit, word)) and len(word) <= _LONG_NUMBER
     )
@@ -111,11 +113,13 @@ def _hash(text: str) -> int:
 
 
 def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
+    """Return the words of the texts; the characters of scripts without blanks."""
+    text = folded("\n".join(texts))
+    if not text.isascii():
+        text = _UNSPACED.sub(r" \g<0> ", text)
     return [
-        _MASK if word in masked or any(map(str.isdigit, word)) or len(word) > 24 else word
-        for text in texts
-        # The words of a text; the characters of scripts without blanks.
-        for word in _UNSPACED.sub(lambda match: f" {match[0]} ", folded(text)).split()
+        _MASK if word in masked or len(word) > _LONGEST_WORD or _DIGIT.search(word) else word
+        for word in text.split()
         if word != "?"
     ]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 #: From this probability on a page is doubtful: of the real pages it was fitted on one in sixty
 #: is, judged by weights that were fitted without its host.
-DOUBTFUL_FROM: Final = 0.3
+DOUBTFUL_FROM: Final = 0.2
 
 
 @cache
