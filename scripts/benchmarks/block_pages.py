@@ -50,7 +50,7 @@ class BlockPage:
 def read_blocks(folder: Path) -> Iterator[BlockPage]:
     """Yield the pages of those repositories and packages that the folder has."""
     listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    for half in ("fit", "report", "new"):
+    for half in ("fit", "report", "new", "scripted"):
         for name in listed[half]:
             for path, html in _pages(folder, name, listed["skip"]):
                 yield BlockPage(half, name, path, html, _kind_of(path))

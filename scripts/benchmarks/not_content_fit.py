@@ -42,9 +42,7 @@ _MOST_OF_AUTHOR: Final = 8.0
 _PARAGRAPH: Final = 0.3
 _BINS: Final = (0.0, 0.01, 0.03, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
 #: Features that a page has by its host.
-_OF_HOST: Final = ("probe", "return", "many URLs")
-#: Assumed: of block pages one in ten is known from many URLs, of short real pages one in fifty.
-_REAL_AT_MANY: Final = 0.02
+_OF_HOST: Final = ("probe", "return")
 #: Hosts in the folders whose pages are block pages or empty, by eye.
 _BLOCKED: Final = frozenset({"hily.example", "brevo.example", "n0551.example"})
 
@@ -86,8 +84,6 @@ def real_rows(pages: Iterable[RealPage], weight: float) -> Iterator[Row]:
             found = row(page.host, page.html, page.url, weight, is_block=False)
             if found is not None:
                 yield found
-                at_many = {**found.features, "many URLs": 1.0}
-                yield replace(found, weight=_REAL_AT_MANY * weight, features=at_many)
 
 
 def balanced(rows: Sequence[Row]) -> list[Row]:

@@ -29,7 +29,10 @@ _BEYOND_LATIN: Final = "\u2e80"
 #: Words that are remembered with the cues that they may begin.
 _MOST_KNOWN: Final = 16_384
 
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s+")
+_SENTENCE_END: Final = re.compile(r"[.!?;:]\s+")
+_WORDS_OF_ASCII: Final = str.maketrans({
+    chr(code): " " for code in range(128) if not chr(code).isalnum() and chr(code) not in "?\n"
+})  # fmt: skip
 _UNSPACED_END: Final = re.compile(r"[\u3002\uff01\uff1f\uff1b]+")
 _TITLE_PART: Final = re.compile(r"\s+[-–—|·•:»«/]+\s+|\s*[|\uff5c_]\s*|::|:\s")
 _NOT: Final = re.compile(r"n't\b")
@@ -80,9 +83,16 @@ def sentences(texts: Iterable[str]) -> list[str]:
     if not text.isascii():
         text = _UNSPACED_END.sub("\n", text)
     # All at once: a call for each sentence would cost more than what it finds.
-    ended = _SENTENCE_END.sub("\n", _even(text)).replace("?", " ? ")
-    parts = _NO_WORD_IN_LINE.sub(" ", ended).split("\n")
-    return [f" {stripped} " for part in parts if (stripped := part.strip())]
+    ended = _SENTENCE_END.sub(_end, _even(text)).replace("?", " ? ")
+    if ended.isascii():
+        parts = ended.translate(_WORDS_OF_ASCII).split("\n")
+    else:
+        parts = _NO_WORD_IN_LINE.sub(" ", ended).split("\n")
+    return [f" {' '.join(words)} " for part in parts if (words := part.split())]
+
+
+def _end(match: re.Match[str]) -> str:
+    return "?\n" if match[0][0] == "?" else "\n"
 
 
 def title_parts(title: str) -> list[str]:
@@ -284,7 +294,7 @@ MOST_WHERE_CONTENT_WAS: Final = 2_000
 #: Letters of scripts that are written without blanks: two are about a word.
 _UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]")
 #: Bytes of a body that are searched.
-MOST_BYTES: Final = 256 * 1024
+MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
 _LITTLE: Final = 120
 _FEW_WORDS: Final = 60

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
@@ -65,12 +65,12 @@ def print_of(facts: PageFacts) -> Print:
     words = _masked_words(said, masked)
     # Without the URL's names: the titles of two empty categories differ by just that.
     parts = title_parts(_unplaced(facts.title or "", facts.url))
-    title = " ".join(_masked_words(parts, frozenset()))
-    pairs = (f"{first} {second}" for first, second in pairwise(words))
-    kept = sorted({_hash(each) for each in (*words, *pairs)})[:KEPT]
+    title = b" ".join(_masked_words(parts, ()))
+    pairs = map(b" ".join, pairwise(words))
+    kept = sorted(set(map(crc32, chain(words, pairs))))[:KEPT]
     headings = [text for text, kind in zip(said, facts.blocks.kinds, strict=True) if kind == "heading"]
     own = _hash(" ".join((*parts, *_own_words(headings, said, masked))))
-    return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title), own)
+    return Print(tuple(kept), min(len(words), 0xFFFF), crc32(title), own)
 
 
 def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[str]) -> list[str]:
@@ -112,13 +112,15 @@ def _hash(text: str) -> int:
     return crc32(text.encode("utf-8", "replace"))
 
 
-def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
+def _masked_words(texts: Iterable[str], masked: Container[str]) -> list[bytes]:
     """Return the words of the texts; the characters of scripts without blanks."""
     text = folded("\n".join(texts))
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", text)
     return [
-        _MASK if word in masked or len(word) > _LONGEST_WORD or _DIGIT.search(word) else word
+        # Words of letters alone are most, and known to have no digit.
+        (word if word not in masked and (word.isalpha() or not _DIGIT.search(word)) else _MASK)
+        [:_LONGEST_WORD].encode("utf-8", "replace")
         for word in text.split()
         if word != "?"
     ]
@@ -172,8 +174,6 @@ MOST_PENDING: Final = 64
 #: because the probe names nothing of the page.
 _SAME: Final = 0.8
 _LIKE_PROBE: Final = 0.7
-#: A short page of content has up to three URLs.
-_OTHERS: Final = 3
 #: Different contents in whose place one page is shown now.
 _MANY: Final = 2
 #: The least sum of cues of a page that is worth a probe.
@@ -225,10 +225,7 @@ class HostJudge:
         found, cues = None, 0
         if like or back or facts.tells:
             best = weigh(facts)
-            host = {
-                "probe": like is not None, "return": back is not None,
-                "many URLs": family is not None and _is_shown_again(family, page, facts.url),
-            }  # fmt: skip
+            host = {"probe": like is not None, "return": back is not None}
             found = _judgement(replace(best, features={**best.features, **host}), facts, like, back)
             cues = best.cues
         self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
@@ -365,12 +362,6 @@ def _number(url: str) -> int:
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
-
-
-def _is_shown_again(family: Family, page: Print, url: str) -> bool:
-    """Return whether at least three other URLs show this very page."""
-    others = set(family.urls) - {_number(url)}
-    return len(others) >= _OTHERS and family.page.own == page.own
 
 
 def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:

@@ -139,7 +139,7 @@ class PageSigns:
 
 
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
-    """Read the signs of an HTML page; of a longer body only the first 256 KiB.
+    """Read the signs of an HTML page; of a longer body only the first 64 KiB.
 
     A body that would be hard on the parser has none: block pages are simple.
     """
