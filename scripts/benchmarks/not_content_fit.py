@@ -177,6 +177,31 @@ def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, 
     return found
 
 
+def rules(rows: Sequence[Row], others: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what each feature gains and harms on pages that it was not fitted on.
+
+    ``gain`` counts block pages of ``others`` that are marked with it and not without, less those
+    that are marked without it only; ``harm`` counts real pages in the same way. The weights are
+    fitted again without it.
+    """
+    names = sorted({name for r in rows for name in r.features} - set(_OF_HOST))
+    blocks = np.array([r.is_block for r in others])
+    chosen = balanced(rows)
+    whole = _marked(chosen, others, names)
+    table = []
+    for name in names:
+        without = _marked(chosen, others, [each for each in names if each != name])
+        gained = whole.astype(int) - without.astype(int)
+        table.append({"rule": name, "gain": int(gained[blocks].sum()), "harm": int(gained[~blocks].sum())})
+    return table
+
+
+def _marked(rows: Sequence[Row], others: Sequence[Row], names: Sequence[str]) -> NDArray[np.bool_]:
+    odds = matrix(others, names) @ fitted(rows, names)
+    marked: NDArray[np.bool_] = 1.0 / (1.0 + np.exp(-odds)) >= score.DOUBTFUL_FROM
+    return marked
+
+
 def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the weights by feature, and what is to be said of them."""
     names = sorted({name for r in rows for name in r.features})
@@ -196,6 +221,10 @@ def main() -> None:
     parser = arguments(__doc__)
     for name, help_ in (("real", "real pages"), ("blocks", "clones with block pages")):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", action="append", help=help_)
+    parser.add_argument(
+        "--judge", type=Path, metavar="DIR", action="append",
+        help="real pages to judge each rule on, with those of --blocks that are not fitted on",
+    )  # fmt: skip
     parser.add_argument("--most", type=int, default=120, metavar="N", help="pages of a host")
     options = parser.parse_args()
     if not options.real:
@@ -215,6 +244,17 @@ def main() -> None:
         *block_rows(blocks), *real_rows(hard, 1.0), *real_rows(short(pages), 1.0),
         *real_rows(paragraphs(pages), _PARAGRAPH),
     ]  # fmt: skip
+    if options.judge:
+        real = [page for folder in options.judge for page in read_folder(folder, options.most)]
+        new = [
+            (each.author, each.html)
+            for folder in options.blocks or ()
+            for each in read_blocks(folder)
+            if each.half in {"report", "new"} and not each.author.startswith("framework")
+        ]
+        others = [*(r for r in block_rows(new) if r.weight == 1.0), *real_rows(short(real), 1.0)]
+        for line in rules(rows, others):
+            say(f"{line['rule']:24} gain {line['gain']:4} harm {line['harm']:4}")
     weights, told = fit(rows)
     _WEIGHTS.write_text(json.dumps(weights, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for table in ("reliability", "shares"):
