@@ -32,7 +32,8 @@ _APACHE: Final = {
 _STATUSES: Final = ("403", "404", "429", "500", "503")
 _STATUS: Final = re.compile(r"(?<!\d)([45]\d\d)(?!\d)")
 _CHARSET: Final = re.compile(rb"charset=[\"']?([\w-]+)")
-_KINDS: Final = {"404": "soft_404", "410": "soft_404", "401": "login_wall", "403": "rate_limited_page",
+_KINDS: Final = {
+    "404": "soft_404", "410": "soft_404", "401": "login_wall", "403": "rate_limited_page",
                  "429": "rate_limited_page", "451": "rate_limited_page"}  # fmt: skip
 
 
@@ -138,11 +139,15 @@ def _squid(folder: Path) -> Iterator[BlockPage]:
 def _apache(folder: Path) -> Iterator[BlockPage]:
     for name, status in _APACHE.items():
         path = folder / "apache2-data" / f"HTTP_{name}.html.var"
-        parts = path.read_text("utf-8", "replace").split("Content-language: ") if path.is_file() else ()
+        parts = (
+            path.read_text("utf-8", "replace").split("Content-language: ") if path.is_file() else ()
+        )
         for part in parts[1:]:
             language, body = part.split(None, 1)[0], part.partition("Body:")[2].partition("\n")[2]
             title = re.search(r'var="TITLE" value="([^"]*)"', body)
-            text = re.sub(r"<!--#else -->.*?<!--#endif -->|<!--.*?-->|\n-{8,}.*", "", body, flags=re.S)
+            text = re.sub(
+                r"<!--#else -->.*?<!--#endif -->|<!--.*?-->|\n-{8,}.*", "", body, flags=re.S
+            )
             html = (
                 f'<html lang="{language}"><head><title>{title[1] if title else ""}</title></head>'
                 f"<body><h1>{title[1] if title else ''}</h1><p>{text}</p><h2>Error {status}</h2>"

@@ -232,7 +232,9 @@ def _real_page(maker: SiteMaker, sample: Sample) -> Served:
 
 def block_figures(folder: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """Figures of block pages of others within sites, by halves; ``authors`` has those of each."""
-    found: defaultdict[str, defaultdict[str, list[Verdict]]] = defaultdict(lambda: defaultdict(list))
+    found: defaultdict[str, defaultdict[str, list[Verdict]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for n, page in enumerate(read_blocks(folder)):
         half = page.half if not page.author.startswith("framework") else f"{page.half}, framework"
         kind = page.kind or _UNNAMED
@@ -497,8 +499,8 @@ def _costs(options: Namespace) -> dict[str, object]:
     for name, some in (("all pages", pages), ("short pages", list(short(pages)))):
         with workspace() as work:
             row = costs(some, options.old, work)
-        say(f"CPU of the check, {name:12} {row['pages']:5} pages: {row['old']} us, now {row['new']} us, "
-            f"{row['ratio']} of it")  # fmt: skip
+        say(f"CPU of the check, {name:12} {row['pages']:5} pages: {row['old']} us, now "
+            f"{row['new']} us, {row['ratio']} of it")  # fmt: skip
         found[name] = row
     return found
 

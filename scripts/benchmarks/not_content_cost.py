@@ -54,12 +54,12 @@ async def _no_pages(*_: object) -> list[object]:
 
 def measured(pages: Sequence[tuple[str, str, str]]) -> float:
     """Return the CPU seconds of checking these pages, which are parsed before."""
-    from freshet.crawler.compare.ladder import PageHistories  # noqa: PLC0415
-    from freshet.crawler.compare.not_content.check import NotContentCheck  # noqa: PLC0415
-    from freshet.crawler.reduce.page import parse  # noqa: PLC0415
-    from freshet.crawler.reduce.parser_process import Parser  # noqa: PLC0415
-    from freshet.crawler.reduce.sketch import sketch  # noqa: PLC0415
-    from freshet.storage.records import DueUrl, FetchResult  # noqa: PLC0415
+    from freshet.crawler.compare.ladder import PageHistories
+    from freshet.crawler.compare.not_content.check import NotContentCheck
+    from freshet.crawler.reduce.page import parse
+    from freshet.crawler.reduce.parser_process import Parser
+    from freshet.crawler.reduce.sketch import sketch
+    from freshet.storage.records import DueUrl, FetchResult
 
     async def gone(_host: int, url: str) -> FetchResult:
         return FetchResult(url, "gone", 0.0, 0.0, 404)
@@ -96,4 +96,4 @@ def measured(pages: Sequence[tuple[str, str, str]]) -> float:
 
 
 if __name__ == "__main__":
-    print(measured(pickle.loads(Path(sys.argv[1]).read_bytes())))  # noqa: S301, T201
+    print(measured(pickle.loads(Path(sys.argv[1]).read_bytes())))

@@ -1,10 +1,11 @@
 """The weights by which a page is judged to be no content: a ridge logistic regression.
 
 Real short pages and paragraphs (``--real``, folders as in :mod:`~scripts.benchmarks.short_pages`)
-stand against block pages: the tuned ones of ``not_content_pages``, and the half ``fit`` of those in
-``--blocks``, a folder of clones, see :mod:`~scripts.benchmarks.block_pages`. No author or host weighs more than a few pages, and each is
-judged by weights that were fitted without its fold. The reliability table says how often pages
-with a probability were none.
+stand against block pages: the tuned ones of ``not_content_pages``, and the half ``fit`` of those
+in ``--blocks``, a folder of clones, see :mod:`~scripts.benchmarks.block_pages`.
+No author or host weighs more than a few pages, and each is judged by weights that were fitted
+without its fold. The reliability table says how often pages with a probability were none;
+``--judge`` prints what each feature gains and harms on pages that it was not fitted on.
 """
 
 from __future__ import annotations
@@ -192,7 +193,9 @@ def rules(rows: Sequence[Row], others: Sequence[Row]) -> list[dict[str, Any]]:
     for name in names:
         without = _marked(chosen, others, [each for each in names if each != name])
         gained = whole.astype(int) - without.astype(int)
-        table.append({"rule": name, "gain": int(gained[blocks].sum()), "harm": int(gained[~blocks].sum())})
+        table.append(
+            {"rule": name, "gain": int(gained[blocks].sum()), "harm": int(gained[~blocks].sum())}
+        )
     return table
 
 

@@ -27,12 +27,7 @@ from freshet.crawler.compare.not_content.host import (
     needs_javascript,
     probe_url,
 )
-from freshet.crawler.compare.not_content.page import (
-    NotContent,
-    PageFacts,
-    Proof,
-    is_another_text,
-)
+from freshet.crawler.compare.not_content.page import NotContent, PageFacts, Proof, is_another_text
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -186,13 +181,7 @@ class NotContentCheck:
             checked = await self._judged(host, due, facts, result.ended_at)
             return checked if history is None else replace(checked, history=history)
 
-    async def _judged(
-        self,
-        host: _Host,
-        due: DueUrl,
-        facts: PageFacts,
-        now: float,
-    ) -> CheckedPage:
+    async def _judged(self, host: _Host, due: DueUrl, facts: PageFacts, now: float) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
         judge, found, proven = host.known, None, None
         several = host.pages >= _PROBED_FROM

@@ -205,17 +205,20 @@ class _Book:
         if not hits:
             return found
         is_label = len(words) <= _LABEL_WORDS and (
-            sentence.isascii()
-            or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
+            sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
         )
         for hit in hits & self._by_beginning.keys():
             for cue in self._by_beginning[hit]:
                 worth = cue.weight > found.get(cue.kind, 0)
                 if cue.label:
                     worth &= is_label and _LABEL_SHARE * (hit.count(" ", 1) + 1) >= len(words)
-                if worth and cue.language in spoken and all(
-                    condition.absent == hits.isdisjoint(condition.beginnings)
-                    for condition in cue.conditions
+                if (
+                    worth
+                    and cue.language in spoken
+                    and all(
+                        condition.absent == hits.isdisjoint(condition.beginnings)
+                        for condition in cue.conditions
+                    )
                 ):
                     found[cue.kind] = cue.weight
         return found
@@ -306,8 +309,8 @@ _DECLARED: Final = re.compile(rb"<html\b[^>]{0,400}?\blang=[\"']?([a-zA-Z]{2})",
 _HEAD: Final = 2_048
 #: Words in the markup of forms and scripts that stand in the place of content.
 _TELLING_MARKUP: Final = (
-    b'="password', b"='password", b"=password", b"captcha", b"challenge", b'="refresh', b"='refresh",
-    b"=refresh",
+    b'="password', b"='password", b"=password", b"captcha", b"challenge", b'="refresh',
+    b"='refresh", b"=refresh",
 )  # fmt: skip
 
 

@@ -59,7 +59,8 @@ _MAY_TRACE: Final = re.compile(
 )
 #: Details for the webmaster: the visitor's address, or the number of the request.
 TICKET: Final = re.compile(
-    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]{12})(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b", re.I
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]{12})(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b",
+    re.I,
 )
 _TICKETED: Final = frozenset(
     {NotContentKind.ERROR_PAGE, NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE}
@@ -422,8 +423,9 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         "number of an error": _is_numbered(facts),
         "nothing at all": signs.lacks(
             facts.blocks.texts, signs.headings, signs.texts, signs.linked, signs.controls
-        ) and not signs.frame_words and signs.media <= _A_PICTURE,
-        "number of the request": _matches(TICKET, signs.texts),
+        )
+        and not signs.frame_words
+        and signs.media <= _A_PICTURE,
         "leads back here": returns(facts),
         "refresh": signs.refresh_s is not None,
     }
@@ -456,7 +458,6 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
         "about something": min(3, about),
         "quotes": min(2, said.quoted),
         "more headings": log2(1 + max(0, headings - _MOST_HEADINGS)),
-        "words of links": log2(1 + sum(len(text.split()) for text in signs.linked)),
         "words of the frame": log2(1 + signs.frame_words),
         "code": min(3, signs.codes),
         "dates": min(3, signs.dates),

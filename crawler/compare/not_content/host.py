@@ -68,7 +68,9 @@ def print_of(facts: PageFacts) -> Print:
     title = b" ".join(_masked_words(parts, ()))
     pairs = map(b" ".join, pairwise(words))
     kept = sorted(set(map(crc32, chain(words, pairs))))[:KEPT]
-    headings = [text for text, kind in zip(said, facts.blocks.kinds, strict=True) if kind == "heading"]
+    headings = [
+        text for text, kind in zip(said, facts.blocks.kinds, strict=True) if kind == "heading"
+    ]
     own = _hash(" ".join((*parts, *_own_words(headings, said, masked))))
     return Print(tuple(kept), min(len(words), 0xFFFF), crc32(title), own)
 
@@ -119,8 +121,9 @@ def _masked_words(texts: Iterable[str], masked: Container[str]) -> list[bytes]:
         text = _UNSPACED.sub(r" \g<0> ", text)
     return [
         # Words of letters alone are most, and known to have no digit.
-        (word if word not in masked and (word.isalpha() or not _DIGIT.search(word)) else _MASK)
-        [:_LONGEST_WORD].encode("utf-8", "replace")
+        (word if word not in masked and (word.isalpha() or not _DIGIT.search(word)) else _MASK)[
+            :_LONGEST_WORD
+        ].encode("utf-8", "replace")
         for word in text.split()
         if word != "?"
     ]

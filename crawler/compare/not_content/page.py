@@ -463,7 +463,11 @@ class PageFacts:
         """The blocks of the main text without those of the host's frame."""
         own = tuple(text for text in self.blocks.texts if text not in self.frame)
         # Pages that share most of their text are one page: it has no frame.
-        return own if 2 * sum(map(length, own)) >= sum(map(length, self.blocks.texts)) else self.blocks.texts
+        return (
+            own
+            if 2 * sum(map(length, own)) >= sum(map(length, self.blocks.texts))
+            else self.blocks.texts
+        )
 
     @cached_property
     def signs(self) -> PageSigns:
