@@ -183,7 +183,8 @@ class _Book:
         self._known: dict[str, tuple[str, ...]] = {}
         for cue in every:
             needed = [each.beginnings for each in cue.conditions if not each.absent]
-            for beginning in set(min(needed, key=len)):
+            fewest: tuple[str, ...] = min(needed, key=len)
+            for beginning in set(fewest):
                 self._by_beginning[beginning].append(cue)
             for each in {each for condition in cue.conditions for each in condition.beginnings}:
                 if each.startswith(" "):
@@ -232,7 +233,7 @@ class _Book:
             found |= self._by_first.get(f" {word[:n]}", set())
         if not word.isascii():
             for letter in set(word) & self._by_letter.keys():
-                found |= {each for each in self._by_letter[letter] if each in word}
+                found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
         self._known[word] = known = tuple(found)
         return known
 
