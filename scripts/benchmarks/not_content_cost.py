@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scripts.benchmarks.short_pages import RealPage
@@ -64,10 +64,11 @@ def measured(pages: Sequence[tuple[str, str, str]]) -> float:
     async def gone(_host: int, url: str) -> FetchResult:
         return FetchResult(url, "gone", 0.0, 0.0, 404)
 
-    past = PageHistories(**{
+    queries: dict[str, Any] = {
         each.name: _no_pages if each.name == "sample" else _nothing
         for each in fields(PageHistories)
-    })  # fmt: skip
+    }
+    past = PageHistories(**queries)
     hosts: dict[str, int] = {}
     visits = []
     for n, (host, url, html) in enumerate(pages):
