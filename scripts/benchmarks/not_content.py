@@ -34,7 +34,9 @@ from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
+from scripts.benchmarks.block_pages import read_blocks
 from scripts.benchmarks.command import arguments, finish, say, workspace
+from scripts.benchmarks.not_content_cost import costs
 from scripts.benchmarks.not_content_crawled import CrawledHost, crawled
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
 from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, read_recordings, short
@@ -228,6 +230,53 @@ def _real_page(maker: SiteMaker, sample: Sample) -> Served:
     return Served(url, maker.filled(sample.template, url))
 
 
+def block_figures(folder: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """Figures of block pages of others within sites, by halves; ``authors`` has those of each."""
+    found: defaultdict[str, defaultdict[str, list[Verdict]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for n, page in enumerate(read_blocks(folder)):
+        half = page.half if not page.author.startswith("framework") else f"{page.half}, framework"
+        kind = page.kind or _UNNAMED
+        maker = SiteMaker(f"www.block{n}.example", random.Random(n))
+        visitor = Visitor(maker, page.html if kind == "soft_404" else None)
+        pages = [maker.page(k) for k in range(20)]
+        pages += [maker.block_page(page.html, kind) for _ in range(8)]
+        random.Random(n).shuffle(pages)
+        verdicts = [Verdict(page.name, each.kind, visitor.visit(each), each) for each in pages]
+        found[half][page.author] += verdicts
+    for half, authors in sorted(found.items()):
+        row: dict[str, object] = dict(_marked([v for some in authors.values() for v in some]))
+        row["authors"] = {name: _marked(some) for name, some in sorted(authors.items())}
+        say(f"blocks: {half:18} {row['pages']:4} pages, refused {row['refused']:.3f}, refused or "
+            f"marked {row['marked']:.3f}, kind right {row['kind_right']:.3f}, "
+            f"real ones marked {row['real_marked']} of {row['real']}")  # fmt: skip
+        yield half, row
+
+
+#: The kind of a block page that is not told.
+_UNNAMED = "unnamed"
+
+
+def _marked(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Shares of the block pages that are refused, and refused or doubtful, and the real ones."""
+    block_pages = [v for v in verdicts if v.kind is not None]
+    real = [v for v in verdicts if v.kind is None]
+    told = [
+        (v.kind, found.kind.value)
+        for v in block_pages
+        if v.kind != _UNNAMED and (found := v.verdict or v.checked.doubt) is not None
+    ]
+    return {
+        "pages": len(block_pages) // 8,
+        "refused": _share(sum(v.verdict is not None for v in block_pages), len(block_pages)),
+        "marked": _share(sum(v.is_marked for v in block_pages), len(block_pages)),
+        "kind_right": _share(sum(kind == said for kind, said in told), len(told)),
+        "real": len(real),
+        "real_marked": sum(v.is_marked for v in real),
+    }
+
+
 def real_alone(real: Sequence[Sample]) -> Iterator[Verdict]:
     """Each real page by itself, at a first visit and where another text stood before."""
     for n, sample in enumerate(real):
@@ -415,7 +464,14 @@ def _options() -> Namespace:
     for half in ("fit", "report"):
         help_ = f"a folder of real pages, see short_pages; the half {half}"
         parser.add_argument(f"--{half}", type=Path, metavar="DIR", action="append", help=help_)
+    parser.add_argument(
+        "--blocks", type=Path, metavar="DIR", help="a folder of clones, see block_pages"
+    )
     parser.add_argument("--most", type=int, default=80, metavar="N", help="pages of a host")
+    parser.add_argument(
+        "--old", type=Path, metavar="DIR",
+        help="a checkout of another commit: compare the CPU time on the pages of --report",
+    )  # fmt: skip
     parser.add_argument("--only-real", action="store_true", help="leave the sets out")
     return parser.parse_args()
 
@@ -428,9 +484,25 @@ def main() -> None:
     sets = {name: of_set(name, tell_names=name == "tuned") for name in chosen}
     _table(sets)
     real = dict(_real(options))
+    blocks = {} if options.blocks is None else dict(block_figures(options.blocks))
     if not real:
         say("no real pages: name folders with --fit or --report")
-    finish({"seed": SEED, **sets, "real": real, "cost": look_cost()}, options.output)
+    cost = {**look_cost(), **_costs(options)}
+    finish({"seed": SEED, **sets, "real": real, "blocks": blocks, "cost": cost}, options.output)
+
+
+def _costs(options: Namespace) -> dict[str, object]:
+    pages = list(_read(options.report or (), options.most))
+    if options.old is None or not pages:
+        return {}
+    found: dict[str, object] = {}
+    for name, some in (("all pages", pages), ("short pages", list(short(pages)))):
+        with workspace() as work:
+            row = costs(some, options.old, work)
+        say(f"CPU of the check, {name:12} {row['pages']:5} pages: {row['old']} us, now "
+            f"{row['new']} us, {row['ratio']} of it")  # fmt: skip
+        found[name] = row
+    return found
 
 
 def _real(options: Namespace) -> Iterator[tuple[str, dict[str, object]]]:

@@ -1,10 +1,11 @@
 """The weights by which a page is judged to be no content: a ridge logistic regression.
 
 Real short pages and paragraphs (``--real``, folders as in :mod:`~scripts.benchmarks.short_pages`)
-stand against block pages: the tuned ones of ``not_content_pages``, and those of ``--blocks``, a
-folder of HTML files for each author. No author or host weighs more than a few pages, and each is
-judged by weights that were fitted without its fold. The reliability table says how often pages
-with a probability were none.
+stand against block pages: the tuned ones of ``not_content_pages``, and the half ``fit`` of those
+in ``--blocks``, a folder of clones, see :mod:`~scripts.benchmarks.block_pages`.
+No author or host weighs more than a few pages, and each is judged by weights that were fitted
+without its fold. The reliability table says how often pages with a probability were none;
+``--judge`` prints what each feature gains and harms on pages that it was not fitted on.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from freshet.crawler.compare.not_content import score
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.page import NotContentKind
+from scripts.benchmarks.block_pages import read_blocks
 from scripts.benchmarks.command import arguments, finish, say
 from scripts.benchmarks.not_content import facts_of_page, samples
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
@@ -41,7 +43,7 @@ _MOST_OF_AUTHOR: Final = 8.0
 _PARAGRAPH: Final = 0.3
 _BINS: Final = (0.0, 0.01, 0.03, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
 #: Features that a page has by its host.
-_OF_HOST: Final = frozenset({"probe", "return"})
+_OF_HOST: Final = ("probe", "return")
 #: Hosts in the folders whose pages are block pages or empty, by eye.
 _BLOCKED: Final = frozenset({"hily.example", "brevo.example", "n0551.example"})
 
@@ -72,7 +74,7 @@ def block_rows(blocks: Iterable[tuple[str, str]]) -> Iterator[Row]:
         found = row(author, maker.filled(template, url), url, 1.0, is_block=True)
         if found is not None:
             yield found
-            for name in ("probe", "return"):
+            for name in _OF_HOST:
                 yield replace(found, weight=0.1, features={**found.features, name: 1.0})
 
 
@@ -160,7 +162,7 @@ def reliability(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[
 
 def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, float]]:
     """Return, by thresholds, the shares of real and of block pages above."""
-    alone = np.array([not _OF_HOST & r.features.keys() for r in rows])
+    alone = np.array([r.features.keys().isdisjoint(_OF_HOST) for r in rows])
     weights = np.array([r.weight for r in balanced(rows)])
     blocks = np.array([r.is_block for r in rows])
     whole = np.array([r.weight == 1.0 for r in rows])
@@ -174,6 +176,33 @@ def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, 
             "block_pages": round(float(np.average(above[some], weights=weights[some])), 3),
         })  # fmt: skip
     return found
+
+
+def rules(rows: Sequence[Row], others: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what each feature gains and harms on pages that it was not fitted on.
+
+    ``gain`` counts block pages of ``others`` that are marked with it and not without, less those
+    that are marked without it only; ``harm`` counts real pages in the same way. The weights are
+    fitted again without it.
+    """
+    names = sorted({name for r in rows for name in r.features} - set(_OF_HOST))
+    blocks = np.array([r.is_block for r in others])
+    chosen = balanced(rows)
+    whole = _marked(chosen, others, names)
+    table = []
+    for name in names:
+        without = _marked(chosen, others, [each for each in names if each != name])
+        gained = whole.astype(int) - without.astype(int)
+        table.append(
+            {"rule": name, "gain": int(gained[blocks].sum()), "harm": int(gained[~blocks].sum())}
+        )
+    return table
+
+
+def _marked(rows: Sequence[Row], others: Sequence[Row], names: Sequence[str]) -> NDArray[np.bool_]:
+    odds = matrix(others, names) @ fitted(rows, names)
+    marked: NDArray[np.bool_] = 1.0 / (1.0 + np.exp(-odds)) >= score.DOUBTFUL_FROM
+    return marked
 
 
 def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
@@ -193,8 +222,12 @@ def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
 def main() -> None:
     """Read, fit, write and print."""
     parser = arguments(__doc__)
-    for name, help_ in (("real", "real pages"), ("blocks", "block pages, by author")):
+    for name, help_ in (("real", "real pages"), ("blocks", "clones with block pages")):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", action="append", help=help_)
+    parser.add_argument(
+        "--judge", type=Path, metavar="DIR", action="append",
+        help="real pages to judge each rule on, with those of --blocks that are not fitted on",
+    )  # fmt: skip
     parser.add_argument("--most", type=int, default=120, metavar="N", help="pages of a host")
     options = parser.parse_args()
     if not options.real:
@@ -204,10 +237,7 @@ def main() -> None:
     tuned = samples(_PAGES)
     blocks = [(each.name, each.template) for each in tuned if each.kind != "real"]
     for folder in options.blocks or ():
-        blocks += [
-            (path.parent.name, path.read_bytes().decode("utf-8", "replace"))
-            for path in sorted(folder.glob("*/*.htm*"))
-        ]
+        blocks += [(each.author, each.html) for each in read_blocks(folder) if each.half == "fit"]
     hard = [
         RealPage(s.name, f"https://{s.name}.example/a", s.template)
         for s in tuned
@@ -217,6 +247,17 @@ def main() -> None:
         *block_rows(blocks), *real_rows(hard, 1.0), *real_rows(short(pages), 1.0),
         *real_rows(paragraphs(pages), _PARAGRAPH),
     ]  # fmt: skip
+    if options.judge:
+        real = [page for folder in options.judge for page in read_folder(folder, options.most)]
+        new = [
+            (each.author, each.html)
+            for folder in options.blocks or ()
+            for each in read_blocks(folder)
+            if each.half in {"report", "new"} and not each.author.startswith("framework")
+        ]
+        others = [*(r for r in block_rows(new) if r.weight == 1.0), *real_rows(short(real), 1.0)]
+        for line in rules(rows, others):
+            say(f"{line['rule']:24} gain {line['gain']:4} harm {line['harm']:4}")
     weights, told = fit(rows)
     _WEIGHTS.write_text(json.dumps(weights, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for table in ("reliability", "shares"):

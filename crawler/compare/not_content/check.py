@@ -13,27 +13,21 @@ no other.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cache, partial
 from random import Random
 from typing import Final
 
 from freshet.crawler.compare.ladder import PageHistories
-from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wait, tells
+from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wait
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
     HostJudge,
     needs_javascript,
     probe_url,
 )
-from freshet.crawler.compare.not_content.page import (
-    NotContent,
-    PageFacts,
-    Proof,
-    is_another_text,
-    read_signs,
-)
+from freshet.crawler.compare.not_content.page import NotContent, PageFacts, Proof, is_another_text
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
@@ -43,6 +37,9 @@ from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
 #: Hosts whose signs are held.
 _HOSTS: Final = 512
+#: Pages of a host from which its frame is learnt, and the least that share a block of it.
+_SAMPLE: Final = 64
+_LEAST_PAGES: Final = 3
 #: A host of which only one page was seen is not probed.
 _PROBED_FROM: Final = 2
 
@@ -117,11 +114,14 @@ class CheckedPage:
 class _Host:
     """A host; ``turn`` serializes its pages, so that one probe serves them all.
 
-    ``doubtful`` are visits of this run, by URL: page id and Unix seconds.
+    ``doubtful`` are visits of this run, by URL: page id and Unix seconds. ``frame`` has the digests
+    of the blocks that most of its stored pages have; it is learnt again from ``frame_from`` pages.
     """
 
     known: HostJudge
     pages: int = 0
+    frame: frozenset[int] = frozenset()
+    frame_from: int = _LEAST_PAGES
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     doubtful: LruCache[str, tuple[int, float]] = field(
         default_factory=lambda: LruCache(MOST_PENDING)
@@ -174,43 +174,28 @@ class NotContentCheck:
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
-            async with self._turn:
-                await asyncio.sleep(0)
-                suspicious = before is not None or tells(parsed.title, texts, result.body)
-            # Read at most once, and only for a page that is judged.
-            facts = cache(partial(facts_of, result, due.fetch_url, parsed, new, before=before))
-            waits = may_wait(texts, result.body)
-            checked = await self._judged(
-                host, due, facts, result.ended_at, suspicious=suspicious, waits=waits
-            )
+            facts = facts_of(result, due.fetch_url, parsed, new, before=before)
+            if facts.tells:
+                frame = await self._frame(due.host_id, host, parsed, new)
+                facts = replace(facts, frame=frame) if frame else facts
+            checked = await self._judged(host, due, facts, result.ended_at)
             return checked if history is None else replace(checked, history=history)
 
-    async def _judged(
-        self,
-        host: _Host,
-        due: DueUrl,
-        facts: Callable[[], PageFacts],
-        now: float,
-        *,
-        suspicious: bool,
-        waits: bool,
-    ) -> CheckedPage:
+    async def _judged(self, host: _Host, due: DueUrl, facts: PageFacts, now: float) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
         judge, found, proven = host.known, None, None
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
-        if suspicious or is_first or judge.shows_pages(now):
-            async with self._turn:
-                await asyncio.sleep(0)
-                found = host.judge(due, facts(), now)
-        elif waits:
-            found = needs_javascript(facts())
+        async with self._turn:
+            await asyncio.sleep(0)
+            if facts.tells or is_first or judge.shows_pages(now):
+                found = host.judge(due, facts, now)
         is_refused = found is not None and found.is_refused
         if not is_refused and judge.wants_probe(now, several=several):
             proven = await self._probed(judge, due, now)
             if proven is not None and judge.shows_pages(now):
-                found = host.judge(due, facts(), now)
+                found = host.judge(due, facts, now)
         keeps = proven is not None or found is not None
         checked = CheckedPage(
             not_content=judge.to_bytes() if keeps else None,
@@ -231,6 +216,20 @@ class NotContentCheck:
             if host is None:
                 host = self._hosts[host_id] = _Host(HostJudge.from_bytes(stored))
         return host
+
+    async def _frame(
+        self, host_id: int, host: _Host, parsed: ParsedPage, new: Sketch
+    ) -> frozenset[str]:
+        """Return the blocks of a page that most pages of its host have."""
+        if host.pages >= host.frame_from:
+            host.frame_from = 2 * host.pages
+            histories = await self.past.sample(host_id, _SAMPLE)
+            pages = {each.text_digest: each for each in map(_sketch_of, histories)}
+            counts = Counter(d for each in pages.values() for d in set(each.block_digests.tolist()))
+            least = max(_LEAST_PAGES, (len(pages) + 1) // 2)
+            host.frame = frozenset(digest for digest, count in counts.items() if count >= least)
+        shown = zip(parsed.blocks.texts, new.block_digests.tolist(), strict=True)
+        return frozenset(text for text, digest in shown if digest in host.frame)
 
     async def _before(
         self, due: DueUrl, old: Digests, new: Sketch
@@ -267,16 +266,18 @@ class NotContentCheck:
         return judge.learn_probe(shown, now)
 
 
-def _own(
-    due: DueUrl, found: NotContent | None, facts: Callable[[], PageFacts]
-) -> Iterator[Retraction]:
+def _sketch_of(history: PageHistory) -> Sketch:
+    return Sketch.from_bytes(history.sketch)
+
+
+def _own(due: DueUrl, found: NotContent | None, facts: PageFacts) -> Iterator[Retraction]:
     """Yield the retraction of the page's own doubtful captures, if this visit proves them wrong.
 
     What other URLs show proves nothing of them.
     """
     if due.doubt is None or due.digests is None or found is None or not found.is_refused:
         return
-    is_same = due.digests.text == facts().sketch.text_digest
+    is_same = due.digests.text == facts.sketch.text_digest
     if is_same and len(found.proofs - {Proof.RETURN}) > 1:
         why = f"known since its next visit: {found.why}"
         yield Retraction(due.page_id, None, str(found.kind), why)
@@ -285,13 +286,14 @@ def _own(
 def facts_of(
     result: FetchResult, url: str, parsed: ParsedPage, new: Sketch, before: bytes | None = None
 ) -> PageFacts:
-    """Return the signs of a page by itself, without its host."""
+    """Return what is known of a page by itself, without its host."""
     return PageFacts(
         url=url,
         title=parsed.title,
         blocks=parsed.blocks,
         sketch=new,
-        signs=read_signs(result.body, result.header("Content-Type")),
+        body=result.body,
+        content_type=result.header("Content-Type"),
         before=before,
         retry_after=result.header("Retry-After") is not None,
     )

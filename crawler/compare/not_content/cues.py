@@ -7,7 +7,8 @@ Japanese, which are written without blanks, as a row of characters.
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,17 +19,25 @@ from unicodedata import combining, normalize
 ABOUT: Final = "about"
 #: That of phrases of all kinds of pages: apologies, help, links elsewhere.
 ASIDE: Final = "aside"
+_NO_KINDS: Final = frozenset({ABOUT, ASIDE})
 #: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
-_LABEL_CHARACTERS: Final = 12
+_LABEL_CHARACTERS: Final = 20
+#: They are one in so many words of it, or more.
+_LABEL_SHARE: Final = 3
 _BEYOND_LATIN: Final = "\u2e80"
-#: Letters of a word by which a cue is looked up.
-_KEY_LETTERS: Final = 5
+#: Words that are remembered with the cues that they may begin.
+_MOST_KNOWN: Final = 16_384
 
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?;:])\s+|[\u3002\uff01\uff1f\uff1b\n]+")
+_SENTENCE_END: Final = re.compile(r"[.!?;:]\s+")
+_WORDS_OF_ASCII: Final = str.maketrans({
+    chr(code): " " for code in range(128) if not chr(code).isalnum() and chr(code) not in "?\n"
+})  # fmt: skip
+_UNSPACED_END: Final = re.compile(r"[\u3002\uff01\uff1f\uff1b]+")
 _TITLE_PART: Final = re.compile(r"\s+[-–—|·•:»«/]+\s+|\s*[|\uff5c_]\s*|::|:\s")
-_NOT: Final = re.compile(r"n['’]t\b")
-_NO_WORD: Final = re.compile(r"[^\w?]+|_+")
+_NOT: Final = re.compile(r"n't\b")
+_NO_WORD: Final = re.compile(r"(?:[^\w?]|_)+")
+_NO_WORD_IN_LINE: Final = re.compile(r"(?:[^\w?\n]|_)+")
 
 
 def _plain(code: int) -> str | None:
@@ -39,6 +48,7 @@ def _plain(code: int) -> str | None:
 
 # Accents of Latin and Cyrillic; kana keep their marks, which make other letters of them.
 _ACCENTS: Final = {code: bare for code in range(0xC0, 0x530) if (bare := _plain(code))} | {
+    **dict.fromkeys(range(0x300, 0x370)),
     ord("ł"): "l", ord("ø"): "o", ord("æ"): "ae", ord("đ"): "d",
 }  # fmt: skip
 
@@ -49,17 +59,40 @@ def folded(text: str) -> str:
     >>> folded("We couldn't find l'Été!")
     ' we could not find l ete '
     """
-    text = (
-        normalize("NFKC", text).casefold().replace("can't", "can not").replace("can’t", "can not")
-    )
-    text = _NOT.sub(" not", text).replace("cannot", "can not").translate(_ACCENTS)
-    return f" {_NO_WORD.sub(' ', text).replace('?', ' ? ').strip()} ".replace("  ", " ")
+    return _words(_even(text))
+
+
+def _even(text: str) -> str:
+    """Return a text in lower case, without accents and contractions."""
+    if text.isascii():
+        text = text.lower()
+    else:
+        text = normalize("NFKC", text).casefold().translate(_ACCENTS).replace("’", "'")
+    if "'" in text:
+        text = _NOT.sub(" not", text.replace("can't", "can not"))
+    return text.replace("cannot", "can not")
+
+
+def _words(even: str) -> str:
+    return f" {_NO_WORD.sub(' ', even.replace('?', ' ? ')).strip()} "
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
     """Return the sentences of the texts, folded."""
-    parts = (part for text in texts for part in _SENTENCE_END.split(text))
-    return [sentence for part in parts if (sentence := folded(part)) != "  "]
+    text = "\n".join(texts)
+    if not text.isascii():
+        text = _UNSPACED_END.sub("\n", text)
+    # All at once: a call for each sentence would cost more than what it finds.
+    ended = _SENTENCE_END.sub(_end, _even(text)).replace("?", " ? ")
+    if ended.isascii():
+        parts = ended.translate(_WORDS_OF_ASCII).split("\n")
+    else:
+        parts = _NO_WORD_IN_LINE.sub(" ", ended).split("\n")
+    return [f" {' '.join(words)} " for part in parts if (words := part.split())]
+
+
+def _end(match: re.Match[str]) -> str:
+    return "?\n" if match[0][0] == "?" else "\n"
 
 
 def title_parts(title: str) -> list[str]:
@@ -78,33 +111,20 @@ def word_count(folded_text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """One of the beginnings (``keys`` index them) is there, or with ``absent`` none of them."""
+    """One of the ``beginnings`` is there, or with ``absent`` none of them."""
 
     beginnings: tuple[str, ...]
-    keys: tuple[str, ...]
     absent: bool = False
-
-    def holds(self, sentence: str) -> bool:
-        for each in self.beginnings:
-            if each in sentence:
-                return not self.absent
-        return self.absent
-
-    def may_hold(self, text: str, keys: Set[str]) -> bool:
-        """Return whether it may hold somewhere in a folded text that has these keys."""
-        if self.absent:
-            return True
-        # A generator would cost more than what it yields.
-        for key, each in zip(self.keys, self.beginnings, strict=True):
-            if key in keys and each in text:
-                return True
-        return False
 
 
 @dataclass(frozen=True, slots=True)
 class _Cue:
-    """The kind that a sentence suggests if all conditions hold, and its weight (1 to 3)."""
+    """The kind that a sentence suggests if all conditions hold, and its weight (1 to 3).
 
+    ``label`` cues are searched in sentences of a few words only.
+    """
+
+    language: str
     kind: str
     weight: int
     conditions: tuple[_Condition, ...]
@@ -116,7 +136,7 @@ def cues(language: str) -> tuple[_Cue, ...]:
     """Return all cues of a language; those of every language have the name ``any``."""
     lists = _table()[language]
     return tuple(
-        _cue(kind, written, lists)
+        _cue(language, kind, written, lists)
         for kind, all_written in lists.items()
         if isinstance(all_written, list)
         for written in all_written
@@ -134,17 +154,17 @@ def _table() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files(__package__) / "words.toml").read_text(encoding="utf-8"))
 
 
-def _cue(kind: str, written: str, lists: dict[str, str]) -> _Cue:
+def _cue(language: str, kind: str, written: str, lists: dict[str, str]) -> _Cue:
     weight, _, conditions = written.partition(" ")
     read = tuple(_condition(each.strip(), lists) for each in conditions.split(" & "))
-    return _Cue(kind, int(weight.lstrip("t")), read, weight.startswith("t"))
+    return _Cue(language, kind, int(weight.lstrip("t")), read, weight.startswith("t"))
 
 
 def _condition(written: str, lists: dict[str, str]) -> _Condition:
     absent, written = written.startswith("!"), written.removeprefix("!")
     named = (lists[each[1:]] if each.startswith("@") else each for each in written.split("|"))
     beginnings = tuple(_beginning(each) for name in named for each in name.split("|"))
-    return _Condition(beginnings, tuple(map(_key, beginnings)), absent)
+    return _Condition(beginnings, absent)
 
 
 def _beginning(written: str) -> str:
@@ -153,41 +173,74 @@ def _beginning(written: str) -> str:
     return folded(written.rstrip("_")).rstrip() + (" " if written.endswith("_") else "")
 
 
+class _Book:
+    """All cues, found by the words of a sentence: each word is looked up once, then remembered."""
+
+    def __init__(self, every: Iterable[_Cue]) -> None:
+        self._by_first: defaultdict[str, set[str]] = defaultdict(set)
+        self._by_letter: defaultdict[str, set[str]] = defaultdict(set)
+        self._by_beginning: defaultdict[str, list[_Cue]] = defaultdict(list)
+        self._known: dict[str, tuple[str, ...]] = {}
+        for cue in every:
+            needed = [each.beginnings for each in cue.conditions if not each.absent]
+            fewest: tuple[str, ...] = min(needed, key=len)
+            for beginning in set(fewest):
+                self._by_beginning[beginning].append(cue)
+            for each in {each for condition in cue.conditions for each in condition.beginnings}:
+                if each.startswith(" "):
+                    self._by_first[each if each.count(" ") == 1 else each.split()[0]].add(each)
+                else:
+                    self._by_letter[each[0]].add(each)
+
+    def weights(self, sentence: str, spoken: Container[str]) -> dict[str, int]:
+        """Return the greatest weight of each kind in a folded sentence."""
+        words, hits = sentence.split(), set[str]()
+        for word in words:
+            candidates = self._known.get(word)
+            if candidates is None:
+                candidates = self._look_up(word)
+            for each in candidates:
+                if each in sentence:
+                    hits.add(each)
+        found: dict[str, int] = {}
+        if not hits:
+            return found
+        is_label = len(words) <= _LABEL_WORDS and (
+            sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
+        )
+        for hit in hits & self._by_beginning.keys():
+            for cue in self._by_beginning[hit]:
+                worth = cue.weight > found.get(cue.kind, 0)
+                if cue.label:
+                    worth &= is_label and _LABEL_SHARE * (hit.count(" ", 1) + 1) >= len(words)
+                if (
+                    worth
+                    and cue.language in spoken
+                    and all(
+                        condition.absent == hits.isdisjoint(condition.beginnings)
+                        for condition in cue.conditions
+                    )
+                ):
+                    found[cue.kind] = cue.weight
+        return found
+
+    def _look_up(self, word: str) -> tuple[str, ...]:
+        """Return the beginnings that a sentence with this word may have."""
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        found = set(self._by_first.get(word, ()))
+        for n in range(1, len(word) + 1):
+            found |= self._by_first.get(f" {word[:n]}", set())
+        if not word.isascii():
+            for letter in set(word) & self._by_letter.keys():
+                found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
+        self._known[word] = known = tuple(found)
+        return known
+
+
 @cache
-def _index(language: str, *, telling: bool) -> dict[str, list[int]]:
-    """Index the numbers of cues by the keys of their shortest required list."""
-    index: dict[str, list[int]] = {}
-    for number, cue in enumerate(cues(language)):
-        if telling and (cue.weight < 2 or cue.kind in {ABOUT, ASIDE}):
-            continue
-        needed = [each.keys for each in cue.conditions if not each.absent]
-        fewest: tuple[str, ...] = min(needed, key=len)
-        for key in set(fewest):
-            index.setdefault(key, []).append(number)
-    return index
-
-
-def _key(beginning: str) -> str:
-    """Return the key of a beginning: letters of a word, or one of Chinese and Japanese."""
-    return (
-        beginning.split(maxsplit=1)[0][:_KEY_LETTERS] if beginning.startswith(" ") else beginning[0]
-    )
-
-
-def possible_cues(declared: str, text: str, *, telling: bool = False) -> Iterator[_Cue]:
-    """Yield the cues that a sentence of a folded text may hold, in its likely languages.
-
-    ``telling``: only those that are the sign of a block page by themselves.
-    """
-    whole = f" {text} "
-    words = set(whole.split())
-    keys = {word[:n] for word in words for n in range(1, _KEY_LETTERS + 1)} | set(whole)
-    for language in spoken(declared, whole):
-        index, every = _index(language, telling=telling), cues(language)
-        numbers = {number for key in keys & index.keys() for number in index[key]}
-        for cue in (every[number] for number in sorted(numbers)):
-            if all(condition.may_hold(whole, keys) for condition in cue.conditions):
-                yield cue
+def _book() -> _Book:
+    return _Book(cue for language in _table() for cue in cues(language))
 
 
 def spoken(declared: str, text: str) -> tuple[str, ...]:
@@ -229,17 +282,9 @@ def _script(text: str) -> str | None:
     return "ru" if cyrillic * 4 > len(text) else None
 
 
-def weights(possible: Iterable[_Cue], sentence: str) -> dict[str, int]:
-    """Return the greatest weight of each kind among these cues in a folded sentence."""
-    short = len(sentence.split()) <= _LABEL_WORDS and (
-        sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
-    )
-    found: dict[str, int] = {}
-    for cue in possible:
-        worth = (short or not cue.label) and cue.weight > found.get(cue.kind, 0)
-        if worth and all(condition.holds(sentence) for condition in cue.conditions):
-            found[cue.kind] = cue.weight
-    return found
+def weights(sentence: str, languages: Container[str]) -> dict[str, int]:
+    """Return the greatest weight of each kind among the cues in a folded sentence."""
+    return _book().weights(sentence, languages)
 
 
 # -- sieve -------------------------------------------------------------------
@@ -257,8 +302,17 @@ MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
 _LITTLE: Final = 120
 _FEW_WORDS: Final = 60
+#: The least sum of cues of a page that is worth a look, of few words and of more.
+_LEAST_OF_FEW: Final = 2
+_LEAST: Final = 3
+#: The language that a page declares, in its first bytes.
+_DECLARED: Final = re.compile(rb"<html\b[^>]{0,400}?\blang=[\"']?([a-zA-Z]{2})", re.I)
+_HEAD: Final = 2_048
 #: Words in the markup of forms and scripts that stand in the place of content.
-_TELLING_MARKUP: Final = (b"password", b"captcha", b"challenge", b"consent", b"refresh")
+_TELLING_MARKUP: Final = (
+    b'="password', b"='password", b"=password", b"captcha", b"challenge", b'="refresh',
+    b"='refresh", b"=refresh",
+)  # fmt: skip
 
 
 def length(text: str) -> int:
@@ -287,7 +341,8 @@ def _is_named(title: str | None) -> bool:
     return any(
         weight > 2
         for part in title_parts(title or "")
-        for weight in weights(possible_cues("", part, telling=True), part).values()
+        for kind, weight in weights(part, spoken("", part)).items()
+        if kind != ABOUT
     )
 
 
@@ -296,13 +351,28 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     # An empty page may wait for a script, or lead to another page.
     if not any(texts):
         return True
-    if any(possible_cues("", folded(" . ".join((title or "", *texts))), telling=True)):
+    named, said = title_parts(title or ""), sentences(texts)
+    declared = _DECLARED.search(body[:_HEAD])
+    languages = spoken(declared[1].decode() if declared else "", " ".join((*named, *said)))
+    told = [[weights(each, languages) for each in part] for part in (named, said)]
+    words = sum(map(length, texts))
+    # A page of some words says what it is more than once, and what its form is for.
+    if _strongest(*told) >= (_LEAST_OF_FEW if words <= _FEW_WORDS else _LEAST):
         return True
-    # A page of some words says what its form is for.
-    if sum(map(length, texts)) > _FEW_WORDS:
+    if words > _FEW_WORDS:
         return False
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)
+
+
+def _strongest(named: Sequence[Mapping[str, int]], said: Sequence[Mapping[str, int]]) -> int:
+    """Return the greatest sum of the cues of a kind: of the title, and of two sentences."""
+    sums: Counter[str] = Counter()
+    for kind in {kind for each in (*named, *said) for kind in each} - _NO_KINDS:
+        name = max((each.get(kind, 0) for each in named), default=0)
+        told = sorted((each.get(kind, 0) for each in said), reverse=True)[:2]
+        sums[kind] = (name if name > 1 else 0) + sum(told)
+    return max(sums.values(), default=0)
 
 
 def may_wait(texts: Sequence[str], body: bytes) -> bool:

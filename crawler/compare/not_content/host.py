@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
@@ -37,6 +37,8 @@ FEW_WORDS: Final = 6
 _PART: Final = re.compile(r"[\W_]+")
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _MASK: Final = "#"
+_DIGIT: Final = re.compile(r"\d")
+_LONGEST_WORD: Final = 24
 _TIME_OF_DAY: Final = re.compile(r"\b\d{1,2}:\d{2}\b")
 #: A longer word with a digit is the number of a request.
 _LONG_NUMBER: Final = 10
@@ -56,19 +58,21 @@ class Print:
 
 
 def print_of(facts: PageFacts) -> Print:
-    """Return the print of a page's own part: headings, text and controls, not links and frame."""
-    signs = facts.signs
+    """Return the print of a page's main text."""
+    said = facts.blocks.texts
     # A page may repeat the words of its URL.
     masked = frozenset(word for word in _PART.split(folded(facts.url)) if len(word) > 2)
-    said = (*signs.headings, *signs.texts, *signs.controls, signs.noscript)
     words = _masked_words(said, masked)
     # Without the URL's names: the titles of two empty categories differ by just that.
     parts = title_parts(_unplaced(facts.title or "", facts.url))
-    title = " ".join(_masked_words(parts, frozenset()))
-    pairs = (f"{first} {second}" for first, second in pairwise(words))
-    kept = sorted({_hash(each) for each in (*words, *pairs)})[:KEPT]
-    own = _hash(" ".join((*parts, *_own_words(signs.headings, said, masked))))
-    return Print(tuple(kept), min(len(words), 0xFFFF), _hash(title), own)
+    title = b" ".join(_masked_words(parts, ()))
+    pairs = map(b" ".join, pairwise(words))
+    kept = sorted(set(map(crc32, chain(words, pairs))))[:KEPT]
+    headings = [
+        text for text, kind in zip(said, facts.blocks.kinds, strict=True) if kind == "heading"
+    ]
+    own = _hash(" ".join((*parts, *_own_words(headings, said, masked))))
+    return Print(tuple(kept), min(len(words), 0xFFFF), crc32(title), own)
 
 
 def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[str]) -> list[str]:
@@ -80,7 +84,7 @@ def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[s
     numbers = (
         word
         for text in said
-        if not _TIME_OF_DAY.search(text)
+        if _DIGIT.search(text) and not _TIME_OF_DAY.search(text)
         for word in folded(TICKET.sub(" ", text)).split()
         if any(map(str.isdigit, word)) and len(word) <= _LONG_NUMBER
     )
@@ -110,12 +114,17 @@ def _hash(text: str) -> int:
     return crc32(text.encode("utf-8", "replace"))
 
 
-def _masked_words(texts: Iterable[str], masked: frozenset[str]) -> list[str]:
+def _masked_words(texts: Iterable[str], masked: Container[str]) -> list[bytes]:
+    """Return the words of the texts; the characters of scripts without blanks."""
+    text = folded("\n".join(texts))
+    if not text.isascii():
+        text = _UNSPACED.sub(r" \g<0> ", text)
     return [
-        _MASK if word in masked or any(map(str.isdigit, word)) or len(word) > 24 else word
-        for text in texts
-        # The words of a text; the characters of scripts without blanks.
-        for word in _UNSPACED.sub(lambda match: f" {match[0]} ", folded(text)).split()
+        # Words of letters alone are most, and known to have no digit.
+        (word if word not in masked and (word.isalpha() or not _DIGIT.search(word)) else _MASK)[
+            :_LONGEST_WORD
+        ].encode("utf-8", "replace")
+        for word in text.split()
         if word != "?"
     ]
 
@@ -154,7 +163,7 @@ def probe_url(url: str, token: str) -> str:
 #: without validators.
 RULES: Final = b"\x02"
 #: The version of the format and of all hashes in it.
-VERSION: Final = 3
+VERSION: Final = 4
 #: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
@@ -213,12 +222,15 @@ class HostJudge:
 
     def judge(self, facts: PageFacts, at: float) -> NotContent | None:
         """Judge a page seen at ``at`` (Unix seconds), and learn its print."""
-        best, page = weigh(facts), print_of(facts)
+        page = print_of(facts)
         family = self._family(page)
-        like, back = self._by_probe(facts.url, page, best, at), _by_return(family, page, facts)
-        host = {"probe": like is not None, "return": back is not None}
-        best = replace(best, features={**best.features, **host})
-        found = _judgement(best, facts, like, back)
+        like, back = self._by_probe(facts, page, at), _by_return(family, page, facts)
+        found, cues = None, 0
+        if like or back or facts.tells:
+            best = weigh(facts)
+            host = {"probe": like is not None, "return": back is not None}
+            found = _judgement(replace(best, features={**best.features, **host}), facts, like, back)
+            cues = best.cues
         self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
         self._doubtful.pop(facts.url, None)
         if found is not None and not found.is_refused:
@@ -226,7 +238,7 @@ class HostJudge:
         # One that a probe has shown is not worth another.
         is_open = found is None or not (found.is_refused or Proof.PROBE in found.proofs)
         self._is_doubtful = found is not None and is_open
-        self._has_cue = is_open and best.cues >= _WORTH_A_PROBE
+        self._has_cue = is_open and cues >= _WORTH_A_PROBE
         return found
 
     # -- probes ----------------------------------------------------------------------
@@ -268,12 +280,14 @@ class HostJudge:
             del self._doubtful[url]
         return proven
 
-    def _by_probe(self, url: str, page: Print, best: BlockPageEvidence, at: float) -> str | None:
+    def _by_probe(self, facts: PageFacts, page: Print, at: float) -> str | None:
         """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
-        fresh = () if _is_root(url) else self._fresh(at)
+        fresh = () if _is_root(facts.url) else self._fresh(at)
         like = max((_with_title(page, each) for _, each in fresh if each is not None), default=0.0)
-        if like < _LIKE_PROBE or (page.words < FEW_WORDS and best.cues < _WORTH_A_PROBE):
+        if like < _LIKE_PROBE:
+            return None
+        if page.words < FEW_WORDS and weigh(facts).cues < _WORTH_A_PROBE:
             return None
         return _LIKE_PROBE_WORDS
 
@@ -405,6 +419,7 @@ _SAID: Final = {
     NotContentKind.CONSENT_WALL: "that a reader must choose or consent first",
     NotContentKind.CAPTCHA: "that a visitor must prove to be human",
     NotContentKind.RATE_LIMITED_PAGE: "that the visitor is turned away for now",
+    NotContentKind.PARKED: "that the host has no site, or is for sale",
     NotContentKind.NEEDS_JAVASCRIPT: "that only a browser shows it",
 }
 

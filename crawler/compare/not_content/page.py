@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from freshet.crawler.compare.not_content.cues import MOST_BYTES
+from freshet.crawler.compare.not_content.cues import MOST_BYTES, length, may_wait, tells
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
 from freshet.crawler.reduce.nesting import is_calm
@@ -398,6 +399,7 @@ class NotContentKind(StrEnum):
     CONSENT_WALL = "consent_wall"
     CAPTCHA = "captcha"
     RATE_LIMITED_PAGE = "rate_limited_page"
+    PARKED = "parked"
     NEEDS_JAVASCRIPT = "needs_javascript"
 
 
@@ -435,23 +437,53 @@ class NotContent:
         return len(self.proofs) > 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageFacts:
     """A page that was answered with 200.
 
-    ``blocks`` and ``sketch`` are of its main text. ``before`` is the digest of the content that
+    ``blocks`` and ``sketch`` are of its main text. The signs are read once they are asked for:
+    few pages need them. ``before`` is the digest of the content that
     this URL had at its last visit, of which this is no edited version, see
     :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
-    Retry-After header came with the answer.
+    Retry-After header came with the answer. ``frame`` has texts that most pages of the host show.
     """
 
     url: str
     title: str | None
     blocks: Blocks
     sketch: Sketch
-    signs: PageSigns
+    body: bytes = b""
+    content_type: str | None = None
     before: bytes | None = None
     retry_after: bool = False
+    frame: frozenset[str] = frozenset()
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The blocks of the main text without those of the host's frame."""
+        own = tuple(text for text in self.blocks.texts if text not in self.frame)
+        # Pages that share most of their text are one page: it has no frame.
+        return (
+            own
+            if 2 * sum(map(length, own)) >= sum(map(length, self.blocks.texts))
+            else self.blocks.texts
+        )
+
+    @cached_property
+    def signs(self) -> PageSigns:
+        """The signs of the page's markup, without the texts of the host's frame."""
+        signs = read_signs(self.body, self.content_type)
+        if len(self.texts) < len(self.blocks):
+            for said in (signs.headings, signs.texts, signs.linked, signs.controls):
+                said[:] = [text for text in said if text not in self.frame]
+        return signs
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether anything on the page, or in its place, could be the sign of a block page."""
+        if self.before is not None or may_wait(self.blocks.texts, self.body):
+            return True
+        return tells(self.title, self.texts, self.body)
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:

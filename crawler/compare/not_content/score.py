@@ -11,9 +11,9 @@ from importlib.resources import files
 from math import exp
 from typing import Final
 
-#: From this probability on a page is doubtful: of the real pages it was fitted on one in sixty
+#: From this probability on a page is doubtful: of the real pages it was fitted on one in fifty
 #: is, judged by weights that were fitted without its host.
-DOUBTFUL_FROM: Final = 0.3
+DOUBTFUL_FROM: Final = 0.25
 
 
 @cache

@@ -57,6 +57,5 @@ def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
     st.binary(max_size=400) | st.text(alphabet="<>/ abdfhimnoprt=\"'", max_size=400).map(str.encode)
 )
 def test_no_body_is_too_odd_to_be_judged(body: bytes) -> None:
-    signs = read_signs(body, "text/html")
-    facts = PageFacts("https://h.example/a", None, Blocks(), sketch(()), signs)
+    facts = PageFacts("https://h.example/a", None, Blocks(), sketch(()), body, "text/html")
     HostJudge().judge(facts, 0.0)

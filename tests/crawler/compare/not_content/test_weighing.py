@@ -1,5 +1,7 @@
 """What a page says by itself, and when that is enough."""
 
+from dataclasses import replace
+
 import pytest
 
 from freshet.crawler.compare.not_content.host import HostJudge
@@ -141,3 +143,39 @@ def test_braces_without_end_are_read_once() -> None:
     assert not says_nothing("{{}}" * 5_000 + "x")
     assert not says_nothing("{" * 20_000)
     assert says_nothing("{{ a }}, {{ b }}")
+
+
+@pytest.mark.parametrize(
+    ("title", "main"),
+    [
+        ("Siden findes ikke", "<h1>Siden findes ikke</h1>"),
+        ("Sivua ei löydy", "<h1>Sivua ei löydy</h1>"),
+        ("Stránka nenalezena", "<h1>Stránka nenalezena</h1>"),
+        ("Sayfa bulunamadı", "<h1>Sayfa bulunamadı</h1>"),
+        ("페이지를 찾을 수 없습니다", "<h1>페이지를 찾을 수 없습니다</h1>"),
+        ("الصفحة غير موجودة", "<h1>الصفحة غير موجودة</h1>"),
+        ("Wonhu", "<div>404</div><div>Wonhu</div>"),
+        ("ŋu mɔ mele", "<div>Error 403</div><div>ŋu mɔ mele</div>"),
+        ("406 - Not Acceptable", "<h1>Error 406!</h1><p>Not acceptable for the client.</p>"),
+        ("Přístup zamítnut", "<h1>Přístup zamítnut</h1><p>Přístup zakázán.</p>"),
+        ("Domain for sale", "<h1>h.example</h1><p>This domain is for sale. Make an offer.</p>"),
+    ],
+)
+def test_statuses_and_phrases_of_any_language_make_a_page_doubtful(title: str, main: str) -> None:
+    assert kind_of(facts_of(main, title=title, lang="")) is not None
+
+
+@pytest.mark.parametrize("said", [
+    "Please log in to read on.", "Access denied.", "This page does not exist.",
+    "An unexpected error occurred.", "Too many requests.",
+])  # fmt: skip
+def test_what_most_pages_of_a_host_show_is_no_proof(said: str) -> None:
+    main = f"<p>{said}</p><p>The mill ran until the bridge was built, and longer.</p>"
+    facts = facts_of(main, title="The mill")
+    assert replace(facts, frame=frozenset(facts.blocks.texts[:1])).texts == facts.blocks.texts[1:]
+    assert kind_of(replace(facts, frame=frozenset(facts.blocks.texts[:1]))) is None
+
+
+def test_a_page_that_is_nearly_all_frame_is_judged_by_it() -> None:
+    facts = facts_of("<p>Access to this page has been denied.</p><p>Ray 7</p>", title="Denied")
+    assert replace(facts, frame=frozenset(facts.blocks.texts[:1])).texts == facts.blocks.texts
