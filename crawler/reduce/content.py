@@ -13,19 +13,20 @@ import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from ctypes import c_int64, c_void_p
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate, groupby, pairwise, starmap
+from itertools import accumulate, chain, groupby, pairwise, starmap
 from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.compiled import numeric
+from freshet.compiled import function, numeric
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
 from freshet.crawler.reduce.cutting import HEADINGS, Piece, pieces_at
-from freshet.crawler.reduce.features import Vocabulary, judged
+from freshet.crawler.reduce.features import COLUMNS, Vocabulary, judged
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import CONTROL, PARSER_OPTIONS, PLACES, TRAITS, UNSEEN, Tree
@@ -58,28 +59,67 @@ _EDGE_ONLY: Final = {PLACES["header"], PLACES["footer"], _EDGES}
 _MOST_CONTROLS: Final = 5
 _REPEATED: Final = 3
 
+#: Leaves of a tree, at most.
+LEAVES: Final = int(numeric.CONSTANTS["LEAVES"])
+_begin: Final = function("trees_begin", [c_void_p], c_int64)
+
 
 @cache
 def _model() -> tuple[Vocabulary, numeric.Structure]:
     """Return what words of names say, and the fitted trees."""
     path = files("freshet.crawler.reduce") / "content_model.json"
     said = json.loads(path.read_text(encoding="utf-8"))
-    return Vocabulary(said["words"]), trees_of(said["trees"], said["levels"])
+    return Vocabulary(said["words"]), trees_of(said["trees"], len(COLUMNS))
 
 
-def trees_of(columns: Mapping[str, Sequence[float]], levels: int) -> numeric.Structure:
-    """Return boosted trees, of so many levels, as the core reads them.
+def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Structure:
+    """Return boosted trees, which judge rows of so many numbers, as the core reads them.
 
     A node sends a row to ``yes`` where the value of its ``column`` is at most ``limit``, else to
     ``no``; a leaf leads to itself, and has a ``value``. The first node of each tree is in
     ``roots``.
+
+    Raises:
+        ValueError: a tree has more leaves than the core can judge, or the row is too long.
     """
-    roots = np.array(columns["roots"])
-    branch = np.empty(len(columns["column"]), numeric.record("branch"))
-    for name in ("limit", "value", "column", "yes", "no"):
-        branch[name] = columns[name]
-    numbers = {"nodes": len(branch), "count": len(roots), "levels": levels}
-    return numeric.Structure("trees", SimpleNamespace(branch=branch, roots=roots), **numbers)
+    yes, no = (np.array(columns[name]).tolist() for name in ("yes", "no"))
+    tests = [*zip(map(int, columns["column"]), columns["limit"], strict=True)]
+    distinct = {test for node, test in enumerate(tests) if yes[node] != node}
+    limits: list[list[float]] = [[] for _ in range(width)]
+    for column, limit in sorted(distinct):
+        limits[column].append(limit)
+    ranks = {(i, limit): rank for i, own in enumerate(limits) for rank, limit in enumerate(own)}
+    branches: list[tuple[int, int, int]] = []
+    ends: list[int] = []
+    leaves = np.zeros((len(columns["roots"]), LEAVES))
+
+    def add(node: int, tree: int, count: int) -> int:
+        """Add a node of a tree with so many leaves before it; return how many there are then."""
+        if yes[node] == node:
+            if count == LEAVES:
+                raise ValueError(f"tree {tree} has more than {LEAVES} leaves")
+            leaves[tree, count] = columns["value"][node]
+            return count + 1
+        middle = add(yes[node], tree, count)
+        struck = (1 << middle) - (1 << count)
+        branches.append((tests[node][0], ranks[tests[node]], struck))
+        return add(no[node], tree, middle)
+
+    for tree, root in enumerate(columns["roots"]):
+        add(int(root), tree, 0)
+        ends.append(len(branches))
+    arrays = SimpleNamespace(
+        limits=np.array([*chain(*limits)]),
+        limit_ends=np.array([*accumulate(map(len, limits))]),
+        branch=np.array(branches, numeric.record("branch")),
+        branch_ends=np.array(ends),
+        leaves=leaves,
+    )
+    numbers = {"columns": width, "count": len(ends), "nodes": len(branches)}
+    trees = numeric.Structure("trees", arrays, **numbers, limits_count=len(arrays.limits))
+    if _begin(trees.address):
+        raise ValueError("the core refused the trees")
+    return trees
 
 
 def choice_of(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, list[Piece], bool]:

@@ -768,7 +768,7 @@ static int64_t judge(struct content *content, const struct trees *trees,
             before += words[begin + i].characters;
         }
         if (trees)
-            add_leaves(trees, batch[0], FEATURES, content->sums + begin, (int64_t)size);
+            add_leaves(trees, batch[0], content->sums + begin, (int64_t)size);
         else
             memcpy(content->rows + begin * FEATURES, batch, size * sizeof *batch);
         if (seconds_used() > until)
@@ -783,7 +783,7 @@ EXPORTED int64_t content_judged(
     struct content *content, const struct trees *trees, const struct answers *answers)
 {
     size_t count = content->pieces->pieces.count;
-    if ((trees && !trees_fit(trees, FEATURES)) || !count || content->sums)
+    if ((trees && trees->columns != FEATURES) || !count || content->sums)
         return WRONG_INDEX;
     struct words *words = calloc(count, sizeof *words);
     content->sums = malloc(count * sizeof *content->sums);
