@@ -41,6 +41,7 @@ from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
 
 #: The signs of boxes that a reader may tick (``elements.toml``).
 BOXES: Final = "☐☑"
+_BOX: Final = re.compile(f"[{BOXES}]")
 UNBOXED: Final = str.maketrans("", "", BOXES)
 #: A text of more lines is compared by its paragraphs.
 _MOST_LINES: Final = 20_000
@@ -157,10 +158,11 @@ def main_text(tree: Tree, pieces: Iterable[Piece]) -> Blocks:
     """
     cut = _cut(tree, pieces)
     places, texts = _places(tree, cut), cut.texts
-    if any(sign in tree.text for sign in BOXES):
+    if any(sign.encode() in tree.text for sign in BOXES):
         # Whether a box is ticked is a state, and no word.
         texts = [
-            text if text.isascii() else " ".join(text.translate(UNBOXED).split()) for text in texts
+            " ".join(said.translate(UNBOXED).split()) if _BOX.search(said) else said
+            for said in texts
         ]
     found = [
         (text, *places[number])

@@ -62,16 +62,14 @@ class TreeColumns(Structure):
 
     _fields_ = (
         ("nodes", c_char_p), ("said", c_char_p), ("text", c_char_p), ("values", c_char_p),
-        *[(f"count{i}", c_size_t) for i in range(6)],
+        *[(f"count{i}", c_size_t) for i in range(4)],
     )  # fmt: skip
 
     @classmethod
     def of(cls, tree: Tree) -> Self:
         """Return those of a tree."""
-        texts = (tree.text_octets, tree.text), (tree.value_octets, tree.values)
-        counts = [len(each) for text in texts for each in text]
-        told = tree.nodes, tree.said, tree.text_octets, tree.value_octets
-        return cls(*told, len(tree), len(tree.owner), *counts)
+        told = tree.nodes, tree.said, tree.text, tree.values
+        return cls(*told, len(tree), len(tree.owner), len(tree.text), len(tree.values))
 
 
 _TAKING: Final[list[Any]] = [c_void_p, POINTER(TreeColumns), c_uint32]

@@ -268,7 +268,7 @@ static bool read_names(struct content *content, struct names *names, struct plac
         const struct said *said = content->pieces->tree.said + i;
         for (size_t k = 0; k < READ; k++)
             if (said->name == wanted[k])
-                values[k] = content->pieces->values[i];
+                values[k] = value_in(&content->pieces->tree, said);
     }
     place->has_attributes = node->said < node->said_end;
     place->odds = place->odds_end = (uint32_t)content->odds.count;
