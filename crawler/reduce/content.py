@@ -227,13 +227,13 @@ class _Frame:
 
     def lacks(self, number: int) -> bool:
         """Return whether a piece is prose, not most of it links, and stands outside."""
-        tree, piece = self._pieces.tree, self._pieces[number]
-        linked = sum(tree.linked[node] for node in piece.nodes)
+        pieces = self._pieces
+        linked, place, holder = pieces.tree.linked, pieces.tree.place, pieces.holder(number)
         return (
-            piece.link is None
-            and not tree.place[piece.holder] & _NO_PROSE
-            and 2 * linked < len(self._pieces.texts[number])
-            and not self._holds(piece.holder)
+            not pieces.leads(number)
+            and not place[holder] & _NO_PROSE
+            and 2 * sum(linked[it] for it in pieces.nodes(number)) < len(pieces.texts[number])
+            and not self._holds(holder)
         )
 
     def _holds(self, node: int) -> bool:
@@ -289,7 +289,7 @@ def _continued(
         return count >= least and patterns(block)[_pattern(tree, node)] >= _ALIKE
 
     for i in rest:
-        if any(starmap(goes_on, pairwise(_up(tree, body, pieces[i].holder)))):
+        if any(starmap(goes_on, pairwise(_up(tree, body, pieces.holder(i))))):
             yield i
 
 
@@ -298,7 +298,7 @@ class _Words:
 
     def __init__(self, pieces: Pieces, numbers: Collection[int], words: Sequence[int]) -> None:
         self._tree = pieces.tree
-        found = sorted((pieces[i].holder, words[i]) for i in numbers)
+        found = sorted((pieces.holder(i), words[i]) for i in numbers)
         self._holders = [holder for holder, _ in found]
         self._before = [0, *accumulate(count for _, count in found)]
 

@@ -42,7 +42,6 @@ from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
 
 #: The signs of boxes that a reader may tick (``elements.toml``).
 BOXES: Final = "☐☑"
-_BOX: Final = re.compile(f"[{BOXES}]")
 UNBOXED: Final = str.maketrans("", "", BOXES)
 #: A text of more lines is compared by its paragraphs.
 _MOST_LINES: Final = 20_000
@@ -158,10 +157,11 @@ def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
     """
     cut = _cut(tree, pieces)
     places, texts = _places(tree, cut), cut.texts
-    if any(sign.encode() in tree.text for sign in BOXES):
+    empty, ticked = BOXES
+    if empty.encode() in tree.text or ticked.encode() in tree.text:
         # Whether a box is ticked is a state, and no word.
         texts = [
-            " ".join(said.translate(UNBOXED).split()) if _BOX.search(said) else said
+            " ".join(said.translate(UNBOXED).split()) if empty in said or ticked in said else said
             for said in texts
         ]
     found = [

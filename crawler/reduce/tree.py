@@ -290,19 +290,17 @@ class Tree:
 
     def attributes(self, node: int) -> dict[str, str]:
         """Return the attributes of an element; a value may be empty."""
-        names, attribute, value = self.names, self.attribute, self._value
+        names, attribute, values = self.names, self.attribute, self.values
+        begin, end = self.value_at, self.value_end
         said = range(self.said_at[node], self.said_end[node])
-        return {names[attribute[i]]: value(i) for i in said}
+        return {names[attribute[i]]: values[begin[i] : end[i]].decode() for i in said}
 
     def attribute_of(self, node: int, name: str) -> str | None:
         """Return the value of an attribute, None if the element has none of that name."""
         for i in range(self.said_at[node], self.said_end[node]):
             if self.names[self.attribute[i]] == name:
-                return self._value(i)
+                return self.values[self.value_at[i] : self.value_end[i]].decode()
         return None
-
-    def _value(self, said: int) -> str:
-        return self.values[self.value_at[said] : self.value_end[said]].decode()
 
     def text_of(self, node: int) -> str:
         """Return the text of a node, seen or not."""

@@ -404,6 +404,9 @@ struct limits {
     size_t memory, links, levels;
 };
 
+/* Octets of a page for which room is made at once. */
+#define MOST_USUAL (1 << 18)
+
 struct builder {
     struct tree *tree;
     handle document;
@@ -972,6 +975,15 @@ static int parse(
     return lexbor.finish(document) ? NOT_PARSED : 0;
 }
 
+/* Make room for the columns of a usual page of that length, so that they are seldom copied. */
+static bool make_columns(struct tree *tree, size_t length)
+{
+    size_t usual = length < MOST_USUAL ? length : MOST_USUAL;
+    return make_room(&tree->nodes, usual / 24, sizeof(struct node))
+        && make_room(&tree->said, usual / 32, sizeof(struct said))
+        && make_room(&tree->text, usual, 1) && make_room(&tree->values, usual / 2, 1);
+}
+
 /* Return 0, or why there is no tree, or a part of one only. */
 static int read_page(struct builder *b, const uint8_t *html, size_t length)
 {
@@ -982,7 +994,7 @@ static int read_page(struct builder *b, const uint8_t *html, size_t length)
     if (failure == NOT_PARSED)
         return failure;
     /* What was parsed until the end of the time is worth a quarter of it. */
-    int rest = read_nodes(b, from + limits->seconds * 1.25);
+    int rest = make_columns(b->tree, length) ? read_nodes(b, from + limits->seconds * 1.25) : NO_MEMORY;
     while (b->level && rest != NO_MEMORY)
         close_element(b);
     if (rest == NO_MEMORY || (limits->links && !write_links(b)))
