@@ -118,12 +118,14 @@ def columns_of(trees: Sequence[Branch | float]) -> dict[str, list[float]]:
 
     def add(node: Branch | float) -> int:
         number = len(columns["value"])
-        is_leaf = not isinstance(node, Branch)
-        column, limit = (0, 0.0) if is_leaf else (node.column, node.limit)
-        own = (column, limit, number, number, node if is_leaf else 0.0)
-        for name, value in zip(columns, own, strict=False):
-            columns[name].append(value)
-        if not is_leaf:
+        column, limit, value = 0, 0.0, 0.0
+        if isinstance(node, Branch):
+            column, limit = node.column, node.limit
+        else:
+            value = node
+        for name, told in zip(columns, (column, limit, number, number, value), strict=False):
+            columns[name].append(told)
+        if isinstance(node, Branch):
             columns["yes"][number], columns["no"][number] = add(node.yes), add(node.no)
         return number
 
