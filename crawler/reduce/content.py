@@ -13,19 +13,20 @@ import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from ctypes import c_int64, c_void_p
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate, groupby, pairwise, starmap
+from itertools import accumulate, chain, pairwise, starmap
 from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.compiled import numeric
+from freshet.compiled import function, numeric
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
 from freshet.crawler.reduce.cutting import HEADINGS, Piece, pieces_at
-from freshet.crawler.reduce.features import Vocabulary, judged
+from freshet.crawler.reduce.features import COLUMNS, Vocabulary, judged
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import CONTROL, PARSER_OPTIONS, PLACES, TRAITS, UNSEEN, Tree
@@ -58,28 +59,67 @@ _EDGE_ONLY: Final = {PLACES["header"], PLACES["footer"], _EDGES}
 _MOST_CONTROLS: Final = 5
 _REPEATED: Final = 3
 
+#: Leaves of a tree, at most.
+LEAVES: Final = int(numeric.CONSTANTS["LEAVES"])
+_begin: Final = function("trees_begin", [c_void_p], c_int64)
+
 
 @cache
 def _model() -> tuple[Vocabulary, numeric.Structure]:
     """Return what words of names say, and the fitted trees."""
     path = files("freshet.crawler.reduce") / "content_model.json"
     said = json.loads(path.read_text(encoding="utf-8"))
-    return Vocabulary(said["words"]), trees_of(said["trees"], said["levels"])
+    return Vocabulary(said["words"]), trees_of(said["trees"], len(COLUMNS))
 
 
-def trees_of(columns: Mapping[str, Sequence[float]], levels: int) -> numeric.Structure:
-    """Return boosted trees, of so many levels, as the core reads them.
+def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Structure:
+    """Return boosted trees, which judge rows of so many numbers, as the core reads them.
 
     A node sends a row to ``yes`` where the value of its ``column`` is at most ``limit``, else to
     ``no``; a leaf leads to itself, and has a ``value``. The first node of each tree is in
     ``roots``.
+
+    Raises:
+        ValueError: a tree has more leaves than the core can judge, or the row is too long.
     """
-    roots = np.array(columns["roots"])
-    branch = np.empty(len(columns["column"]), numeric.record("branch"))
-    for name in ("limit", "value", "column", "yes", "no"):
-        branch[name] = columns[name]
-    numbers = {"nodes": len(branch), "count": len(roots), "levels": levels}
-    return numeric.Structure("trees", SimpleNamespace(branch=branch, roots=roots), **numbers)
+    yes, no = (np.array(columns[name]).tolist() for name in ("yes", "no"))
+    tests = [*zip(map(int, columns["column"]), columns["limit"], strict=True)]
+    distinct = {test for node, test in enumerate(tests) if yes[node] != node}
+    limits: list[list[float]] = [[] for _ in range(width)]
+    for column, limit in sorted(distinct):
+        limits[column].append(limit)
+    ranks = {(i, limit): rank for i, own in enumerate(limits) for rank, limit in enumerate(own)}
+    branches: list[tuple[int, int, int]] = []
+    ends: list[int] = []
+    leaves = np.zeros((len(columns["roots"]), LEAVES))
+
+    def add(node: int, tree: int, count: int) -> int:
+        """Add a node of a tree with so many leaves before it; return how many there are then."""
+        if yes[node] == node:
+            if count == LEAVES:
+                raise ValueError(f"tree {tree} has more than {LEAVES} leaves")
+            leaves[tree, count] = columns["value"][node]
+            return count + 1
+        middle = add(yes[node], tree, count)
+        struck = (1 << middle) - (1 << count)
+        branches.append((tests[node][0], ranks[tests[node]], struck))
+        return add(no[node], tree, middle)
+
+    for tree, root in enumerate(columns["roots"]):
+        add(int(root), tree, 0)
+        ends.append(len(branches))
+    arrays = SimpleNamespace(
+        limits=np.array([*chain(*limits)]),
+        limit_ends=np.array([*accumulate(map(len, limits))]),
+        branch=np.array(branches, numeric.record("branch")),
+        branch_ends=np.array(ends),
+        leaves=leaves,
+    )
+    numbers = {"columns": width, "count": len(ends), "nodes": len(branches)}
+    trees = numeric.Structure("trees", arrays, **numbers, limits_count=len(arrays.limits))
+    if _begin(trees.address):
+        raise ValueError("the core refused the trees")
+    return trees
 
 
 def choice_of(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, list[Piece], bool]:
@@ -124,17 +164,21 @@ def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
     """
     pieces = Pieces.of(tree, pieces)
     controls = pieces.controls
-    shown = pieces if all(controls) else pieces.without_controls()
-    kept = {id(piece) for piece in _judged(shown, title)}
-    kept |= {id(piece) for piece in _kept_beside(tree, pieces, controls, kept)}
-    return [piece for piece in pieces if id(piece) in kept]
+    if all(controls):
+        kept = set(_judged(pieces, title))
+    else:
+        numbers = [i for i, acts in enumerate(controls) if not acts]
+        kept = {numbers[i] for i in _judged(pieces.without_controls(), title)}
+    kept.update(list(_kept_beside(pieces, kept)))
+    return [pieces[i] for i in sorted(kept)]
 
 
-def _judged(pieces: Pieces, title: str) -> list[Piece]:
-    """Return the pieces that are probably content; none of them is a control."""
+def _judged(pieces: Pieces, title: str) -> list[int]:
+    """Return the numbers of the pieces that are probably content; none of them is a control."""
     if not pieces:
         return []
-    texts = pieces.texts
+    texts, kinds, place = pieces.texts, pieces.kinds, pieces.tree.place
+    holders = pieces.holders.tolist()
     odds, sizes = judged(pieces, title, *_model())
     probability = 1 / (1 + np.exp(-odds))
     order = np.argsort(-probability, kind="stable")
@@ -142,28 +186,27 @@ def _judged(pieces: Pieces, title: str) -> list[Piece]:
     expected = found / (np.cumsum(sizes[order]) + _BETA**2 * found[-1] + 1e-9)
     kept = set(order[: int(expected.argmax()) + 1].tolist())
     # References leave it out, readers want it: the page's own headline.
-    heads = [i for i, piece in enumerate(pieces) if piece.kind == "h1" and texts[i]]
+    heads = [i for i, kind in enumerate(kinds) if kind == "h1" and texts[i]]
     own = [i for i in heads if len(heads) == 1 or texts[i].casefold() in title.casefold()]
     kept.update(own[:1])
     frame = _Frame(pieces, kept)
     kept.update(list(_beside(pieces, kept, frame)))
-    kept.update(
-        list(_continued(pieces, kept, sizes.tolist(), (probability > _UNLIKELY).tolist(), frame))
-    )
-    if sizes.sum() <= _FEW_WORDS:
+    if sizes[list(kept)].sum() >= _LONG_WORDS:
+        likely = (probability > _UNLIKELY).tolist()
+        kept.update(list(_continued(pieces, kept, sizes.tolist(), likely, frame)))
+    is_short = sizes.sum() <= _FEW_WORDS
+    if is_short:
         # The trees know little of such pages, most of whose tables lead to other pages.
-        kept.update(i for i, it in enumerate(pieces) if it.kind != "table" and frame.lacks(i))
+        kept.update(i for i, kind in enumerate(kinds) if kind != "table" and frame.lacks(i))
     # A long menu outweighs a few words, and so may an advert on a page of few.
-    edges = _FRAME | _ASIDE if sizes.sum() <= _FEW_WORDS else _FRAME
-    kept = {i for i in kept if not pieces.tree.place[pieces[i].holder] & edges} or kept
+    edges = _FRAME | _ASIDE if is_short else _FRAME
+    kept = {i for i in kept if not place[holders[i]] & edges} or kept
     # Links such as "Read more" are no content either. A cell of a table may say it of something.
     spared = {"h1", "table"}
     said = [
-        i
-        for i in sorted(kept)
-        if pieces[i].kind in spared or not is_control(texts[i]) or frame.lacks(i)
+        i for i in sorted(kept) if kinds[i] in spared or not is_control(texts[i]) or frame.lacks(i)
     ]
-    return [pieces[i] for i in said or sorted(kept)]
+    return said or sorted(kept)
 
 
 class _Frame:
@@ -175,21 +218,22 @@ class _Frame:
     def __init__(self, pieces: Pieces, kept: Set[int]) -> None:
         self._pieces = pieces
         self._known = {0: False, pieces.tree.body: False}
-        for i in kept:
-            node = pieces.tree.parent[pieces[i].holder]
+        parent = pieces.tree.parent
+        for holder in pieces.holders[list(kept)].tolist():
+            node = parent[holder]
             while node not in self._known:
                 self._known[node] = False
-                node = pieces.tree.parent[node]
+                node = parent[node]
 
     def lacks(self, number: int) -> bool:
         """Return whether a piece is prose, not most of it links, and stands outside."""
-        tree, piece = self._pieces.tree, self._pieces[number]
-        linked = sum(tree.linked[node] for node in piece.nodes)
+        pieces = self._pieces
+        linked, place, holder = pieces.tree.linked, pieces.tree.place, pieces.holder(number)
         return (
-            piece.link is None
-            and not tree.place[piece.holder] & _NO_PROSE
-            and 2 * linked < len(self._pieces.texts[number])
-            and not self._holds(piece.holder)
+            not pieces.leads(number)
+            and not place[holder] & _NO_PROSE
+            and 2 * sum(linked[it] for it in pieces.nodes(number)) < len(pieces.texts[number])
+            and not self._holds(holder)
         )
 
     def _holds(self, node: int) -> bool:
@@ -210,13 +254,12 @@ def _beside(pieces: Pieces, kept: Set[int], frame: _Frame) -> Iterator[int]:
 
     It may be a price, or a sentence about a picture: the trees trust few words little.
     """
-    blocks = [pieces.tree.parent[piece.holder] for piece in pieces]
-    for is_kept, run in groupby(range(len(pieces)), kept.__contains__):
-        gap = list(run)
-        if not is_kept and len(gap) <= _GAP:
-            ends = [i for i in (gap[0] - 1, gap[-1] + 1) if 0 <= i < len(pieces)]
-            around = {blocks[i] for i in ends}
-            yield from (i for i in gap if blocks[i] in around and frame.lacks(i))
+    parent, holders, count = pieces.tree.parent, pieces.holders.tolist(), len(pieces)
+    for before, behind in pairwise((-1, *sorted(kept), count)):
+        gap = range(before + 1, behind)
+        if 0 < len(gap) <= _GAP:
+            around = {parent[holders[i]] for i in (before, behind) if 0 <= i < count}
+            yield from (i for i in gap if parent[holders[i]] in around and frame.lacks(i))
 
 
 def _continued(
@@ -228,8 +271,6 @@ def _continued(
     less they trust a piece. One goes on with the text if its element, or one around it, has
     siblings of the same tag and classes that hold kept pieces.
     """
-    if sum(words[i] for i in kept) < _LONG_WORDS:
-        return
     tree, body = pieces.tree, pieces.tree.body
     rest = [i for i in range(len(pieces)) if likely[i] and i not in kept and frame.lacks(i)]
     if not rest:
@@ -248,7 +289,7 @@ def _continued(
         return count >= least and patterns(block)[_pattern(tree, node)] >= _ALIKE
 
     for i in rest:
-        if any(starmap(goes_on, pairwise(_up(tree, body, pieces[i].holder)))):
+        if any(starmap(goes_on, pairwise(_up(tree, body, pieces.holder(i))))):
             yield i
 
 
@@ -257,7 +298,7 @@ class _Words:
 
     def __init__(self, pieces: Pieces, numbers: Collection[int], words: Sequence[int]) -> None:
         self._tree = pieces.tree
-        found = sorted((pieces[i].holder, words[i]) for i in numbers)
+        found = sorted((pieces.holder(i), words[i]) for i in numbers)
         self._holders = [holder for holder, _ in found]
         self._before = [0, *accumulate(count for _, count in found)]
 
@@ -299,33 +340,31 @@ def _pattern(tree: Tree, node: int) -> tuple[str, str]:
     return tree.tag(node), " ".join(sorted(classes.split()))
 
 
-def _kept_beside(
-    tree: Tree, pieces: Pieces, controls: Sequence[bool], kept: Set[int]
-) -> Iterator[Piece]:
+def _kept_beside(pieces: Pieces, kept: Set[int]) -> Iterator[int]:
     """Yield the controls, and the images with their captions, that stand inside of content.
 
     Both neighbours are kept, or one in the block around them. A call for an action is no content,
     nor is what stands at each entry of a list, nor one of many controls in a row.
     """
-    texts = {i: text_of(tree, pieces[i], UNSEEN) for i, acts in enumerate(controls) if acts}
-    times = Counter(texts.values())
+    tree, controls = pieces.tree, pieces.controls
     in_caption = np.asarray(tree.place)[pieces.holders] & _CAPTION > 0
     depends = pieces.are_wordless | in_caption | np.array(controls, bool)
+    if not depends.any():
+        return
+    texts = {i: text_of(tree, pieces[i], UNSEEN) for i, acts in enumerate(controls) if acts}
+    times = Counter(texts.values())
     edges = np.flatnonzero(np.diff(depends, prepend=False, append=False)).tolist()
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
-        around = [pieces[i] for i in (begin - 1, end) if 0 <= i < len(pieces)]
-        near = [piece for piece in around if id(piece) in kept]
+        near = [pieces[i].nodes[0] for i in (begin - 1, end) if i in kept]
         are_many = sum(controls[begin:end]) > _MOST_CONTROLS
         for i in range(begin, end) if near else ():
             block = _block_of(tree, pieces[i].holder)
-            is_inside = len(near) == 2 or any(
-                block <= piece.nodes[0] < tree.end[block] for piece in near
-            )
+            is_inside = len(near) == 2 or any(block <= node < tree.end[block] for node in near)
             is_content = not controls[i] or not (
                 are_many or not texts[i] or times[texts[i]] >= _REPEATED or is_control(texts[i])
             )
             if is_inside and is_content:
-                yield pieces[i]
+                yield i
 
 
 def _block_of(tree: Tree, node: int) -> int:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint32, c_void_p
+from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -105,12 +106,11 @@ class _Cut(NamedTuple):
     named: memoryview
 
 
-def _cut(tree: Tree, pieces: Iterable[Piece]) -> _Cut:
-    rows, nodes = array("I"), array("I")
-    for piece in pieces:
-        nodes.extend(piece.nodes)
-        rows.append(piece.holder)
-        rows.append(len(nodes))
+def _cut(tree: Tree, pieces: Sequence[Piece]) -> _Cut:
+    runs = [piece.nodes for piece in pieces]
+    nodes = array("I", chain.from_iterable(runs))
+    ends = zip([piece.holder for piece in pieces], accumulate(map(len, runs)), strict=True)
+    rows = array("I", chain.from_iterable(ends))
     replaced = array("I", sorted((*_moments(tree), *_permalinks(tree))))
     told = rows.tobytes(), len(rows) // 2, nodes.tobytes(), len(nodes)
     core = c_void_p()
@@ -148,7 +148,7 @@ def _permalinks(tree: Tree) -> Iterator[int]:
 # -- the blocks ----------------------------------------------------------------
 
 
-def main_text(tree: Tree, pieces: Iterable[Piece]) -> Blocks:
+def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
     """Return the blocks of these pieces: NFC, white space collapsed, none empty, and no stamps.
 
     Raises:
@@ -157,10 +157,12 @@ def main_text(tree: Tree, pieces: Iterable[Piece]) -> Blocks:
     """
     cut = _cut(tree, pieces)
     places, texts = _places(tree, cut), cut.texts
-    if any(sign in tree.text for sign in BOXES):
+    empty, ticked = BOXES
+    if empty.encode() in tree.text or ticked.encode() in tree.text:
         # Whether a box is ticked is a state, and no word.
         texts = [
-            text if text.isascii() else " ".join(text.translate(UNBOXED).split()) for text in texts
+            " ".join(said.translate(UNBOXED).split()) if empty in said or ticked in said else said
+            for said in texts
         ]
     found = [
         (text, *places[number])

@@ -171,7 +171,7 @@ def tree_shown(
     """
     tree = tree_of(html, limits, partly=partly)
     said = chain(tree.saying("data-cfemail"), tree.saying("shadowrootmode"))
-    if next(said, None) is None and _PROTECTED not in tree.values:
+    if next(said, None) is None and _PROTECTED.encode() not in tree.values:
         return tree, html
     html = _shown(html)
     return tree_of(html, limits, partly=partly), html

@@ -7,7 +7,7 @@ with these.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import (
     POINTER,
     Structure,
@@ -62,16 +62,14 @@ class TreeColumns(Structure):
 
     _fields_ = (
         ("nodes", c_char_p), ("said", c_char_p), ("text", c_char_p), ("values", c_char_p),
-        *[(f"count{i}", c_size_t) for i in range(6)],
+        *[(f"count{i}", c_size_t) for i in range(4)],
     )  # fmt: skip
 
     @classmethod
     def of(cls, tree: Tree) -> Self:
         """Return those of a tree."""
-        texts = (tree.text_octets, tree.text), (tree.value_octets, tree.values)
-        counts = [len(each) for text in texts for each in text]
-        told = tree.nodes, tree.said, tree.text_octets, tree.value_octets
-        return cls(*told, len(tree), len(tree.owner), *counts)
+        told = tree.nodes, tree.said, tree.text, tree.values
+        return cls(*told, len(tree), len(tree.owner), len(tree.text), len(tree.values))
 
 
 _TAKING: Final[list[Any]] = [c_void_p, POINTER(TreeColumns), c_uint32]
@@ -114,13 +112,13 @@ class Pieces(Sequence[Piece]):
     """
 
     def __init__(
-        self, tree: Tree, held: _Held | None = None, made: list[Piece] | None = None
+        self, tree: Tree, held: _Held | None = None, made: Iterable[Piece] | None = None
     ) -> None:
         self.tree = tree
         self._held = held or _held(tree, _cut)
         self.core = self._held.core
-        if made is not None:
-            self._made = made
+        #: What they are as objects, which are only made if somebody asks for one.
+        self._given = made
         rows, nodes, texts = columns_of(_columns, self.core, 3)
         self._rows, self._nodes = memoryview(rows).cast("I"), memoryview(nodes).cast("I")
         self.texts = texts.decode().split("\n")[:-1]
@@ -152,7 +150,7 @@ class Pieces(Sequence[Piece]):
         """Return those that are not controls: the same objects."""
         if not any(self.controls):
             return self
-        plain = [it for it, acts in zip(self, self.controls, strict=True) if not acts]
+        plain = (it for it, acts in zip(self, self.controls, strict=True) if not acts)
         core = c_void_p()
         checked(_without_controls(self.core, byref(core)), self.tree)
         return type(self)(self.tree, self._held._replace(core=core), plain)
@@ -175,6 +173,19 @@ class Pieces(Sequence[Piece]):
     def __iter__(self) -> Iterator[Piece]:
         return iter(self._made)
 
+    def holder(self, number: int) -> int:
+        """Return the holder of a piece."""
+        return int(self._rows[_ROW * number + 1])
+
+    def leads(self, number: int) -> bool:
+        """Return whether all of a piece leads elsewhere."""
+        return bool(self._rows[_ROW * number + 2] != NO_NODE)
+
+    def nodes(self, number: int) -> memoryview:
+        """Return the nodes of a piece."""
+        begin = _ROW * number + 3
+        return self._nodes[self._rows[begin] : self._rows[begin + 1]]
+
     @property
     def holders(self) -> NDArray[np.uint32]:
         """The holder of each."""
@@ -191,6 +202,8 @@ class Pieces(Sequence[Piece]):
 
     @cached_property
     def _made(self) -> list[Piece]:
+        if self._given is not None:
+            return list(self._given)
         nodes, hrefs = self._nodes.tolist(), self.tree.attribute_of
         return [
             Piece(kind, nodes[begin:end], holder, hrefs(link, "href") if link != NO_NODE else None)

@@ -189,9 +189,9 @@ class Tree:
 
     ``parent`` is the number of the element in which a node stands, the root's is its own. ``end``
     is that of the next node behind all that stands in it. ``name`` is a number in ``names``, 0 of
-    a text. ``text_at`` to ``text_end`` are its characters in ``text``: of an element those of all
-    texts in it. ``said_at`` to ``said_end`` are its attributes: ``attribute`` is a number in
-    ``names``, ``owner`` that of the element, ``value_at`` to ``value_end`` are characters in
+    a text. ``text_at`` to ``text_end`` are its octets in ``text``, which is UTF-8: of an element
+    those of all texts in it. ``said_at`` to ``said_end`` are its attributes: ``attribute`` is a
+    number in ``names``, ``owner`` that of the element, ``value_at`` to ``value_end`` are octets in
     ``values``.
 
     ``place`` has the bits of :data:`PLACES` that the element and those around it make, ``trait``
@@ -213,15 +213,12 @@ class Tree:
     else the alternative text of the first picture. ``cut`` says why this is only the beginning of
     the page.
 
-    ``nodes`` and ``said`` are the same columns as the core has them, rows of 32-bit numbers, and
-    ``text_octets`` and ``value_octets`` the same texts, as UTF-8.
+    ``nodes`` and ``said`` are the same columns as the core has them, rows of 32-bit numbers.
     """
 
     names: tuple[str, ...]
-    text: str
-    values: str
-    text_octets: bytes
-    value_octets: bytes
+    text: bytes
+    values: bytes
     nodes: bytes
     said: bytes
     parent: memoryview
@@ -293,21 +290,21 @@ class Tree:
 
     def attributes(self, node: int) -> dict[str, str]:
         """Return the attributes of an element; a value may be empty."""
-        return {
-            self.names[self.attribute[i]]: self.values[self.value_at[i] : self.value_end[i]]
-            for i in range(self.said_at[node], self.said_end[node])
-        }
+        names, attribute, values = self.names, self.attribute, self.values
+        begin, end = self.value_at, self.value_end
+        said = range(self.said_at[node], self.said_end[node])
+        return {names[attribute[i]]: values[begin[i] : end[i]].decode() for i in said}
 
     def attribute_of(self, node: int, name: str) -> str | None:
         """Return the value of an attribute, None if the element has none of that name."""
         for i in range(self.said_at[node], self.said_end[node]):
             if self.names[self.attribute[i]] == name:
-                return self.values[self.value_at[i] : self.value_end[i]]
+                return self.values[self.value_at[i] : self.value_end[i]].decode()
         return None
 
     def text_of(self, node: int) -> str:
         """Return the text of a node, seen or not."""
-        return self.text[self.text_at[node] : self.text_end[node]]
+        return self.text[self.text_at[node] : self.text_end[node]].decode()
 
 
 _NODE_COLUMNS: Final = 12
@@ -321,9 +318,9 @@ BREAKS: Final = re.compile(r"[\t\n\r]")
 def tree_from(names: tuple[str, ...], columns: Sequence[bytes], octets: Sequence[bytes]) -> Tree:
     """Return the tree of these columns and texts, in the order of its fields."""
     nodes, said, links = columns
-    texts = [each.decode() for each in octets]
+    texts = [each.decode() for each in octets[2:]]
     rows, attributes = memoryview(nodes).cast("I"), memoryview(said).cast("I")
     numbers = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
     numbers += [attributes[i::SAID_COLUMNS] for i in range(SAID_COLUMNS)]
     numbers.append(memoryview(links).cast("I"))
-    return Tree(names, *cast(Any, (*texts[:2], *octets[:2], nodes, said, *numbers, *texts[2:])))
+    return Tree(names, *cast(Any, (*octets[:2], nodes, said, *numbers, *texts)))

@@ -166,7 +166,7 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     columns = [changed.get(each.name, getattr(tree, each.name)) for each in fields(Node)]
     rows = array("I", chain.from_iterable(zip(*columns, strict=True)))
     others = (tree.references, tree.relations, tree.anchors, tree.cut)
-    octets = (tree.text_octets, tree.value_octets, *(each.encode() for each in others))
+    octets = (tree.text, tree.values, *(each.encode() for each in others))
     return tree_from(
         tree.names, (rows.tobytes(), tree.said, tree.links.tobytes()), octets
     ), included

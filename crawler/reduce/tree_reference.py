@@ -121,9 +121,9 @@ class _Builder:
     def tree(self, most_links: int) -> Tree:
         """Return what was built."""
         rows = array("I", [number for node in self._nodes for number in astuple(node)])
-        text, values = "".join(self._texts.parts), "".join(self._values.parts)
+        text, values = b"".join(self._texts.parts), b"".join(self._values.parts)
         links = list(islice(self._different(), most_links))
-        most, size, anchors = len(text.encode()) + len(values.encode()), 0, list[str]()
+        most, size, anchors = len(text) + len(values), 0, list[str]()
         for link in links:
             anchors.append("" if size > most else self._anchor(link, text))
             size += len(f"{anchors[-1]}\n".encode())
@@ -133,8 +133,8 @@ class _Builder:
             [BREAKS.sub(" ", it.said.get(REL, "")) for it in links],
             anchors,
         )
-        texts = (text, values, *("".join(f"{line}\n" for line in each) for each in lines))
-        octets = [each.encode() for each in texts]
+        texts = ("".join(f"{line}\n" for line in each) for each in lines)
+        octets = [text, values, *(each.encode() for each in texts)]
         return tree_from(tuple(self._numbers), [it.tobytes() for it in columns], octets)
 
     def _reference(self, link: _Link) -> str:
@@ -159,13 +159,13 @@ class _Builder:
         trait = self._nodes[text.parent].trait
         return not trait & RAW and not (trait & ACTS and text.place & UNSEEN)
 
-    def _anchor(self, link: _Link, text: str) -> str:
+    def _anchor(self, link: _Link, text: bytes) -> str:
         nodes = self._nodes
         if not nodes[link.node].trait & ANCHOR:
             return ""
         inside = range(link.node + 1, link.last)
         texts = (nodes[it] for it in inside if not nodes[it].name and self._is_called(nodes[it]))
-        words = collapsed("".join(text[it.text_at : it.text_end] for it in texts))
+        words = collapsed(b"".join(text[it.text_at : it.text_end] for it in texts).decode())
         pictures = (self._pictures.get(it) for it in (link.node, *inside))
         return words or collapsed(next((alt for alt in pictures if alt is not None), ""))
 
@@ -301,16 +301,16 @@ class _Builder:
 
 
 class _Text:
-    """A text that grows by parts."""
+    """A text in UTF-8 that grows by parts."""
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
+        self.parts: list[bytes] = []
         self.length = 0
 
     def add(self, part: str) -> tuple[int, int]:
         """Add a part, and return where it begins and ends."""
-        self.parts.append(part)
-        begin, self.length = self.length, self.length + len(part)
+        self.parts.append(part.encode())
+        begin, self.length = self.length, self.length + len(self.parts[-1])
         return begin, self.length
 
 

@@ -214,7 +214,6 @@ struct walk {
      * and links to their own headings, which show nothing. */
     const uint32_t *replaced;
     size_t replaced_count;
-    struct characters texts, values;
     struct blocks *made;
     struct line line;
     uint32_t holder;
@@ -259,7 +258,7 @@ static bool close_level(struct walk *walk)
 
 static struct span text_of(struct walk *walk, const struct node *node)
 {
-    return characters_in(&walk->texts, node->text, node->text_end);
+    return text_in(walk->tree, node);
 }
 
 static struct span value_of(struct walk *walk, const struct node *node, int64_t name)
@@ -267,7 +266,7 @@ static struct span value_of(struct walk *walk, const struct node *node, int64_t 
     for (uint32_t i = node->said; i < node->said_end; i++) {
         const struct said *said = walk->tree->said + i;
         if (said->name == name)
-            return characters_in(&walk->values, said->value, said->value_end);
+            return value_in(walk->tree, said);
     }
     return (struct span){NULL, NULL};
 }
@@ -528,8 +527,6 @@ EXPORTED int64_t blocks_made(
         return NO_MEMORY;
     struct walk walk = {
         .known = known, .tree = tree, .replaced = replaced, .replaced_count = replaced_count,
-        .texts = characters_of(tree->text, tree->text_length, tree->text_count),
-        .values = characters_of(tree->values, tree->values_length, tree->values_count),
         .made = all, .line = {.into = &all->texts},
     };
     bool done = true;

@@ -268,7 +268,7 @@ static bool read_names(struct content *content, struct names *names, struct plac
         const struct said *said = content->pieces->tree.said + i;
         for (size_t k = 0; k < READ; k++)
             if (said->name == wanted[k])
-                values[k] = content->pieces->values[i];
+                values[k] = value_in(&content->pieces->tree, said);
     }
     place->has_attributes = node->said < node->said_end;
     place->odds = place->odds_end = (uint32_t)content->odds.count;
@@ -768,7 +768,7 @@ static int64_t judge(struct content *content, const struct trees *trees,
             before += words[begin + i].characters;
         }
         if (trees)
-            add_leaves(trees, batch[0], FEATURES, content->sums + begin, (int64_t)size);
+            add_leaves(trees, batch[0], content->sums + begin, (int64_t)size);
         else
             memcpy(content->rows + begin * FEATURES, batch, size * sizeof *batch);
         if (seconds_used() > until)
@@ -783,7 +783,7 @@ EXPORTED int64_t content_judged(
     struct content *content, const struct trees *trees, const struct answers *answers)
 {
     size_t count = content->pieces->pieces.count;
-    if ((trees && !trees_fit(trees, FEATURES)) || !count || content->sums)
+    if ((trees && trees->columns != FEATURES) || !count || content->sums)
         return WRONG_INDEX;
     struct words *words = calloc(count, sizeof *words);
     content->sums = malloc(count * sizeof *content->sums);

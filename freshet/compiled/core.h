@@ -393,17 +393,25 @@ struct vocabulary {
     int64_t *places; /* [TAG_PLACES] */
 };
 
-/* A node of boosted trees. It sends a row to the first of its next nodes where the value of its
- * column is at most its limit, else to the second; a leaf leads to itself. */
+/* Leaves of a tree, at most, and columns of the rows that trees judge. */
+#define LEAVES 16
+#define MOST_COLUMNS 80
+
+/* A node of boosted trees: of rows whose value has a greater rank in its column than its limit, it
+ * strikes out these leaves, as bits. */
 struct branch {
-    double limit, value;
-    int64_t column, yes, no;
+    int16_t column, limit, struck;
 };
 
+/* Boosted trees: the distinct limits of each column in order, the nodes of each tree, but for its
+ * leaves, and the values of these, those where a value is at most the limit first. */
 struct trees {
-    int64_t nodes, count, levels;
+    int64_t columns, count, nodes, limits_count;
+    double *limits; /* [limits_count] */
+    int64_t *limit_ends; /* [columns] */
     struct branch *branch; /* [nodes] */
-    int64_t *roots; /* [count] */
+    int64_t *branch_ends; /* [count] */
+    double *leaves; /* [count][LEAVES] */
 };
 
 /* -- the main text (blocks.c) -- */
@@ -424,8 +432,6 @@ struct wording {
     uint8_t *line_numbers; /* [octets] */
 };
 
-bool trees_fit(const struct trees *trees, int64_t columns);
-void add_leaves(
-    const struct trees *trees, const double *cells, int64_t width, double *sums, int64_t rows);
+void add_leaves(const struct trees *trees, const double *cells, double *sums, int64_t rows);
 
 #endif

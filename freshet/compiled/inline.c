@@ -179,7 +179,7 @@ void wrap_both(
 static struct span text_of(struct writer *w, uint32_t node)
 {
     const struct node *row = node_at(w, node);
-    return characters_in(&w->cutter.texts, row->text, row->text_end);
+    return text_in(&w->cutter.all->tree, row);
 }
 
 /* Return the text in an element if it has nothing else, or 0. */

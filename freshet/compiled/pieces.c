@@ -24,7 +24,6 @@ EXPORTED void pieces_drop(struct pieces *all)
     free(all->nodes.items);
     free(all->texts.items);
     free(all->begins.items);
-    free(all->values);
     free(all);
 }
 
@@ -47,48 +46,6 @@ bool is_one_of(const uint8_t *at, size_t octets, struct span word)
         at++;
     }
     return false;
-}
-
-struct characters characters_of(const uint8_t *octets, size_t length, size_t count)
-{
-    return (struct characters){{octets, octets + length}, octets, 0, length == count};
-}
-
-static const uint8_t *character(struct characters *all, size_t number)
-{
-    size_t length = (size_t)(all->text.end - all->text.at);
-    if (all->is_plain)
-        return all->text.at + (number < length ? number : length);
-    if (number < all->number / 2) {
-        all->at = all->text.at;
-        all->number = 0;
-    }
-    for (; all->number > number && all->at > all->text.at; all->number--) {
-        all->at--;
-        while (all->at > all->text.at && (*all->at & 0xC0) == 0x80)
-            all->at--;
-    }
-    /* Eight octets at a time, while they cannot hold more characters than are missing. */
-    for (; all->number + 8 <= number && all->text.end - all->at >= 8; all->at += 8) {
-        uint64_t octets;
-        memcpy(&octets, all->at, sizeof octets);
-        uint64_t inner = octets >> 7 & ~octets >> 6 & 0x0101010101010101;
-        all->number += 8 - (inner * 0x0101010101010101 >> 56);
-    }
-    while (all->at < all->text.end && (*all->at & 0xC0) == 0x80)
-        all->at++;
-    for (; all->number < number && all->at < all->text.end; all->number++) {
-        all->at++;
-        while (all->at < all->text.end && (*all->at & 0xC0) == 0x80)
-            all->at++;
-    }
-    return all->at;
-}
-
-struct span characters_in(struct characters *all, size_t begin, size_t end)
-{
-    const uint8_t *at = character(all, begin);
-    return (struct span){at, end > begin ? character(all, end) : at};
 }
 
 size_t decoded(struct span text, uint32_t *code)
@@ -156,7 +113,7 @@ static void pass_ends(struct line *line, uint32_t at)
 }
 
 /* Add what stands in a node, but in none of these places. */
-static bool add_node(struct line *line, struct characters *texts, uint32_t top, int64_t without)
+static bool add_node(struct line *line, uint32_t top, int64_t without)
 {
     const struct node *nodes = line->all->tree.nodes;
     const struct elements *elements = line->all->elements;
@@ -168,7 +125,7 @@ static bool add_node(struct line *line, struct characters *texts, uint32_t top, 
             continue;
         }
         if (!node->name) {
-            if (!add_words(line, characters_in(texts, node->text, node->text_end)))
+            if (!add_words(line, text_in(&line->all->tree, node)))
                 return false;
         } else if (node->trait & elements->apart) {
             line->after_space = true;
@@ -185,8 +142,6 @@ static bool add_node(struct line *line, struct characters *texts, uint32_t top, 
 
 static bool read_texts(struct pieces *all)
 {
-    struct characters texts
-        = characters_of(all->tree.text, all->tree.text_length, all->tree.text_count);
     const uint32_t *nodes = all->nodes.items;
     if (!make_room(&all->begins, all->pieces.count + 1, sizeof(size_t)))
         return false;
@@ -202,7 +157,7 @@ static bool read_texts(struct pieces *all)
         begins[i] = line.begin;
         ends.count = 0;
         for (uint32_t k = piece->nodes; done && k < piece->nodes_end; k++)
-            done = add_node(&line, &texts, nodes[k], without);
+            done = add_node(&line, nodes[k], without);
         done = done && add(&all->texts, "\n", 1);
     }
     free(ends.items);
@@ -271,7 +226,7 @@ struct span attribute_of(const struct pieces *all, uint32_t node, int64_t name)
     const struct node *row = all->tree.nodes + node;
     for (uint32_t i = row->said; i < row->said_end; i++)
         if (all->tree.said[i].name == name)
-            return all->values[i];
+            return value_in(&all->tree, all->tree.said + i);
     return (struct span){NULL, NULL};
 }
 
@@ -352,7 +307,7 @@ static bool is_whole(const struct pieces *all, uint32_t node, int64_t kind)
 static bool counts_lines(struct cutter *cutter, uint32_t node)
 {
     const struct node *row = cutter->all->tree.nodes + node;
-    struct span text = characters_in(&cutter->texts, row->text, row->text_end), word;
+    struct span text = text_in(&cutter->all->tree, row), word;
     uint64_t first = 0, count = 0;
     for (; pass_word(&text, &word); count++) {
         uint64_t number = 0;
@@ -537,12 +492,12 @@ bool is_tree(const struct columns *tree)
         if (node->end <= i || node->end > tree->node_count
             || (i ? node->parent >= i || node->end > tree->nodes[node->parent].end : node->parent)
             || node->said > node->said_end || node->said_end > tree->said_count
-            || node->text > node->text_end || node->text_end > tree->text_count)
+            || node->text > node->text_end || node->text_end > tree->text_length)
             return false;
     }
     for (size_t i = 0; i < tree->said_count; i++)
         if (tree->said[i].value > tree->said[i].value_end
-            || tree->said[i].value_end > tree->values_count)
+            || tree->said[i].value_end > tree->values_length)
             return false;
     return tree->node_count > 0;
 }
@@ -567,20 +522,11 @@ struct pieces *pieces_in(
     const struct elements *elements, const struct columns *tree, uint32_t top)
 {
     struct pieces *all = calloc(1, sizeof *all);
-    struct span *values = malloc((tree->said_count + 1) * sizeof *values);
-    if (!all || !values) {
-        free(all);
-        free(values);
+    if (!all)
         return NULL;
-    }
-    struct characters octets
-        = characters_of(tree->values, tree->values_length, tree->values_count);
-    for (size_t i = 0; i < tree->said_count; i++)
-        values[i] = characters_in(&octets, tree->said[i].value, tree->said[i].value_end);
     all->elements = elements;
     all->tree = *tree;
     all->top = top;
-    all->values = values;
     return all;
 }
 
@@ -604,9 +550,7 @@ EXPORTED int64_t pieces_cut(
     if (!is_tree(tree) || top >= tree->node_count)
         return WRONG_INDEX;
     struct pieces *all = pieces_in(elements, tree, top);
-    struct cutter cutter = {
-        .all = all, .texts = characters_of(tree->text, tree->text_length, tree->text_count),
-    };
+    struct cutter cutter = {.all = all};
     bool done = all && cut_in(&cutter, top) && read_texts(all);
     free(cutter.levels.items);
     return made_or_dropped(all, done, made);
@@ -647,15 +591,12 @@ EXPORTED int64_t pieces_without_controls(const struct pieces *all, struct pieces
     struct pieces *some = calloc(1, sizeof *some);
     bool done = some && make_room(&some->pieces, all->pieces.count, sizeof(struct piece))
         && make_room(&some->begins, all->begins.count, sizeof(size_t))
-        && make_room(&some->nodes, all->nodes.count, sizeof(uint32_t))
-        && (some->values = malloc((all->tree.said_count + 1) * sizeof *some->values));
+        && make_room(&some->nodes, all->nodes.count, sizeof(uint32_t));
     if (done) {
         some->elements = all->elements;
         some->tree = all->tree;
         some->top = all->top;
         memcpy(some->blocks, all->blocks, sizeof all->blocks);
-        if (all->tree.said_count)
-            memcpy(some->values, all->values, all->tree.said_count * sizeof *all->values);
         if (all->nodes.count)
             memcpy(some->nodes.items, all->nodes.items, all->nodes.count * sizeof(uint32_t));
         some->nodes.count = all->nodes.count;

@@ -19,20 +19,12 @@ enum {
 /* Blocks of 256 characters in Unicode. */
 #define BLOCKS 4352
 
-/* A text in UTF-8 in which characters are found by their number, fast near the last one. */
-struct characters {
-    struct span text;
-    const uint8_t *at;
-    size_t number;
-    bool is_plain;
-};
-
-/* The columns of a tree, with the octets and characters of its texts and values. */
+/* The columns of a tree, and the octets of its texts and values. */
 struct columns {
     const struct node *nodes;
     const struct said *said;
     const uint8_t *text, *values;
-    size_t node_count, said_count, text_length, text_count, values_length, values_count;
+    size_t node_count, said_count, text_length, values_length;
 };
 
 /* A piece: its nodes are those from `nodes` to `nodes_end` in a column of their own. `link` is the
@@ -50,8 +42,6 @@ struct pieces {
     uint32_t top;
     struct growing pieces, nodes, texts, begins;
     uint8_t blocks[BLOCKS];
-    /* Where the value of each attribute is. */
-    struct span *values;
 };
 
 /* A block that is being cut: which it is, and the element with the reference to which it leads. */
@@ -64,7 +54,6 @@ struct cutter {
     /* The open blocks, and where the nodes of the run begin. */
     struct growing levels;
     size_t run;
-    struct characters texts;
 };
 
 static inline const struct piece *nth_piece(const struct pieces *all, size_t number)
@@ -82,10 +71,16 @@ static inline struct span nth_text(const struct pieces *all, size_t number)
 /* Return the length of the character, no ASCII one, that a text begins with, and its code. */
 size_t decoded(struct span text, uint32_t *code);
 
-struct characters characters_of(const uint8_t *octets, size_t length, size_t count);
+/* Return all text in a node of a tree, and the value of an attribute. */
+static inline struct span text_in(const struct columns *tree, const struct node *node)
+{
+    return (struct span){tree->text + node->text, tree->text + node->text_end};
+}
 
-/* Return the octets of the characters from one on up to another. */
-struct span characters_in(struct characters *all, size_t begin, size_t end);
+static inline struct span value_in(const struct columns *tree, const struct said *said)
+{
+    return (struct span){tree->values + said->value, tree->values + said->value_end};
+}
 
 /* Return whether a word, in any case, is one of the lines in these octets. */
 bool is_one_of(const uint8_t *at, size_t octets, struct span word);

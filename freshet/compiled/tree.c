@@ -379,17 +379,10 @@ static bool has_preferred(handle element)
 
 /* -- columns ----------------------------------------------------------------------------------- */
 
-/* A text in UTF-8, and its length in characters. */
-struct text {
-    struct growing octets;
-    size_t characters;
-};
-
 /* Of each link there are its node, and three texts that end with a newline: the reference, the
  * relations, and what it is called. */
 struct tree {
-    struct growing nodes, said;
-    struct text text, values;
+    struct growing nodes, said, text, values;
     struct names names;
     struct growing links, references, relations, anchors;
 };
@@ -411,6 +404,9 @@ struct limits {
     size_t memory, links, levels;
 };
 
+/* Octets of a page for which room is made at once. */
+#define MOST_USUAL (1 << 18)
+
 struct builder {
     struct tree *tree;
     handle document;
@@ -420,8 +416,6 @@ struct builder {
      * known, by how many were open with it. */
     size_t level, deeper, muted, lasting_at;
     uint32_t lasting;
-    /* Where the text of each node, and each value, begins. */
-    struct growing text_starts, value_starts;
     struct growing links;
     /* The number of the link that is open, plus 1. */
     uint32_t open_link;
@@ -458,8 +452,7 @@ static bool add_number(struct growing *all, size_t number)
 static bool add_node(struct builder *b, struct node row)
 {
     struct tree *tree = b->tree;
-    if (!make_room(&tree->nodes, 1, sizeof row)
-        || !add_number(&b->text_starts, tree->text.octets.count))
+    if (!make_room(&tree->nodes, 1, sizeof row))
         return false;
     ((struct node *)tree->nodes.items)[tree->nodes.count++] = row;
     return true;
@@ -471,14 +464,6 @@ static size_t characters_in(const uint8_t *at, size_t length)
     for (size_t i = 0; i < length; i++)
         count += (at[i] & 0xC0) != 0x80;
     return count;
-}
-
-static bool add_text(struct text *all, const uint8_t *at, size_t length)
-{
-    if (!add(&all->octets, at, length))
-        return false;
-    all->characters += characters_in(at, length);
-    return true;
 }
 
 /* Return the characters of a text without the white space around it. */
@@ -538,7 +523,7 @@ static void end_text(struct builder *b)
         return;
     b->in_text = false;
     uint32_t number = (uint32_t)b->tree->nodes.count - 1;
-    const struct growing *octets = &b->tree->text.octets;
+    const struct growing *octets = &b->tree->text;
     const uint8_t *from = octets->items;
     nth(b, number)->chars
         = (uint32_t)shown_characters((struct span){from + b->text_at, from + octets->count});
@@ -551,23 +536,23 @@ static int append_text(struct builder *b, const uint8_t *at, size_t length)
     struct tree *tree = b->tree;
     if (!length)
         return 0;
-    if (tree->text.octets.count + length > b->limits->octets)
+    if (tree->text.count + length > b->limits->octets)
         return TOO_LARGE;
     if (!b->in_text) {
         if (tree->nodes.count >= b->limits->nodes)
             return TOO_LARGE;
         struct node row = {
             .parent = b->open, .end = (uint32_t)tree->nodes.count + 1,
-            .place = nth(b, b->open)->place, .text = (uint32_t)tree->text.characters,
+            .place = nth(b, b->open)->place, .text = (uint32_t)tree->text.count,
             .said = (uint32_t)tree->said.count, .said_end = (uint32_t)tree->said.count,
         };
         if (!add_node(b, row))
             return NO_MEMORY;
         b->in_text = true;
-        b->text_at = tree->text.octets.count;
+        b->text_at = tree->text.count;
     }
-    bool done = add_text(&tree->text, at, length);
-    nth(b, (uint32_t)tree->nodes.count - 1)->text_end = (uint32_t)tree->text.characters;
+    bool done = add(&tree->text, at, length);
+    nth(b, (uint32_t)tree->nodes.count - 1)->text_end = (uint32_t)tree->text.count;
     return done ? 0 : NO_MEMORY;
 }
 
@@ -581,15 +566,14 @@ static int read_attributes(
     for (handle it = NULL; (it = next_attribute(element, it, &name, &value));) {
         size_t length = (size_t)(value.end - value.at);
         if (tree->said.count >= b->limits->nodes
-            || tree->values.octets.count + length > b->limits->octets)
+            || tree->values.count + length > b->limits->octets)
             return TOO_LARGE;
         int64_t known = name.at ? known_number(b, name.at, (size_t)(name.end - name.at)) : -1;
-        struct said said = {number, (uint32_t)known, (uint32_t)tree->values.characters, 0};
+        struct said said = {number, (uint32_t)known, (uint32_t)tree->values.count, 0};
         if (known < 0 || !make_room(&tree->said, 1, sizeof said)
-            || !add_number(&b->value_starts, tree->values.octets.count)
-            || !add_text(&tree->values, value.at, length))
+            || !add(&tree->values, value.at, length))
             return NO_MEMORY;
-        said.value_end = (uint32_t)tree->values.characters;
+        said.value_end = (uint32_t)tree->values.count;
         ((struct said *)tree->said.items)[tree->said.count++] = said;
         add_said(means, tag, name, value, tells(own, meaning_of(said.name)));
     }
@@ -679,14 +663,14 @@ static int open_element(struct builder *b, handle element)
     uint32_t number = (uint32_t)tree->nodes.count;
     struct node row = {
         .parent = b->open, .end = number + 1, .name = (uint32_t)name,
-        .text = (uint32_t)tree->text.characters, .text_end = (uint32_t)tree->text.characters,
+        .text = (uint32_t)tree->text.count, .text_end = (uint32_t)tree->text.count,
         .said = (uint32_t)tree->said.count,
     };
     struct meaning means = meaning_of((uint32_t)name);
     int failure = read_attributes(b, element, tag, number, &means);
     if (failure) {
         /* They are of no node. */
-        tree->said.count = b->value_starts.count = row.said;
+        tree->said.count = row.said;
         return failure;
     }
     row.said_end = (uint32_t)tree->said.count;
@@ -721,7 +705,7 @@ static void close_element(struct builder *b)
     end_text(b);
     if (b->deeper) {
         if (b->lasting_at == b->deeper) {
-            nth(b, b->lasting)->text_end = (uint32_t)b->tree->text.characters;
+            nth(b, b->lasting)->text_end = (uint32_t)b->tree->text.count;
             end_link(b, b->lasting);
             add_up(b, b->lasting);
             b->lasting_at = 0;
@@ -732,7 +716,7 @@ static void close_element(struct builder *b)
     }
     struct node *node = nth(b, b->open);
     node->end = (uint32_t)b->tree->nodes.count;
-    node->text_end = (uint32_t)b->tree->text.characters;
+    node->text_end = (uint32_t)b->tree->text.count;
     end_link(b, b->open);
     add_up(b, b->open);
     b->open = node->parent;
@@ -761,26 +745,22 @@ static int read_text(struct builder *b, handle node)
  * because strangers choose what collides. */
 #define PROBES 16
 
-/* Return the octets that begin at one start and end at the next. */
-static struct span part(const struct growing *octets, const struct growing *starts, uint32_t number)
+static struct span part(const struct growing *octets, uint32_t begin, uint32_t end)
 {
     const uint8_t *from = octets->items;
-    const uint32_t *at = starts->items;
-    if (!from)
-        return (struct span){NULL, NULL};
-    size_t end = number + 1 < starts->count ? at[number + 1] : octets->count;
-    return (struct span){from + at[number], from + end};
+    return from ? (struct span){from + begin, from + end} : (struct span){NULL, NULL};
 }
 
-static struct span value_of(const struct builder *b, int64_t said)
+static struct span value_of(const struct builder *b, int64_t number)
 {
-    return said < 0 ? (struct span){NULL, NULL}
-                    : part(&b->tree->values.octets, &b->value_starts, (uint32_t)said);
+    const struct said *said = (const struct said *)b->tree->said.items + (number < 0 ? 0 : number);
+    return number < 0 ? (struct span){NULL, NULL}
+                      : part(&b->tree->values, said->value, said->value_end);
 }
 
 static struct span text_of(const struct builder *b, uint32_t node)
 {
-    return part(&b->tree->text.octets, &b->text_starts, node);
+    return part(&b->tree->text, nth(b, node)->text, nth(b, node)->text_end);
 }
 
 /* Return a reference without its fragment, unless that protects a blank before it. */
@@ -894,7 +874,7 @@ static bool add_anchor(const struct builder *b, const struct link *link, struct 
 {
     struct words words = {0};
     /* Links in links, as drawings have them, may repeat a text any number of times. */
-    size_t most = b->tree->text.octets.count + b->tree->values.octets.count;
+    size_t most = b->tree->text.count + b->tree->values.count;
     if (!(nth(b, link->node)->trait & table.bits.anchor) || all->count > most)
         return add(all, "\n", 1);
     for (uint32_t k = link->node + 1; k < link->last && words.read < MOST_READ; k++) {
@@ -995,6 +975,15 @@ static int parse(
     return lexbor.finish(document) ? NOT_PARSED : 0;
 }
 
+/* Make room for the columns of a usual page of that length, so that they are seldom copied. */
+static bool make_columns(struct tree *tree, size_t length)
+{
+    size_t usual = length < MOST_USUAL ? length : MOST_USUAL;
+    return make_room(&tree->nodes, usual / 24, sizeof(struct node))
+        && make_room(&tree->said, usual / 32, sizeof(struct said))
+        && make_room(&tree->text, usual, 1) && make_room(&tree->values, usual / 2, 1);
+}
+
 /* Return 0, or why there is no tree, or a part of one only. */
 static int read_page(struct builder *b, const uint8_t *html, size_t length)
 {
@@ -1005,7 +994,7 @@ static int read_page(struct builder *b, const uint8_t *html, size_t length)
     if (failure == NOT_PARSED)
         return failure;
     /* What was parsed until the end of the time is worth a quarter of it. */
-    int rest = read_nodes(b, from + limits->seconds * 1.25);
+    int rest = make_columns(b->tree, length) ? read_nodes(b, from + limits->seconds * 1.25) : NO_MEMORY;
     while (b->level && rest != NO_MEMORY)
         close_element(b);
     if (rest == NO_MEMORY || (limits->links && !write_links(b)))
@@ -1019,8 +1008,8 @@ EXPORTED void tree_drop(struct tree *tree)
         return;
     free(tree->nodes.items);
     free(tree->said.items);
-    free(tree->text.octets.items);
-    free(tree->values.octets.items);
+    free(tree->text.items);
+    free(tree->values.items);
     free_names(&tree->names);
     free(tree->links.items);
     free(tree->references.items);
@@ -1043,8 +1032,6 @@ EXPORTED int64_t tree_made(
         lexbor.set_options(document, options);
         struct builder builder = {.tree = tree, .document = document, .limits = limits};
         failure = read_page(&builder, html, length);
-        free(builder.text_starts.items);
-        free(builder.value_starts.items);
         free(builder.links.items);
     }
     if (document)
@@ -1065,7 +1052,7 @@ EXPORTED void tree_columns(const struct tree *tree, const void **columns, size_t
         size_t size;
     } all[] = {
         {&tree->nodes, sizeof(struct node)}, {&tree->said, sizeof(struct said)},
-        {&tree->text.octets, 1}, {&tree->values.octets, 1}, {&tree->names.octets, 1},
+        {&tree->text, 1}, {&tree->values, 1}, {&tree->names.octets, 1},
         {&tree->names.ends, sizeof(uint32_t)}, {&tree->links, sizeof(uint32_t)},
         {&tree->references, 1}, {&tree->relations, 1}, {&tree->anchors, 1},
     };

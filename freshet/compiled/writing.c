@@ -700,7 +700,6 @@ EXPORTED int64_t writer_begin(
     struct pieces *all = w->cutter.all = pieces_in(elements, tree, top);
     w->known = known;
     w->told = told;
-    w->cutter.texts = characters_of(tree->text, tree->text_length, tree->text_count);
     if (all && make_room(&all->nodes, told->node_count + 1, sizeof *told->nodes)) {
         if (told->node_count)
             memcpy(all->nodes.items, told->nodes, told->node_count * sizeof *told->nodes);

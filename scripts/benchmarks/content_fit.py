@@ -223,7 +223,7 @@ def main() -> None:
     )
     model = lightgbm.train(dict(_PARAMETERS), data, _ROUNDS).dump_model()
     words = lexicon(pages)
-    written = {"levels": _LEVELS, "trees": columns(model["tree_info"]), "words": words}
+    written = {"trees": columns(model["tree_info"]), "words": words}
     target = Path(content.__file__).with_name("content_model.json")
     target.write_text(json.dumps(written, separators=(",", ":")) + "\n", encoding="utf-8")
     print(f"{len(pages):,} pages, {len(words):,} words: {target}")

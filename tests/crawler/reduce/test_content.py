@@ -1,14 +1,22 @@
 """The model that chooses the main content, and the rows it judges."""
 
+from __future__ import annotations
+
 import json
+import math
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import _continued, _Frame, chosen, text_of, trees_of
+from freshet.crawler.reduce.content import LEAVES, _continued, _Frame, chosen, text_of, trees_of
 from freshet.crawler.reduce.cutting import Piece, in_control
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
 from freshet.crawler.reduce.pieces import Pieces
@@ -71,13 +79,87 @@ def test_the_fitted_model_fits_the_columns() -> None:
     trees = {name: np.array(values) for name, values in said["trees"].items()}
     assert 0 <= trees["column"].min() <= trees["column"].max() < len(COLUMNS)
     nodes = trees["roots"]
-    for _ in range(said["levels"]):
-        inner = np.unique(np.concatenate([trees["yes"][nodes], trees["no"][nodes]]))
-        assert (inner >= nodes.min()).all()
-        nodes = inner
-    # After so many levels all are leaves.
-    assert (trees["yes"][nodes] == nodes).all()
-    assert (trees["no"][nodes] == nodes).all()
+    # No row goes past a node twice, nor to another tree.
+    is_leaf = trees["yes"] == np.arange(len(trees["yes"]))
+    for name in ("yes", "no"):
+        assert (trees[name][~is_leaf] > np.flatnonzero(~is_leaf)).all()
+        assert (trees[name][is_leaf] == np.flatnonzero(is_leaf)).all()
+        at = np.searchsorted(nodes, np.arange(len(is_leaf)), "right")
+        assert (np.searchsorted(nodes, trees[name], "right") == at).all()
+
+
+class Branch(NamedTuple):
+    """A node that sends a row to one of two trees."""
+
+    column: int
+    limit: float
+    yes: Branch | float
+    no: Branch | float
+
+
+LIMITS = st.sampled_from([-1.5, -0.0, 0.0, 1e-35, 0.5, 2.0, 3.25, 1e300])
+SOME_TREES = st.lists(
+    st.recursive(
+        st.floats(-9, 9),
+        lambda each: st.builds(Branch, st.integers(0, 3), LIMITS, each, each),
+        max_leaves=LEAVES,
+    ),
+    min_size=1,
+    max_size=5,
+)
+CELLS = st.lists(st.one_of(LIMITS, st.floats()), min_size=4, max_size=4)
+
+
+def columns_of(trees: Sequence[Branch | float]) -> dict[str, list[float]]:
+    """Return trees as they are written after they were fitted."""
+    columns: dict[str, list[float]] = {
+        name: [] for name in ("column", "limit", "yes", "no", "value", "roots")
+    }
+
+    def add(node: Branch | float) -> int:
+        number = len(columns["value"])
+        column, limit, value = 0, 0.0, 0.0
+        if isinstance(node, Branch):
+            column, limit = node.column, node.limit
+        else:
+            value = node
+        for name, told in zip(columns, (column, limit, number, number, value), strict=False):
+            columns[name].append(told)
+        if isinstance(node, Branch):
+            columns["yes"][number], columns["no"][number] = add(node.yes), add(node.no)
+        return number
+
+    columns["roots"] = [add(tree) for tree in trees]
+    return columns
+
+
+def leaf_of(node: Branch | float, row: Sequence[float]) -> float:
+    while isinstance(node, Branch):
+        node = node.yes if row[node.column] <= node.limit else node.no
+    return node
+
+
+@given(SOME_TREES, st.lists(CELLS, min_size=1, max_size=70))
+@example([Branch(0, 0.0, 1.0, Branch(0, 2.0, 2.0, 3.0))], [[math.nan] * 4, [-0.0] * 4, [0.5] * 4])
+def test_trees_send_each_row_where_going_down_ends(
+    trees: list[Branch | float], rows: list[list[float]]
+) -> None:
+    found = leaf_sums(trees_of(columns_of(trees), 4), np.array(rows))
+    # One after another: ``sum`` may round otherwise.
+    sums = [[*accumulate((leaf_of(tree, row) for tree in trees), initial=0.0)][-1] for row in rows]
+    assert found.tolist() == sums
+
+
+def test_trees_that_the_core_cannot_judge_are_refused() -> None:
+    tree: Branch | float = 0.0
+    for i in range(LEAVES):
+        tree = Branch(0, float(i), tree, 1.0)
+    with pytest.raises(ValueError, match="more than 16 leaves"):
+        trees_of(columns_of([tree]), 1)
+    with pytest.raises(ValueError, match="the core refused"):
+        trees_of(columns_of([1.0]), 81)
+    with pytest.raises(IndexError):
+        leaf_sums(trees_of(columns_of([1.0]), 3), np.zeros((2, 4)))
 
 
 def test_of_no_pieces_none_is_chosen() -> None:
