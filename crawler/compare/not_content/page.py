@@ -437,8 +437,14 @@ class NotContent:
         return len(self.proofs) > 1
 
 
-@dataclass(frozen=True)
-class PageFacts:
+class _Cached:
+    """Has room for what a cached property keeps."""
+
+    __slots__ = ("__dict__",)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts(_Cached):
     """A page that was answered with 200.
 
     ``blocks`` and ``sketch`` are of its main text. The signs are read once they are asked for:
@@ -480,7 +486,7 @@ class PageFacts:
 
     @cached_property
     def tells(self) -> bool:
-        """Whether anything on the page, or in its place, could be the sign of a block page."""
+        """True if anything on the page, or in its place, could be the sign of a block page."""
         if self.before is not None or may_wait(self.blocks.texts, self.body):
             return True
         return tells(self.title, self.texts, self.body)
