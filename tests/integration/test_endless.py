@@ -107,7 +107,7 @@ async def test_a_pattern_is_closed_by_its_thirtieth_page_and_then_sampled(tmp_pa
     for each in (it for it in closed if it.kind == "trap: copies"):
         # 30, those that were under way, and one in twenty with what chance adds.
         # Of a calendar twice as many, as most days of some have no event.
-        first = 60 if each.shape.endswith("(dates)") else 30
+        first = 60 if each.shape and each.shape.endswith("(dates)") else 30
         assert first <= each.crawled <= first + 6 + 0.08 * each.held + 6
         assert each.example is not None
 
