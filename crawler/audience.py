@@ -27,7 +27,8 @@ from freshet.crawler.urls import site_key
 from freshet.scheduler.appeal import Appeal, Attention
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.promotion import critical_degree, first_places
-from freshet.storage.database import StoreError, write_beside
+from freshet.storage.database import write_beside
+from freshet.storage.errors import StoreError
 from freshet.storage.tables import changefeed
 from freshet.storage.tables import openings as tables
 from freshet.storage.tables.openings import MadeFor, Openings, Showing

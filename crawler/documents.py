@@ -28,17 +28,19 @@ from freshet.crawler.clock import calendar, iso
 from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_line
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.layout import Layout
+from freshet.crawler.errors import CrawlError, ParserLost, UnknownPage, UsageError
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.formats.registry import format_of
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints
-from freshet.crawler.tally import CrawlError, UsageError, needs_extra
+from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
-from freshet.storage.database import StoreError, reading
+from freshet.storage.database import reading
 from freshet.storage.entries import TEXT_CHANNELS
+from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
@@ -124,10 +126,6 @@ def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
         name = blake2b(octets, digest_size=_ID_BYTES).hexdigest()
         seen[name] += 1
         yield (name if seen[name] == 1 else f"{name}-{seen[name]}"), text
-
-
-class UnknownPage(StoreError):
-    """A page that the store does not have, or a version or a text of it; the message says why."""
 
 
 class NoHistory(UnknownPage):

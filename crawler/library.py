@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.documents import Documents, UnknownPage
+from freshet.crawler.documents import Documents
+from freshet.crawler.errors import UnknownPage
 from freshet.crawler.network import shard_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.storage.database import StoreError
+from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
 from freshet.storage.shards import Shards, Stores, is_sharded
 

@@ -10,10 +10,10 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites, with_stored
 from freshet.crawler.clock import Clock, VirtualClock
+from freshet.crawler.errors import UsageError
 from freshet.crawler.politeness import group_of, queue_key
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.selectors import SelectorHints
-from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.shards import Shards
 from freshet.storage.tables import site_settings

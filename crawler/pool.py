@@ -11,7 +11,7 @@ from math import inf
 from freshet.crawler.archive.requisites import Requisite, Requisites
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.fetch.client import NotMade
+from freshet.crawler.errors import NotMade
 from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal, RobotsReading
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.tally import Ending

@@ -24,13 +24,14 @@ from aiosqlite import Connection as Reader
 from freshet.crawler.audience import Audience, Listed, link_to, record, seed_of
 from freshet.crawler.clock import calendar, iso, moment_of
 from freshet.crawler.documents import Documents
+from freshet.crawler.errors import ParserLost, UsageError
 from freshet.crawler.library import Library, asking, noting
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
-from freshet.crawler.tally import UsageError
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.terminal import Tell
-from freshet.storage.database import Database, StoreError, write_beside
+from freshet.storage.database import Database, write_beside
+from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries import search as queries
 from freshet.storage.queries.search import MatchingPage

@@ -22,20 +22,19 @@ from freshet.crawler.compare.near_duplicates import THRESHOLD, decoded, index_of
 from freshet.crawler.documents import (
     Documents,
     StoredDocument,
-    UnknownPage,
     VersionDifference,
     difference,
     final,
 )
+from freshet.crawler.errors import UnknownPage
 from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.search import Query, SearchResult, remember, search
-from freshet.storage.database import StoreError
+from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.changefeed import CursorGone
 
 if TYPE_CHECKING:
     from datasketch import MinHashLSH

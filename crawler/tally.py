@@ -70,18 +70,10 @@ class Tally:
             self.internal_errors[(observation.detail or "unknown").partition("(")[0]] += 1
 
 
-class CrawlError(Exception):
-    """A crawl that cannot be done as requested; the message is one line for the user."""
-
-
 def needs_extra(what: str, extra: str) -> str:
     """Return the message that something needs an extra that is not installed."""
     # No command: on the public package index "freshet" is another program.
     return f"{what} needs the extra {extra!r}: install Freshet with it (docs/guide/install.md)"
-
-
-class UsageError(CrawlError, ValueError):
-    """Wrong usage: other words on the command line, or another file, would do."""
 
 
 #: Audits of this many seconds measure the freshness of the copy.

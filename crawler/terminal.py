@@ -24,10 +24,11 @@ from rich.text import Text
 from freshet.config import ConfigError
 from freshet.crawler.admission import site_lists
 from freshet.crawler.clock import calendar, dated
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.masking import masked
-from freshet.crawler.tally import CrawlError, UsageError
 from freshet.scheduler import PolicyError
-from freshet.storage.database import StoreError, sync
+from freshet.storage.database import sync
+from freshet.storage.errors import StoreError
 from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
 

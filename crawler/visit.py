@@ -29,7 +29,8 @@ from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
-from freshet.crawler.fetch.client import Fetcher, NotMade, Request
+from freshet.crawler.errors import NotMade, ParserLost
+from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import (
     first_header,
     is_binary,
@@ -55,7 +56,7 @@ from freshet.crawler.reduce.formats.registry import (
 )
 from freshet.crawler.reduce.head import MetaRefresh, refresh_of
 from freshet.crawler.reduce.page import ParsedPage, is_stub
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots.parser import Directives, parse_directives

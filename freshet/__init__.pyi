@@ -1,20 +1,19 @@
 from freshet.config import ConfigError
 from freshet.crawler.changefeed import Change
-from freshet.crawler.documents import StoredDocument, UnknownPage, VersionDifference
+from freshet.crawler.documents import StoredDocument, VersionDifference
+from freshet.crawler.errors import CrawlError, UnknownPage
 from freshet.crawler.robots import allowed as robots_allowed
 from freshet.crawler.run.embedded import Daemon, crawl
 from freshet.crawler.search import SearchResult
 from freshet.crawler.store import Store
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical as canonical_url
 from freshet.crawler.urls import resolve as resolve_url
 from freshet.scheduler.costs import binary_cost, harmonic_cost
 from freshet.scheduler.estimate.poisson import estimate as estimate_change_rate
 from freshet.scheduler.policies.lambda_crawl import solve as lambda_crawl
 from freshet.scheduler.policies.whittle import index as whittle_index
-from freshet.storage.database import StoreError
+from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.records import Observation
-from freshet.storage.tables.changefeed import CursorGone
 
 __version__: str
 

@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import aiosqlite
 
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.files import trouble
 from freshet.storage.migrations import migrations, newest, oldest
 
@@ -47,18 +48,6 @@ _SENTENCES = {
     "SQLITE_READONLY": "it may not be written; check its permissions and its folder's",
     "SQLITE_PERM": "it may not be opened; check its permissions",
 }
-
-
-class StoreError(Exception):
-    """The store cannot do its work; the message is one line for the user."""
-
-
-class StoreUnavailable(StoreError):
-    """The store cannot be read or written now, for a reason (``why``) that may pass."""
-
-    def __init__(self, path: Path, why: str, advice: str = "") -> None:
-        super().__init__(f"{path}: {why}; {advice}" if advice else f"{path}: {why}")
-        self.why = f"{path}: {why}"
 
 
 @contextmanager

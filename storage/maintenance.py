@@ -27,8 +27,6 @@ import aiosqlite
 from freshet.storage.database import (
     SHARDS_FILE,
     Database,
-    StoreError,
-    StoreUnavailable,
     held,
     owner_of,
     reading,
@@ -39,6 +37,7 @@ from freshet.storage.database import (
     write_beside,
 )
 from freshet.storage.entries import summed
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.shards import Shards, is_sharded
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT

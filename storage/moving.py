@@ -18,7 +18,8 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, NamedTuple
 
-from freshet.storage.database import StoreError, opened, transact
+from freshet.storage.database import opened, transact
+from freshet.storage.errors import StoreError
 from freshet.storage.shards import lease_of, take_lease
 from freshet.storage.tables import near_duplicates, search
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, NamedTuple, TypeVar
 
-from freshet.storage.database import SHARDS_FILE, StoreError, reading
+from freshet.storage.database import SHARDS_FILE, reading
+from freshet.storage.errors import StoreError
 from freshet.storage.files import trouble
 
 T = TypeVar("T")

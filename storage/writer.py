@@ -14,8 +14,9 @@ from itertools import chain
 from sqlite3 import Connection, DataError, IntegrityError, InterfaceError, ProgrammingError
 from typing import Protocol, TypeVar
 
-from freshet.storage.database import Database, StoreError
+from freshet.storage.database import Database
 from freshet.storage.entries import Claims, HostState, Kind, Retraction
+from freshet.storage.errors import StoreError
 from freshet.storage.records import Acknowledged, Entry, Note, Observation, Targets, Visit
 from freshet.storage.tables import (
     alerts,

@@ -118,6 +118,27 @@ def test_help_loads_neither_scipy_nor_datasketch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
+def test_exceptions_that_cross_modules_are_in_errors() -> None:
+    # A refusal knows what each of the others means over HTTP.
+    own = {"HttpRefusal"}
+    elsewhere = {
+        node.name: module.name
+        for module in modules().values()
+        if module.name.startswith(("crawler.", "storage.")) and not module.name.endswith(".errors")
+        for node in module.each(ast.ClassDef)
+        if {"Exception", "OSError", "StoreError", "CrawlError"} & set(map(ast.unparse, node.bases))
+    }
+    crossing = {
+        f"{elsewhere[alias.name]}: {alias.name}"
+        for module in modules().values()
+        for node in module.each(ast.ImportFrom)
+        for alias in node.names
+        if alias.name in elsewhere and node.module == f"freshet.{elsewhere[alias.name]}"
+        if alias.name not in own
+    }
+    assert crossing == set()
+
+
 def test_no_class_name_is_defined_twice() -> None:
     counts = Counter(found for each in modules().values() for found in each.classes())
     assert {found: count for found, count in counts.items() if count > 1} == {}

@@ -29,6 +29,7 @@ from freshet.crawler.admission.site_lists import (
     seeds_from_arguments,
     url_column,
 )
+from freshet.crawler.errors import UnreadableList
 from freshet.crawler.reduce.sitemaps import Sitemap, looks_like_sitemap, parse_sitemap
 from freshet.crawler.urls import canonical
 
@@ -68,18 +69,6 @@ Entry: TypeAlias = WatchedSite | Skipped
 
 _DIVIDE: Final = "divide it"
 _INTO: Final = "name a text or CSV with --into"
-
-
-class UnreadableList(Exception):
-    """The file is not of its format, or too large; the message is a sentence without its name.
-
-    All readers raise it, and so does a merge into a list to which lines cannot be added. ``advice``
-    is what to do.
-    """
-
-    def __init__(self, why: str, advice: str = "export it again, or name another file") -> None:
-        super().__init__(why)
-        self.advice = advice
 
 
 #: Bytes of JSON in all; ten thousand watches with their filters come to some 30 MB.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from xml.parsers import expat
 
 from freshet.crawler.bounds import LINE_BYTES, URL_CHARS, XML_LEVELS
-from freshet.crawler.tally import UsageError
+from freshet.crawler.errors import UsageError
 from freshet.crawler.urls import canonical, origin, resolve
 from freshet.storage.records import StoredSeed
 

@@ -17,12 +17,14 @@ from freshet.config.sites import Sites
 from freshet.crawler.alerts.rules import Channel, Condition, in_words
 from freshet.crawler.audience import Audience, Listed, link_to, seed_of
 from freshet.crawler.clock import Clock, iso
-from freshet.crawler.documents import UnknownPage, change_summary, in_counts, in_kinds, read_text
+from freshet.crawler.documents import change_summary, in_counts, in_kinds, read_text
+from freshet.crawler.errors import UnknownPage
 from freshet.crawler.importance import Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import plain
-from freshet.storage.database import Database, StoreError, StoreUnavailable, reading
+from freshet.storage.database import Database, reading
 from freshet.storage.entries import REFRESHED
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.tables import alerts as alerts_tables

@@ -26,7 +26,8 @@ from freshet.crawler.alerts.receivers import Delivery, Receiver
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import Clock
 from freshet.crawler.politeness import back_off_s
-from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.tables import alerts
 from freshet.storage.tables.alerts import Message
 

@@ -21,11 +21,12 @@ from aiohttp.abc import AbstractResolver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_fixed
 from yarl import URL
 
+from freshet.crawler.errors import CrawlError, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
-from freshet.crawler.fetch.responses import Unfetched, retry_after_s
+from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Connections
-from freshet.crawler.tally import CrawlError, needs_extra
+from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import counted
 from freshet.storage.tables.alerts import Message
 

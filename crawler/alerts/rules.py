@@ -18,13 +18,13 @@ from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.config.sites import pattern
 from freshet.crawler.alerts.receivers import LOG, Apprised, Logged, Receiver, Webhook, key_of
 from freshet.crawler.clock import calendar
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.service.logs import hide, hide_url, read_secret
-from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import AlertFilter
 
 _HOUR_S: Final = 3_600.0

@@ -23,8 +23,8 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.responses import HTML_TYPES, media_type
-from freshet.crawler.tally import CrawlError
 
 # -- surt --------------------------------------------------------------------
 # Keys are Sort-friendly URLs by the rules of the Internet Archive's canonicaliser, which other

@@ -13,7 +13,7 @@ from freshet.crawler.archive.exchanges import Gathering, IndexEntry, key
 from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan, scan_listed
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import CrawlError
 from freshet.storage.files import trouble
 
 #: Ours, so that no other database is overwritten: "FrIx".

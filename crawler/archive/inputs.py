@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from freshet.crawler.archive.text import Slice
-from freshet.crawler.reduce.sitemaps import BrokenFile, gunzipped
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import BrokenFile, CrawlError
+from freshet.crawler.reduce.sitemaps import gunzipped
 from freshet.storage.files import trouble
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")

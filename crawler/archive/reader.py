@@ -32,12 +32,12 @@ from freshet.crawler.archive.records import (
     unchunked,
 )
 from freshet.crawler.archive.scan import OpenRecord, records
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.client import Accept, Request, intake_of
 from freshet.crawler.fetch.heads import read_headers
 from freshet.crawler.fetch.responses import (
     RawHeaders,
     StatusVerdict,
-    Unfetched,
     all_values,
     first_header,
     judge,

@@ -28,6 +28,7 @@ from freshet.crawler.archive.warc import (
     records,
     warcinfo,
 )
+from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
@@ -48,10 +49,6 @@ CREATE TABLE original (
 ) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
-
-
-class ArchiveInUse(Exception):
-    """An archive that another process writes."""
 
 
 class Originals:
@@ -182,15 +179,6 @@ def _opened(path: Path) -> sqlite3.Connection:
 #: Outcomes after which a requisite is in the archive.
 _HAD: Final = frozenset({"fetched", "not_modified"})
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-
-
-class ArchiveUnwritable(Exception):
-    """An archive that cannot be written now; ``why`` is the reason. No entry is lost."""
-
-    def __init__(self, folder: Path, why: str) -> None:
-        super().__init__(why)
-        self.folder = folder
-        self.why = why
 
 
 class ArchiveWriter:

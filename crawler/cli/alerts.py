@@ -20,9 +20,9 @@ from freshet.crawler.alerts.rules import channels, receiver
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.service.logs import configure_logging
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page

@@ -14,9 +14,9 @@ from freshet import __version__
 from freshet.crawler import terminal
 from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
 from freshet.crawler.archive.warc import OPEN, WHOLE
-from freshet.crawler.archive.writer import NAME, ArchiveInUse, recovered
+from freshet.crawler.archive.writer import NAME, recovered
 from freshet.crawler.cli.options import Json
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import ArchiveInUse, CrawlError
 from freshet.crawler.terminal import (
     counted,
     err,

@@ -11,12 +11,12 @@ from freshet.config.sites import pattern
 from freshet.crawler import terminal
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Changefeed
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
-from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import fail, replacing
+from freshet.storage.errors import CursorGone
 from freshet.storage.files import trouble
-from freshet.storage.tables.changefeed import CursorGone
 
 
 def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the arguments

@@ -34,6 +34,7 @@ from freshet.crawler.compare.not_content.check import facts_of, waits_for_script
 from freshet.crawler.compare.not_content.cues import is_judged
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
+from freshet.crawler.errors import CrawlError, ParserLost
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
@@ -41,13 +42,12 @@ from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.reduce.formats.registry import as_shown
 from freshet.crawler.reduce.page import ParsedPage
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import in_force, record_of
 from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.run.wiring import never_at, render_at, stored_histories, stored_kinds
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence

@@ -14,8 +14,8 @@ from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
 from freshet.crawler.cli.status import print_standing
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, owner_of
 from freshet.storage.shards import is_sharded

@@ -19,13 +19,14 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
-from freshet.crawler.fetch.addresses import NoSuchHost
+from freshet.crawler.errors import NoSuchHost, ParserLost
 from freshet.crawler.network import Network, user_agent
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.terminal import counted, print_json, relative, show_line, show_list, size
 from freshet.crawler.urls import origin
 from freshet.storage import maintenance
-from freshet.storage.database import StoreError, reading
+from freshet.storage.database import reading
+from freshet.storage.errors import StoreError
 from freshet.storage.shards import Stores, is_sharded
 from freshet.storage.tables import runs
 

@@ -17,11 +17,11 @@ from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan
 from freshet.crawler.archive.text import Slice
 from freshet.crawler.archive.warc import RENDERED
-from freshet.crawler.archive.writer import ArchiveInUse, recovered
+from freshet.crawler.archive.writer import recovered
 from freshet.crawler.cli.archive import warc_files
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, stores_at
 from freshet.crawler.documents import cache_of, forget_documents
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import ArchiveInUse, CrawlError
 from freshet.crawler.terminal import (
     counted,
     err,

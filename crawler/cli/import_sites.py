@@ -16,14 +16,13 @@ from freshet.crawler.admission.importers import (
     Entry,
     ListFormat,
     Merged,
-    UnreadableList,
     is_zip,
     merged,
     page,
     recognised,
 )
 from freshet.crawler.cli.options import Json, read_list
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import CrawlError, UnreadableList
 from freshet.crawler.terminal import (
     counted,
     plain,

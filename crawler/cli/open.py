@@ -21,7 +21,7 @@ from freshet.crawler.audience import Audience, note_opening
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import moment_of
-from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.terminal import counted, fail, print_json, show_line
 from freshet.crawler.urls import canonical
 from freshet.storage.database import write_beside

@@ -10,7 +10,7 @@ from freshet.config import ConfigError
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_from_arguments
 from freshet.crawler.clock import moment_of
-from freshet.crawler.tally import CrawlError, UsageError
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
 from freshet.storage.database import open_store
 from freshet.storage.files import trouble

@@ -13,11 +13,11 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, as_json, ask, print_answer
 from freshet.crawler.lab.replay import Archives, Losses, replay
 from freshet.crawler.lab.report import check_folders, write_folders
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err, fail, print_json, show_list
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of

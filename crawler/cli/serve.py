@@ -17,7 +17,7 @@ from freshet.crawler.service.http import Health, HttpServer, listening
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.service.metrics import process_metrics
 from freshet.crawler.terminal import say
-from freshet.storage.database import StoreError
+from freshet.storage.errors import StoreError
 from freshet.storage.shards import Stores
 
 _LISTEN = "127.0.0.1:8080"

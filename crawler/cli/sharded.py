@@ -24,6 +24,7 @@ from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.dashboard.pages import Dashboard
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
 from freshet.crawler.run.service import NotifySocket
@@ -32,7 +33,7 @@ from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service import http, metrics
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.logs import LogFormat
-from freshet.crawler.tally import CrawlError, needs_extra
+from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
 from freshet.scheduler import PolicyError
 from freshet.storage.database import SHARDS_FILE, answer, held, store_errors

@@ -33,7 +33,6 @@ from freshet.crawler.terminal import (
 from freshet.storage import moving
 from freshet.storage.database import (
     SHARDS_FILE,
-    StoreError,
     as_json,
     held,
     open_store,
@@ -42,6 +41,7 @@ from freshet.storage.database import (
     sync,
     transact,
 )
+from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import Progress, back_up
 from freshet.storage.moving import Contents
 from freshet.storage.shards import Shards, is_sharded, lease_of, require_there, take_lease

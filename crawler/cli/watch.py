@@ -27,6 +27,7 @@ from freshet.crawler.cli.config import write_settings
 from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.clock import SteadyClock
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.blocks import compared
@@ -36,7 +37,6 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import counted, fail, print_json, say, show_line, show_list
 from freshet.storage.database import owner_of, reading
 from freshet.storage.files import trouble

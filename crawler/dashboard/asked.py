@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from freshet.config.settings import Settings
+from freshet.crawler.errors import UsageError
 from freshet.crawler.library import Library
-from freshet.crawler.tally import UsageError
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from freshet.crawler.documents import (
     in_kinds,
     is_of_text,
 )
-from freshet.crawler.tally import UsageError
+from freshet.crawler.errors import UsageError
 from freshet.crawler.urls import origin
 from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import overview, page

@@ -13,10 +13,11 @@ from freshet.config.sites import Sites, StoredSite, place_of, with_stored
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import selector_in
+from freshet.crawler.errors import UsageError
 from freshet.crawler.library import asking, noting
 from freshet.crawler.network import selector_hints
-from freshet.crawler.tally import UsageError
-from freshet.storage.database import StoreError, write_beside
+from freshet.storage.database import write_beside
+from freshet.storage.errors import StoreError
 from freshet.storage.tables import site_settings
 from freshet.storage.tables.site_settings import VISIT, SiteSetting
 

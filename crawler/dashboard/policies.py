@@ -20,11 +20,11 @@ from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.dashboard.asked import Asked, value_of
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.lab.charts import thinned
 from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed
 from freshet.crawler.service.http import Answer, leading
-from freshet.crawler.tally import CrawlError, UsageError
 from freshet.crawler.terminal import amount, percent, size, told_in_one_line
 from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.verdicts import PolicyVerdict

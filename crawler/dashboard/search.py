@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from freshet.crawler.dashboard.asked import Asked
+from freshet.crawler.errors import UsageError
 from freshet.crawler.library import asking
 from freshet.crawler.search import Query, SearchResult, search
-from freshet.crawler.tally import UsageError
 from freshet.storage.tables import search as tables
 
 #: Results of a page, and those that can be turned to: one costs as much as all before it.

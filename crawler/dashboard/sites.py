@@ -12,9 +12,8 @@ from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.dashboard import changes, kept
 from freshet.crawler.dashboard.asked import Asked, value_of
 from freshet.crawler.dashboard.pictures import treemap
-from freshet.crawler.documents import UnknownPage
+from freshet.crawler.errors import UnknownPage, UsageError
 from freshet.crawler.library import asking
-from freshet.crawler.tally import UsageError
 from freshet.crawler.urls import origin
 from freshet.storage.database import as_json
 from freshet.storage.queries import sites

@@ -19,6 +19,7 @@ import pycares
 from aiodns import error as dns_error
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from freshet.crawler.errors import NoSuchHost, ResolverSilent
 from freshet.crawler.lru import LruCache
 
 Address = IPv4Address | IPv6Address
@@ -183,14 +184,6 @@ _ADDRESSES = 16
 _EMPTIED_AFTER = 256
 #: A URL's host is the whole name: no search list applies. EDNS is c-ares' default.
 _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
-
-
-class ResolverSilent(OSError):
-    """No name server has answered: nothing is known about the name."""
-
-
-class NoSuchHost(OSError):
-    """The name does not exist, or has no address: an early retry is useless."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager, suppress
 from io import BytesIO
 
 from freshet.crawler.bounds import HELD_BYTES, meet
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
     MAX_LAYERS,
     SNIFFED_BYTES,
     BoundedDecoder,
-    Unfetched,
     codings_of,
     gunzip_short,
     is_evidently_text,

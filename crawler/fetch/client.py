@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, meet
+from freshet.crawler.errors import NotMade, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
@@ -25,7 +26,6 @@ from freshet.crawler.fetch.responses import (
     PLAIN,
     REPEATED,
     StatusVerdict,
-    Unfetched,
     all_values,
     first_header,
     is_field_value,
@@ -97,17 +97,6 @@ class FetchLimits:
     max_headers: int = 256
     max_header_bytes: int = 65_536
     max_body_bytes: int = 10 * 1024 * 1024
-
-
-class NotMade(Exception):
-    """The crawler, not the host, is the reason for no answer: the request is to be made again.
-
-    Nothing of it is recorded. For ``hold_s`` no other request is worth a try.
-    """
-
-    def __init__(self, why: str, hold_s: float) -> None:
-        super().__init__(why)
-        self.hold_s = hold_s
 
 
 class Fetcher(Protocol):

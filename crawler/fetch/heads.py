@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from freshet.crawler.fetch.responses import RawHeaders, Unfetched
+from freshet.crawler.errors import Unfetched
+from freshet.crawler.fetch.responses import RawHeaders
 
 #: What is mended, by its name, in words for people.
 REPAIRS: Final[Mapping[str, str]] = {

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from freshet.crawler.bounds import meet
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.browser import Browsers
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.crawler.fetch.responses import HTML_TYPES, Unfetched, media_type
+from freshet.crawler.fetch.responses import HTML_TYPES, media_type
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import HostAnswer, answer_of
 from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of

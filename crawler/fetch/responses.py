@@ -18,6 +18,7 @@ import zstandard
 from isal import isal_zlib
 
 from freshet.crawler.bounds import GZIP_MEMBERS, VALIDATOR_CHARS, meet
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.urls import is_http, resolve, without_credentials
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
@@ -310,16 +311,6 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15
 MAX_LAYERS = 2
 #: Its stub says OSError, and mistakes its kind.
 _ISAL_ERROR: type[Exception] = vars(isal_zlib)["error"]
-
-
-class Unfetched(Exception):
-    """No usable body came; the word and the message, a line, say why."""
-
-    def __init__(self, reason: str, detail: str, outcome: Outcome = "failed") -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = " ".join(detail.split())[:300]
-        self.outcome = outcome
 
 
 def _inflate(stream: zlib._Decompress | isal_zlib.Decompress, data: bytes) -> Iterator[bytes]:

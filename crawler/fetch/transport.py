@@ -24,9 +24,9 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from freshet.crawler.bounds import RECEIVE_BYTES, connections
-from freshet.crawler.fetch.addresses import AddressGuard, NoSuchHost, ResolverSilent, is_address
+from freshet.crawler.errors import NoSuchHost, ResolverSilent, Unfetched
+from freshet.crawler.fetch.addresses import AddressGuard, is_address
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection
-from freshet.crawler.fetch.responses import Unfetched
 
 #: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.
 _NOT_TLS = frozenset(

@@ -18,9 +18,9 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.importance import Areas, terms, weigh
 from freshet.crawler.network import with_kept
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import (
     Cell,
     amount,

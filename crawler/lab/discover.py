@@ -13,8 +13,8 @@ import numpy as np
 
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.admission.traps import TrapLimits, classify
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.discovery.covers import Record, RecrawlHistory, SiteSightings, greedy, judged

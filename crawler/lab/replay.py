@@ -22,13 +22,14 @@ from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_
 from freshet.crawler.archive.records import ArchivedExchange, Damage
 from freshet.crawler.archive.replay import Counts, Played, Player
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of, with_kept
 from freshet.crawler.run.orders import CrawlReport, make_report
 from freshet.crawler.run.quality import open_index
 from freshet.crawler.run.upkeep import correct, retention_of
 from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule, depth_at
-from freshet.crawler.tally import CrawlError, Tally
+from freshet.crawler.tally import Tally
 from freshet.crawler.urls import origin
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance

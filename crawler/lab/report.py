@@ -16,10 +16,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.lab.charts import write_charts
 from freshet.crawler.lab.counterfactual import StoreComparison
 from freshet.crawler.lab.plan_sources import require_duckdb, write_parquet
-from freshet.crawler.tally import CrawlError, needs_extra
+from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,

@@ -51,15 +51,6 @@ class Buckets:
 _DEPTH: Final = 1
 
 
-class Refused(Exception):
-    """A pushed request that is refused: the ``status`` of the answer, and the reason."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-
-
 def in_scope(admission: Admission, url: str) -> bool:
     """Return whether a text is a URL in scope."""
     try:

@@ -22,9 +22,10 @@ from urllib.parse import urlencode
 
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.bounds import meet
+from freshet.crawler.errors import ParserLost
 from freshet.crawler.frontier import ApiRequest, Frontier
 from freshet.crawler.push.hints import Buckets, Inbox, hint, in_scope
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Advertised, Claim, Said, Subscription, SubscriptionState

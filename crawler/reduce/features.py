@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from freshet.compiled import function, numeric
 from freshet.compiled.numeric import CONSTANTS
+from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce.boilerplate import (
     FRAME_WORDS,
     LAYOUT_WORDS,
@@ -33,7 +34,7 @@ from freshet.crawler.reduce.boilerplate import (
     is_hidden,
 )
 from freshet.crawler.reduce.pieces import Pieces, checked, columns_of
-from freshet.crawler.reduce.tree import LINK, NUMBERS, PLACES, TreeLimit
+from freshet.crawler.reduce.tree import LINK, NUMBERS, PLACES
 
 #: Elements whose places are among the numbers.
 TAGS: Final = "main article nav aside header footer form table li section p a figcaption dd".split()

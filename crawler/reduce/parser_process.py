@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast
 
 from freshet.crawler.bounds import SLOW_BYTES, meet
+from freshet.crawler.errors import ParserLost
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.channels import Channels, channels
@@ -93,10 +94,6 @@ class Unparsable:
     reason: str
     is_lack: bool = False
     beginning: ParsedPage | None = None
-
-
-class ParserLost(Exception):
-    """No answer from the parser's process, through no fault of the page; the message says why."""
 
 
 class Parser:

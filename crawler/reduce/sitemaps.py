@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.bounds import XML_LEVELS
+from freshet.crawler.errors import BrokenFile
 from freshet.crawler.fetch.responses import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
 from freshet.crawler.reduce.charset import xml_decoder
@@ -35,10 +36,6 @@ SLICE_BYTES = 64 * 1024
 
 class TooLong(Exception):
     """More follows than is wanted, which has been given."""
-
-
-class BrokenFile(Exception):
-    """The file is damaged or ends early; the message says where, and the rest has been given."""
 
 
 def gunzipped(chunks: Iterable[bytes] | bytes, max_bytes: int) -> Iterator[bytes]:

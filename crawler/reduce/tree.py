@@ -179,10 +179,6 @@ def collapsed(text: str) -> str:
     return " ".join(text[:_READ].split())[:_WRITTEN].rstrip()
 
 
-class TreeLimit(Exception):
-    """A page is beyond what a tree may have; the message says in what."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tree:
     """The elements and texts of a page in document order, as columns; the first is the root.

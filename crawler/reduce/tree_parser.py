@@ -35,6 +35,7 @@ import selectolax.lexbor
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.compiled import function
+from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce.selectors import IGNORED, INCLUDED, MARK
 from freshet.crawler.reduce.tree import (
     ACTS,
@@ -59,7 +60,6 @@ from freshet.crawler.reduce.tree import (
     REL,
     UNSEEN,
     Tree,
-    TreeLimit,
     TreeLimits,
     meaning_of,
     tree_from,

@@ -16,6 +16,7 @@ from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
+from freshet.crawler.errors import UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
@@ -42,7 +43,7 @@ from freshet.crawler.run.wiring import (
     take_over_pages,
 )
 from freshet.crawler.search import index_pending
-from freshet.crawler.tally import DaemonSnapshot, Ending, Tally, UsageError
+from freshet.crawler.tally import DaemonSnapshot, Ending, Tally
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store

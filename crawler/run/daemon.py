@@ -22,6 +22,7 @@ from freshet.crawler.admission.admit import HasRoom, Scope, Seeding
 from freshet.crawler.alerts.rules import channels, matching
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
@@ -62,14 +63,15 @@ from freshet.crawler.run.wiring import (
 )
 from freshet.crawler.search import index_pending
 from freshet.crawler.search_marks import judge_next
-from freshet.crawler.tally import CrawlError, Ending, Tally, UsageError
+from freshet.crawler.tally import Ending, Tally
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policies.greedy_index import SearchQuality
 from freshet.storage import maintenance
-from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Outlook
+from freshet.storage.errors import StoreError
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import frontier, observations, runs, site_settings, url_patterns

@@ -20,10 +20,10 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
-from freshet.storage.database import Database, StoreUnavailable
+from freshet.storage.database import Database
 from freshet.storage.entries import CappedQueue, Discovered, Outlook, SiteOutlook
+from freshet.storage.errors import SnapshotError, StoreUnavailable
 from freshet.storage.records import Estimate, Note
-from freshet.storage.tables.snapshots import SnapshotError
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import aiosqlite
 
-from freshet.crawler.tally import ANSWERED, Ending, Tally, UsageError
+from freshet.crawler.errors import UsageError
+from freshet.crawler.tally import ANSWERED, Ending, Tally
 from freshet.crawler.terminal import fail
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost

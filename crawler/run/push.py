@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from freshet.crawler.alerts.messages import Composing, Importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, receiver
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.push.hints import Inbox
@@ -18,7 +19,6 @@ from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.crawler.service.logs import hide
-from freshet.crawler.tally import CrawlError
 from freshet.storage.records import Acknowledged, Entry
 from freshet.storage.tables import claims
 

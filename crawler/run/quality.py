@@ -16,7 +16,7 @@ import numpy as np
 from aiosqlite import Connection as Reader
 
 from freshet.config.settings import SearchSettings
-from freshet.crawler.tally import UsageError
+from freshet.crawler.errors import UsageError
 from freshet.scheduler.search_quality import TOP, ScoreTable, Scoring, Workload, made_queries
 from freshet.storage.database import Database
 from freshet.storage.files import trouble

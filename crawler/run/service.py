@@ -37,8 +37,9 @@ from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_ou
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import counted, percent, spending
 from freshet.scheduler.agenda.audit import Staleness
-from freshet.storage.database import Database, StoreError, store_errors
+from freshet.storage.database import Database, store_errors
 from freshet.storage.entries import Outlook
+from freshet.storage.errors import StoreError
 from freshet.storage.records import Acknowledged
 
 log = logging.getLogger(__name__)

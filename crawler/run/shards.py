@@ -27,6 +27,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import Clock
+from freshet.crawler.errors import Away
 from freshet.crawler.network import shard_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pagerank import outflow
@@ -37,7 +38,8 @@ from freshet.crawler.run.state import DaemonState
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import DemandCurve, divide
-from freshet.storage.database import Database, StoreError
+from freshet.storage.database import Database
+from freshet.storage.errors import StoreError
 from freshet.storage.records import Acknowledged, Note, Targets
 from freshet.storage.shards import Shards, lease_of, take_lease
 from freshet.storage.tables import outgoing
@@ -68,10 +70,6 @@ NOTHING: Final = 1.0
 _DAY_S: Final = 86_400.0
 #: Changes a day of pages that are not held yet: a visit is worth the more the longer it waits.
 _NEW: Final = 1e6
-
-
-class Away(Exception):
-    """Another shard or the coordinator did not answer."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

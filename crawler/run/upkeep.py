@@ -31,8 +31,9 @@ from freshet.crawler.compare.templates import Correction, Template, settled
 from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.terminal import moment, span
-from freshet.storage.database import Database, StoreError, StoreUnavailable
+from freshet.storage.database import Database
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.maintenance import Retention, VersionedData, formats
 from freshet.storage.records import Acknowledged
 from freshet.storage.tables import alerts, changefeed, hosts, near_duplicates, observations, runs

@@ -29,17 +29,13 @@ from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
 from freshet.crawler.archive.requisites import Requisites
 from freshet.crawler.archive.warc import Fields
-from freshet.crawler.archive.writer import (
-    ArchiveInUse,
-    ArchiveUnwritable,
-    ArchiveWriter,
-    ArchivingFetcher,
-)
+from freshet.crawler.archive.writer import ArchiveWriter, ArchivingFetcher
 from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes, waits_for_scripts
+from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable, CrawlError, UsageError
 from freshet.crawler.fetch.browser import Browsers
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.fetch.rendering import RenderingFetcher
@@ -58,11 +54,12 @@ from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.quality import SearchIndex
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
-from freshet.crawler.tally import CrawlError, Ending, UsageError
+from freshet.crawler.tally import Ending
 from freshet.crawler.urls import origin, robots_url, site_key
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer, sketch_of
-from freshet.storage.database import Database, StoreUnavailable, sqlite_errors
+from freshet.storage.database import Database, sqlite_errors
 from freshet.storage.entries import Channel, Host, Role
+from freshet.storage.errors import StoreUnavailable
 from freshet.storage.queries import page
 from freshet.storage.records import (
     Acknowledged,

@@ -34,16 +34,16 @@ from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.audience import Audience, audience_of, note_opening
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
-from freshet.crawler.documents import Documents, StoredDocument, UnknownPage, document_version
+from freshet.crawler.documents import Documents, StoredDocument, document_version
+from freshet.crawler.errors import UnknownPage, UsageError
 from freshet.crawler.library import Library, asking, noting
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
 from freshet.crawler.search import Query, as_json, note_list, remember, search
 from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
-from freshet.crawler.tally import UsageError
 from freshet.crawler.terminal import counted, plain
-from freshet.storage.database import StoreError
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
+from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
 from freshet.storage.tables import changefeed, openings, site_settings

@@ -28,14 +28,11 @@ from prometheus_client.exposition import choose_encoder
 
 from freshet.config.settings import Operation
 from freshet.crawler.clock import dated
-from freshet.crawler.documents import UnknownPage
-from freshet.crawler.push.hints import Refused
+from freshet.crawler.errors import CrawlError, Refused, UnknownPage, UsageError
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form, stood_at
 from freshet.crawler.service.logs import hide, read_secret
-from freshet.crawler.tally import CrawlError, UsageError
-from freshet.storage.database import StoreError
-from freshet.storage.tables.changefeed import CursorGone
+from freshet.storage.errors import CursorGone, StoreError
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
+from freshet.crawler.errors import Refused
 from freshet.crawler.lru import LruCache
-from freshet.crawler.push.hints import Buckets, Refused
+from freshet.crawler.push.hints import Buckets
 
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"

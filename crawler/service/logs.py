@@ -24,8 +24,8 @@ from structlog.stdlib import ExtraAdder, ProcessorFormatter
 from structlog.types import EventDict, Processor, WrappedLogger
 
 from freshet.crawler.clock import dated
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.masking import masked_value
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.terminal import err
 from freshet.storage.files import trouble
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.client import Request, intake_of, request_headers
-from freshet.crawler.fetch.responses import StatusVerdict, Unfetched, judge, retry_after_s
+from freshet.crawler.fetch.responses import StatusVerdict, judge, retry_after_s
 from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
 from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import SyntheticWeb

@@ -48,11 +48,12 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import CLAIM_KINDS, Audit, Host, Reason
+from freshet.storage.errors import SnapshotError
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, DueUrl, Visit
 from freshet.storage.tables import hosts as hosts_tables
-from freshet.storage.tables.snapshots import SnapshotError, up_to
+from freshet.storage.tables.snapshots import up_to
 
 log = logging.getLogger(__name__)
 

@@ -23,9 +23,10 @@ from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Arrays
 from freshet.storage.database import Database
+from freshet.storage.errors import SnapshotError
 from freshet.storage.queries import columns
 from freshet.storage.tables import snapshots
-from freshet.storage.tables.snapshots import LearntUpTo, Parts, SnapshotError
+from freshet.storage.tables.snapshots import LearntUpTo, Parts
 
 log = logging.getLogger(__name__)
 

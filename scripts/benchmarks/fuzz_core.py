@@ -28,6 +28,7 @@ if __name__ == "__main__":
     compiled._AT_ONCE = ctypes.PyDLL(sys.argv.pop(1))
 
 
+from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce.content import chosen
 from freshet.crawler.reduce.cutting import pieces_of
 from freshet.crawler.reduce.main_text import main_text
@@ -36,7 +37,7 @@ from freshet.crawler.reduce.nesting import is_calm, max_depth
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.sketch import sketch
-from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimit, TreeLimits
+from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits
 from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.crawler.reduce.tree_reference import reference
 from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload

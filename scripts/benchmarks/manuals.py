@@ -27,7 +27,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 import freshet
 from freshet.crawler.documents import cache_of
-from freshet.storage.database import StoreError, open_store
+from freshet.storage.database import open_store
+from freshet.storage.errors import StoreError
 from scripts.benchmarks.command import arguments, finish
 
 _HOST = "http://manuals.example"

@@ -10,8 +10,9 @@ from typing import Any, Final
 import zstandard
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import StoreError, as_json, columns_of, reading, row_to
+from freshet.storage.database import as_json, columns_of, reading, row_to
 from freshet.storage.entries import AliasKind, Reason, Role, stored
+from freshet.storage.errors import StoreError
 from freshet.storage.records import Digests, Doubt, Observation, Validators
 from freshet.storage.tables.frontier import ASKED_AGAIN
 from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT

@@ -30,6 +30,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import CHANNELS, REFRESHED, Channel, stored
+from freshet.storage.errors import CursorGone
 from freshet.storage.records import Doubt, Visit
 from freshet.storage.tables import search
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
@@ -199,10 +200,6 @@ _CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})(?:-(\d{1,18}))?")
 #: Rows that are looked at in one query where not all match.
 _ROWS: Final = 1_000
 _START_ANEW: Final = "empty your copy, and start anew at 0"
-
-
-class CursorGone(Exception):
-    """It is not known what changed since a cursor; the message says how to go on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from typing import Any, Final, Literal, Protocol
 import zstandard
 from aiosqlite import Connection as Reader
 
-from freshet.storage.database import StoreError, as_json, columns_of, row_to, values_of
+from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import stored
+from freshet.storage.errors import StoreError
 
 #: Version of the words of given text. Raise it with every change of :mod:`.words`.
 FORMAT: Final = 1

@@ -26,6 +26,7 @@ from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
 from freshet.storage.database import Database, as_json, readable
+from freshet.storage.errors import SnapshotError
 
 #: Arrays by their names.
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
@@ -38,10 +39,6 @@ _LEVEL: Final = 1
 _PIECE: Final = 1 << 22
 _LAST: Final = "agenda"
 _LIST: Final = "parts"
-
-
-class SnapshotError(Exception):
-    """A part is missing, damaged, or of another version: what it held must be learnt anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
+from freshet.crawler.errors import ParserLost
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.signals.headers import HostHeaders

@@ -13,10 +13,10 @@ import pytest
 
 from freshet.config.settings import SiteSettings
 from freshet.crawler.access import access_at
-from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, NoSuchHost
+from freshet.crawler.errors import CrawlError, NoSuchHost
+from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
 from freshet.crawler.fetch.transport import Access
-from freshet.crawler.tally import CrawlError
 from tests.crawler.fetch.hostile_server import CERTIFICATE, hostile, page, sends
 from tests.crawler.proxies import http_proxy, serving, socks_proxy
 

@@ -22,16 +22,16 @@ from hypothesis import strategies as st
 
 import freshet as program
 from freshet.crawler.changefeed import Changefeed
-from freshet.crawler.documents import UnknownPage
+from freshet.crawler.errors import UnknownPage
 from freshet.crawler.library import Library, Read, T
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.search import Query, search
-from freshet.storage.database import StoreError
+from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import Digests, Note
 from freshet.storage.shards import Shards
 from freshet.storage.tables import search as tables
-from freshet.storage.tables.changefeed import CursorGone, packed, unpacked
+from freshet.storage.tables.changefeed import packed, unpacked
 from tests.console import as_json, freshet, shown
 from tests.crawler.service.described import undescribed
 from tests.crawler.service.test_api import serving

@@ -8,7 +8,7 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.fetch.client import NotMade
+from freshet.crawler.errors import NotMade
 from freshet.crawler.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules

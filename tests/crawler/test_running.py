@@ -4,8 +4,8 @@ import pytest
 import typer
 
 from freshet.crawler import terminal
-from freshet.crawler.tally import CrawlError
-from freshet.storage.database import StoreError
+from freshet.crawler.errors import CrawlError
+from freshet.storage.errors import StoreError
 
 
 async def work(error: BaseException | None = None) -> str:

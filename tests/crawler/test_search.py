@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.clock import moment_of
+from freshet.crawler.errors import UsageError
 from freshet.crawler.search import Query, Term, snippet
-from freshet.crawler.tally import UsageError
 from freshet.storage.words import normalised
 
 NOW = 1.8e9

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.synthetic_web.web import showcase
-from freshet.crawler.tally import CrawlError
 from scripts.synthetic_server import plain, serve
 from tests.crawler.archive.exchanges import Record, check, read, whole
 from tests.crawler.cli.test_crawl import LOCAL, start

@@ -7,8 +7,8 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.check import Check, check
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from freshet.crawler.tally import CrawlError
 from tests.crawler.fetch.test_browser import needs_chromium
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted

@@ -17,6 +17,7 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.importance import Importance
 from freshet.crawler.run.daemon import keep
@@ -26,7 +27,6 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.state import load_state
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import canonical
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.audit import staleness

@@ -18,7 +18,8 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run import daemon
 from freshet.crawler.run.upkeep import StoreOutages
-from freshet.storage.database import Database, StoreUnavailable, open_store
+from freshet.storage.database import Database, open_store
+from freshet.storage.errors import StoreUnavailable
 from freshet.storage.records import FetchResult
 from tests.integration.quick import assert_consistent
 from tests.integration.test_daemon import DAY_S, Server, Stage

@@ -22,12 +22,12 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.cdxj import write_cdxj
 from freshet.crawler.cli.forget import _url
 from freshet.crawler.cli.replay import fill
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.browser import Browsers, Serve, browser_program
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
-from freshet.crawler.tally import CrawlError
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.memory_watch import descendants
 from tests.crawler.archive.exchanges import whole

@@ -11,6 +11,7 @@ import pytest
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.replay import Played
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.lab.replay import Archives, RunPast, replay
 from freshet.crawler.run.crawl import crawl
@@ -18,7 +19,6 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
-from freshet.crawler.tally import CrawlError
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, StoredSeed
 from scripts.synthetic_server import serve

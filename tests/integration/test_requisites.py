@@ -16,6 +16,7 @@ from freshet.crawler.archive.cdxj import surt, write_cdxj
 from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.replay import fill
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.errors import UsageError
 from freshet.crawler.fetch.client import Request, request_headers
 from freshet.crawler.fetch.responses import judge
 from freshet.crawler.lab.replay import Losses
@@ -23,7 +24,6 @@ from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.tally import UsageError
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.archive.exchanges import whole
 from tests.integration.quick import assert_consistent, quick, unwatched

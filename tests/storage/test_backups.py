@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from freshet.storage import maintenance
-from freshet.storage.database import StoreError, StoreUnavailable, held
+from freshet.storage.database import held
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.maintenance import back_up, restore
 from tests.storage.small_store import SmallStore, rows
 

@@ -26,7 +26,6 @@ from freshet.storage import migrations as history
 from freshet.storage.database import (
     APPLICATION_ID,
     Database,
-    StoreError,
     columns_of,
     open_store,
     reading,
@@ -35,6 +34,7 @@ from freshet.storage.database import (
     values_of,
 )
 from freshet.storage.entries import stored
+from freshet.storage.errors import StoreError
 from freshet.storage.migrations import migrations, newest
 from tests.storage.small_store import SmallStore, rows
 

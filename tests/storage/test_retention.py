@@ -7,7 +7,8 @@ from math import inf
 import pytest
 
 from freshet.storage import maintenance
-from freshet.storage.database import StoreError, open_store
+from freshet.storage.database import open_store
+from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import Retention, Rows
 from tests.storage.crawl_store import writing
 from tests.storage.small_store import SmallStore, rows

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.storage.database import SHARDS_FILE, StoreError, open_store
+from freshet.storage.database import SHARDS_FILE, open_store
+from freshet.storage.errors import StoreError
 from freshet.storage.shards import Shards, Stores, is_sharded, lease_of, take_lease
 
 DOMAINS = [f"site{i}.example" for i in range(4_000)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from freshet.storage import writer
-from freshet.storage.database import StoreError
 from freshet.storage.entries import HostState, Kind, RobotsRecord
+from freshet.storage.errors import StoreError
 from freshet.storage.records import Note
 from freshet.storage.tables import frontier, hosts, observations
 from tests.storage.crawl_store import (

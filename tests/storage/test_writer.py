@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.database import StoreError, StoreUnavailable, encodable
+from freshet.storage.database import encodable
+from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit
 from freshet.storage.tables import observations
 from freshet.storage.writer import Writer

@@ -28,9 +28,10 @@ from freshet.crawler.compare.not_content.host import (
     probe_url,
 )
 from freshet.crawler.compare.not_content.page import NotContent, PageFacts, Proof, is_another_text
+from freshet.crawler.errors import ParserLost
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Retraction
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Skipped, UnreadableList, WatchedSite
+from freshet.crawler.admission.importers import Skipped, WatchedSite
+from freshet.crawler.errors import UnreadableList
 
 UUID = "6c2c7b1e-0d4c-4bb5-8d0e-0a1b2c3d4e5f"
 OTHER = "7d3d8c2f-1e5d-4cc6-9e1f-1b2c3d4e5f60"

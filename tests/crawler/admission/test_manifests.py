@@ -5,7 +5,8 @@ import gzip
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Entry, Skipped, UnreadableList, WatchedSite
+from freshet.crawler.admission.importers import Entry, Skipped, WatchedSite
+from freshet.crawler.errors import UnreadableList
 
 NOT_HERE = "not beside the index, and nothing is fetched"
 

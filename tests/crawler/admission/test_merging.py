@@ -4,15 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.admission.importers import (
-    Entry,
-    Skipped,
-    UnreadableList,
-    WatchedSite,
-    merged,
-    page,
-)
+from freshet.crawler.admission.importers import Entry, Skipped, WatchedSite, merged, page
 from freshet.crawler.admission.site_lists import read_sites
+from freshet.crawler.errors import UnreadableList
 from freshet.crawler.urls import canonical
 
 NAMES = st.text(max_size=40) | st.sampled_from(

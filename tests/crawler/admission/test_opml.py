@@ -3,7 +3,8 @@
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Skipped, UnreadableList, WatchedSite
+from freshet.crawler.admission.importers import Skipped, WatchedSite
+from freshet.crawler.errors import UnreadableList
 
 OUTLINE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0"><head><title>Feeds</title></head><body>

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission import importers
-from freshet.crawler.admission.importers import Skipped, UnreadableList, WatchedSite
+from freshet.crawler.admission.importers import Skipped, WatchedSite
+from freshet.crawler.errors import UnreadableList
 
 JOBS = """\
 name: "The homepage"

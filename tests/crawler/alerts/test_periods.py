@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.alerts.rules import Channel, channels
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import CrawlError
 from tests.integration.quick import quick
 
 HOUR_S = 3_600.0

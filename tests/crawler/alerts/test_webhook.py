@@ -21,11 +21,10 @@ from freshet.crawler.alerts.receivers import (
     in_words,
     signature,
 )
+from freshet.crawler.errors import CrawlError, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.connection import HttpConnection
-from freshet.crawler.fetch.responses import Unfetched
 from freshet.crawler.fetch.transport import Connections
-from freshet.crawler.tally import CrawlError
 from freshet.storage.tables.alerts import Message
 
 KEY = b"k" * 32

@@ -11,7 +11,8 @@ import pytest
 
 from freshet.crawler.archive import warc
 from freshet.crawler.archive.warc import OPEN, WireExchange
-from freshet.crawler.archive.writer import NAME, ArchiveInUse, ArchiveUnwritable, ArchiveWriter
+from freshet.crawler.archive.writer import NAME, ArchiveWriter
+from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable
 from tests.crawler.archive.exchanges import (
     START_AT,
     check,

@@ -10,7 +10,7 @@ from zipfile import ZIP_STORED, ZipFile
 import pytest
 
 from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import CrawlError
 from tests.crawler.archive.archives import OK, record
 from tests.crawler.archive.exchanges import START_AT, fetched, not_modified, whole
 from tests.crawler.archive.test_archive import write

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import CrawlError
 from tests.crawler.archive.archives import Read, gzipped, page
 
 

@@ -12,7 +12,7 @@ from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import inputs_of
 from freshet.crawler.archive.reader import Reading
 from freshet.crawler.archive.records import ArchivedExchange
-from freshet.crawler.tally import CrawlError
+from freshet.crawler.errors import CrawlError
 from tests.crawler.archive.archives import (
     OK,
     Read,

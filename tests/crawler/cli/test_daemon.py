@@ -10,10 +10,11 @@ from typer.testing import Result
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.daemon import order_again
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.tally import CrawlError
 from freshet.scheduler import policy
-from freshet.storage.database import StoreError, open_store
+from freshet.storage.database import open_store
+from freshet.storage.errors import StoreError
 from tests.console import freshet
 
 SITE = "http://127.0.0.1:2/"

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from freshet.crawler.cli import shards as verbs
 from freshet.crawler.cli.verbs import application
 from freshet.storage import moving
-from freshet.storage.database import StoreError, held, open_store, opened, reading
+from freshet.storage.database import held, open_store, opened, reading
+from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import back_up
 from freshet.storage.shards import Shards, lease_of
 from freshet.storage.tables import changefeed, search

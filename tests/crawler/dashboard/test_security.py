@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 from yarl import URL
 
 from freshet.crawler.dashboard import pages
-from freshet.crawler.push.hints import Refused
+from freshet.crawler.errors import Refused
 from freshet.crawler.service.logins import Logins
 from freshet.storage.tables import site_settings
 from freshet.storage.tables.site_settings import SiteSetting

@@ -9,8 +9,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
-from freshet.crawler.fetch.responses import Unfetched
 
 KIB = 1024
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from freshet.crawler.errors import CrawlError, Unfetched
 from freshet.crawler.fetch.browser import BrowserRules, Browsers, browser_program
-from freshet.crawler.fetch.responses import Unfetched
-from freshet.crawler.tally import CrawlError
 from freshet.storage.records import FetchResult
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)

@@ -11,7 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.fetch.responses import BoundedDecoder, Unfetched
+from freshet.crawler.errors import Unfetched
+from freshet.crawler.fetch.responses import BoundedDecoder
 
 MIB = 1024 * 1024
 LARGEST_STEP = 4 * MIB + 1024

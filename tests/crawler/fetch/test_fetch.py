@@ -15,6 +15,7 @@ import uvloop
 import zstandard
 from aiohttp.abc import ResolveResult
 
+from freshet.crawler.errors import NotMade
 from freshet.crawler.fetch import transport
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
@@ -23,7 +24,6 @@ from freshet.crawler.fetch.client import (
     Fetcher,
     FetchLimits,
     NetworkFetcher,
-    NotMade,
     OursOrTheirs,
     Request,
 )

@@ -11,9 +11,9 @@ from aiohttp.http_parser import HttpResponseParser
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.heads import Chunks, head_end, read_head
-from freshet.crawler.fetch.responses import Unfetched
 from scripts.benchmarks.odd_responses import ALL, Odd
 
 PIECES = st.lists(st.binary(min_size=1, max_size=40), max_size=5)

@@ -8,8 +8,9 @@ import pytest
 
 from freshet.crawler.archive.warc import WireExchange, records
 from freshet.crawler.cli.check import _mended
+from freshet.crawler.errors import NotMade
 from freshet.crawler.fetch.body import Intake
-from freshet.crawler.fetch.client import FetchLimits, NotMade, OursOrTheirs, Request
+from freshet.crawler.fetch.client import FetchLimits, OursOrTheirs, Request
 from freshet.crawler.fetch.connection import HttpConnection
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.storage.records import FetchResult, Validators

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from freshet.crawler.fetch.addresses import CachingResolver, DnsLimits, NoSuchHost
+from freshet.crawler.errors import NoSuchHost
+from freshet.crawler.fetch.addresses import CachingResolver, DnsLimits
 from tests.crawler.fetch.dns_server import REFUSED, SERVFAIL, NameServer, name_server
 
 RECORDS: dict[str, list[str] | int] = {

@@ -4,8 +4,8 @@ from ipaddress import ip_network
 import aiohttp
 import pytest
 
+from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
-from freshet.crawler.fetch.responses import Unfetched
 from freshet.crawler.fetch.transport import AddressRefused, guarded_connector, own_failures
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.lab import plan_sources
 from freshet.crawler.lab.plan_sources import PlanSources
-from freshet.crawler.tally import CrawlError, UsageError
 
 NUMBER = "a finite number of at least 0"
 

@@ -8,8 +8,8 @@ from ipaddress import ip_network
 
 import pytest
 
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.push.server import Pushed, PushListener, Refusals, Reply
-from freshet.crawler.tally import CrawlError
 
 
 @dataclass(slots=True)

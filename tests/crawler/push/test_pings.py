@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.hints import Refused
+from freshet.crawler.errors import Refused
 from freshet.crawler.push.indexnow import MAX_URLS, KeyPlace, from_json, from_query
 
 KEY = "0a1b2c3d-4E"

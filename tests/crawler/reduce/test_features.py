@@ -13,11 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from freshet.compiled.numeric import leaf_sums
+from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce import content, features
 from freshet.crawler.reduce.cutting import Piece, in_control, pieces_of
 from freshet.crawler.reduce.features import COLUMNS, described, judged
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.tree import Tree, TreeLimit
+from freshet.crawler.reduce.tree import Tree
 from freshet.crawler.reduce.tree_parser import tree_of
 from tests.crawler.reduce.reference import features as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP

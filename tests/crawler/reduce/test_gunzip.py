@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.reduce.sitemaps import SLICE_BYTES, BrokenFile, TooLong, gunzipped
+from freshet.crawler.errors import BrokenFile
+from freshet.crawler.reduce.sitemaps import SLICE_BYTES, TooLong, gunzipped
 
 TEXT = b"".join(b"line %d of the text\n" % n for n in range(10_000))
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from freshet.crawler.errors import ParserLost
 from freshet.crawler.reduce import parser_process
 from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.page import ParsedPage, parse
-from freshet.crawler.reduce.parser_process import Parser, ParserLost, Unparsable
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.sitemaps import Feed
 from freshet.storage.records import Links

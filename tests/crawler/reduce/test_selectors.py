@@ -3,9 +3,9 @@
 import pytest
 
 from freshet.config.settings import SiteSettings
+from freshet.crawler.errors import UsageError
 from freshet.crawler.network import selector_hints
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.tally import UsageError
 from tests.crawler.reduce.pages import blocks_of
 from tests.integration.quick import quick
 

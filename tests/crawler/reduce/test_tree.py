@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce import tree_parser as module
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.selectors import SelectorHints
@@ -26,7 +27,6 @@ from freshet.crawler.reduce.tree import (
     TRAITS,
     UNSEEN,
     Tree,
-    TreeLimit,
     TreeLimits,
 )
 from freshet.crawler.reduce.tree_parser import SYMBOLS, marked, tree_of

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from freshet.config.loading import load
+from freshet.crawler.errors import UsageError
 from freshet.crawler.run.quality import (
     QualityMeter,
     SearchIndex,
@@ -17,7 +18,6 @@ from freshet.crawler.run.quality import (
     note_quality,
     take_over_queries,
 )
-from freshet.crawler.tally import UsageError
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.search_quality import Workload
 from freshet.storage.records import DueUrl, Visit

@@ -22,13 +22,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
 from freshet.crawler.documents import Documents
-from freshet.crawler.reduce.parser_process import Parser, ParserLost
+from freshet.crawler.errors import CrawlError, ParserLost
+from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.search import index_pending
 from freshet.crawler.service import http
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.metrics import process_metrics
-from freshet.crawler.tally import CrawlError
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Digests

@@ -6,7 +6,8 @@ from pathlib import Path
 import aiosqlite
 import pytest
 
-from freshet.storage.database import Database, StoreError, open_store
+from freshet.storage.database import Database, open_store
+from freshet.storage.errors import StoreError
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.page import FrontierPlace, InLink, KnownUrl, snapshot
 from freshet.storage.records import (

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from freshet.storage import maintenance
 from freshet.storage.database import reading
 from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction, Rung
+from freshet.storage.errors import CursorGone
 from freshet.storage.maintenance import Retention
 from freshet.storage.queries import page
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import changefeed, observations
-from freshet.storage.tables.changefeed import CursorGone, LastChange
+from freshet.storage.tables.changefeed import LastChange
 from tests.storage.crawl_store import (
     DAY_S,
     START,

@@ -1,0 +1,97 @@
+"""The exceptions that cross modules."""
+
+from pathlib import Path
+
+from freshet.storage.entries import Outcome
+from freshet.storage.errors import StoreError
+
+
+class UnknownPage(StoreError):
+    """A page that the store does not have, or a version or a text of it; the message says why."""
+
+
+class CrawlError(Exception):
+    """A crawl that cannot be done as requested; the message is one line for the user."""
+
+
+class UsageError(CrawlError, ValueError):
+    """Wrong usage: other words on the command line, or another file, would do."""
+
+
+class NotMade(Exception):
+    """The crawler, not the host, is the reason for no answer: the request is to be made again.
+
+    Nothing of it is recorded. For ``hold_s`` no other request is worth a try.
+    """
+
+    def __init__(self, why: str, hold_s: float) -> None:
+        super().__init__(why)
+        self.hold_s = hold_s
+
+
+class Unfetched(Exception):
+    """No usable body came; the word and the message, a line, say why."""
+
+    def __init__(self, reason: str, detail: str, outcome: Outcome = "failed") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = " ".join(detail.split())[:300]
+        self.outcome = outcome
+
+
+class ResolverSilent(OSError):
+    """No name server has answered: nothing is known about the name."""
+
+
+class NoSuchHost(OSError):
+    """The name does not exist, or has no address: an early retry is useless."""
+
+
+class Refused(Exception):
+    """A pushed request that is refused: the ``status`` of the answer, and the reason."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+class Away(Exception):
+    """Another shard or the coordinator did not answer."""
+
+
+class ArchiveInUse(Exception):
+    """An archive that another process writes."""
+
+
+class ArchiveUnwritable(Exception):
+    """An archive that cannot be written now; ``why`` is the reason. No entry is lost."""
+
+    def __init__(self, folder: Path, why: str) -> None:
+        super().__init__(why)
+        self.folder = folder
+        self.why = why
+
+
+class UnreadableList(Exception):
+    """The file is not of its format, or too large; the message is a sentence without its name.
+
+    All readers raise it, and so does a merge into a list to which lines cannot be added. ``advice``
+    is what to do.
+    """
+
+    def __init__(self, why: str, advice: str = "export it again, or name another file") -> None:
+        super().__init__(why)
+        self.advice = advice
+
+
+class BrokenFile(Exception):
+    """The file is damaged or ends early; the message says where, and the rest has been given."""
+
+
+class TreeLimit(Exception):
+    """A page is beyond what a tree may have; the message says in what."""
+
+
+class ParserLost(Exception):
+    """No answer from the parser's process, through no fault of the page; the message says why."""
