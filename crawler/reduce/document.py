@@ -18,7 +18,7 @@ from freshet.crawler.reduce.formats.form import Body
 from freshet.crawler.reduce.formats.registry import format_of, versions
 from freshet.crawler.reduce.head import PageHead
 from freshet.crawler.reduce.markdown import written
-from freshet.crawler.reduce.page import refuse_depth, tree_shown
+from freshet.crawler.reduce.page import chosen_lately, refuse_depth, tree_shown
 from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.tree import PLACES, Tree
@@ -92,13 +92,17 @@ def content_of(
     deepest: int | None = None,
 ) -> MadeDocument:
     """Return the document of a page with what it was made of, as :func:`document`."""
-    found = format_of(content_type).read(body, content_type)
-    if found.html is None:
-        return MadeDocument(_plain(found))
-    refuse_depth(found.html, deepest)
-    tree, shown = tree_shown(found.html)
-    del found
-    tree, pieces, _ = choice_of(tree, shown, hints)
+    chosen = chosen_lately(body, content_type, hints)
+    if chosen is None:
+        found = format_of(content_type).read(body, content_type)
+        if found.html is None:
+            return MadeDocument(_plain(found))
+        refuse_depth(found.html, deepest)
+        tree, shown = tree_shown(found.html)
+        del found
+        tree, pieces, _ = choice_of(tree, shown, hints)
+    else:
+        tree, pieces = chosen
     about, head = _About(tree), PageHead(tree, url)
     kinds, blocks, htmls = written(tree, pieces, head.base_url)
     headings = [

@@ -15,9 +15,11 @@ from unicodedata import normalize
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode, utf8_of
 from freshet.crawler.reduce.content import choice_of
+from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.head import MetaRefresh, PageHead
 from freshet.crawler.reduce.links import gathered, page_links
@@ -60,6 +62,19 @@ class ParsedPage:
     requisites: tuple[str, ...] = ()
 
 
+#: The choice of the last pages, which the kinds of a change are judged by after their text, and
+#: their bytes at most: a tree takes some ten times as much.
+_KEPT: Final = LruCache[tuple[bytes, str | None, SelectorHints], tuple[Tree, list[Piece]]](16)
+_KEPT_BYTES: Final = 2**17
+
+
+def chosen_lately(
+    body: bytes, content_type: str | None, hints: SelectorHints
+) -> tuple[Tree, list[Piece]] | None:
+    """Return the tree and the chosen pieces of a page that was parsed a moment ago."""
+    return _KEPT.use((body, content_type, hints))
+
+
 def parse(
     body: bytes,
     url: str,
@@ -99,6 +114,8 @@ def parse(
     if requisites:
         page = replace(page, requisites=page_requisites(tree, page.base_url))
     tree, pieces, has_included = choice_of(tree, html, hints)
+    if not is_cut and len(body) <= _KEPT_BYTES:
+        _KEPT[body, content_type, hints] = tree, pieces
     remark = None
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"

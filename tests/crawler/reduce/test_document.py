@@ -1,15 +1,17 @@
 """Documents: the choice of the main content, and what a page says of itself."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.content import text_of
-from freshet.crawler.reduce.document import Document, document
-from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.document import Document, content_of, document
+from freshet.crawler.reduce.page import chosen_lately, parse
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import SelectorHints
+from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from tests.crawler.reduce.pages import pieces_in
 
 URL = "https://h.example/a/b/"
@@ -231,3 +233,25 @@ def test_a_manual_keeps_the_lists_and_tables_that_are_its_content() -> None:
 def test_headings_are_texts_without_markup() -> None:
     found = read(f"<main><h1>10<sup>2</sup> &lt; <b>x</b></h1><p>{SENTENCE * 3}</p></main>")
     assert found.headings == ((1, "10^2 < x"),)
+
+
+@pytest.mark.parametrize("hints", [NO_HINTS, SelectorHints(ignore=("p.no",))])
+def test_a_document_is_made_of_what_was_parsed_a_moment_ago(
+    hints: SelectorHints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b"<title>T</title><main><h1>T</h1><p>One two three.<p class=no>Four five six."
+    read = partial(content_of, body, "https://h.example/", "text/html", hints=hints)
+    expected = read().document
+    parse(body, "https://h.example/", "text/html", hints=hints)
+    with monkeypatch.context() as patched:
+        patched.setattr("freshet.crawler.reduce.document.tree_shown", None)
+        assert read().document == expected
+        # Other selectors choose anew.
+        with pytest.raises(TypeError):
+            content_of(body, "https://h.example/", "text/html", hints=SelectorHints(strict=True))
+
+
+def test_large_pages_are_not_kept() -> None:
+    body = b"<title>T</title><p>" + b"word " * 30_000
+    parse(body, "https://h.example/", "text/html")
+    assert chosen_lately(body, "text/html", NO_HINTS) is None
