@@ -19,10 +19,7 @@ class UsageError(CrawlError, ValueError):
 
 
 class NotMade(Exception):
-    """The crawler, not the host, is the reason for no answer: the request is to be made again.
-
-    Nothing of it is recorded. For ``hold_s`` no other request is worth a try.
-    """
+    """The crawler itself could not make a request, nor any other one for ``hold_s`` seconds."""
 
     def __init__(self, why: str, hold_s: float) -> None:
         super().__init__(why)
@@ -30,7 +27,7 @@ class NotMade(Exception):
 
 
 class Unfetched(Exception):
-    """No usable body came; the word and the message, a line, say why."""
+    """A response has no usable body: ``reason`` is a stable word, ``detail`` a line for people."""
 
     def __init__(self, reason: str, detail: str, outcome: Outcome = "failed") -> None:
         super().__init__(reason, detail)
@@ -40,15 +37,15 @@ class Unfetched(Exception):
 
 
 class ResolverSilent(OSError):
-    """No name server has answered: nothing is known about the name."""
+    """No name server has answered, so that nothing is known about a name."""
 
 
 class NoSuchHost(OSError):
-    """The name does not exist, or has no address: an early retry is useless."""
+    """A name does not exist or has no address, so that an early retry is useless."""
 
 
 class Refused(Exception):
-    """A pushed request that is refused: the ``status`` of the answer, and the reason."""
+    """A pushed request is refused, with this ``status`` and for this reason."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -61,11 +58,11 @@ class Away(Exception):
 
 
 class ArchiveInUse(Exception):
-    """An archive that another process writes."""
+    """Another process writes an archive."""
 
 
 class ArchiveUnwritable(Exception):
-    """An archive that cannot be written now; ``why`` is the reason. No entry is lost."""
+    """An archive cannot be written now (``why``), and no entry is lost."""
 
     def __init__(self, folder: Path, why: str) -> None:
         super().__init__(why)
@@ -74,11 +71,7 @@ class ArchiveUnwritable(Exception):
 
 
 class UnreadableList(Exception):
-    """The file is not of its format, or too large; the message is a sentence without its name.
-
-    All readers raise it, and so does a merge into a list to which lines cannot be added. ``advice``
-    is what to do.
-    """
+    """A list is not of its format, or too large; ``advice`` says what to do."""
 
     def __init__(self, why: str, advice: str = "export it again, or name another file") -> None:
         super().__init__(why)

@@ -1,5 +1,6 @@
 """The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
@@ -87,17 +88,20 @@ class Network:
         polite = self._politeness
         return await queue_key(url, polite.key, polite.groups, self.resolver.addresses)
 
-    def require_contact(self, urls: Iterable[str]) -> None:
+    async def require_contact(self, urls: Sequence[str]) -> None:
         """Refuse to visit public hosts without a contact.
 
         Raises:
             UsageError: no contact is set and some URL is not on loopback.
         """
-        if not self._contact and (host := public_host(urls, self._overrides)) is not None:
-            raise UsageError(
-                f"{host} is a public host, and a crawler must say who runs it: set a contact with "
-                "--contact you@example.org, FRESHET_CRAWL__CONTACT or crawl.contact in freshet.toml"
-            )
+        for begin in range(0, 0 if self._contact else len(urls), _AT_ONCE):
+            if (host := public_host(urls[begin : begin + _AT_ONCE], self._overrides)) is not None:
+                raise UsageError(
+                    f"{host} is a public host, and a crawler must say who runs it: set a contact "
+                    "with --contact you@example.org, FRESHET_CRAWL__CONTACT or crawl.contact in "
+                    "freshet.toml"
+                )
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Close connections and cancel DNS requests."""
@@ -160,6 +164,8 @@ def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:
     return of
 
 
+#: URLs that are looked at in one turn of the event loop.
+_AT_ONCE: Final = 256
 #: The parser's answer is waited for so many times longer than it may compute, and at least so long.
 _WALL_TIMES: Final = 12.0
 _WALL_LEAST_S: Final = 60.0

@@ -38,6 +38,8 @@ class PoolRules:
 _ANSWERED = frozenset({"new", "changed", "unchanged"})
 #: A turn comes after so many seconds, whatever there is to do.
 _TURN_S = 600.0
+#: Requests that are started in one turn of the event loop.
+_AT_ONCE = 32
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -310,6 +312,9 @@ class FetchPool:
         self._tasks.add(task)
         self._page_tasks += _is_page(request)
         task.add_done_callback(lambda task: self._finished(task, request))
+        if len(self._tasks) % _AT_ONCE == 0:
+            # To begin hundreds of connections takes a while: other tasks get a turn.
+            await asyncio.sleep(0)
 
     async def _perform(self, request: FrontierRequest) -> None:
         try:

@@ -16,8 +16,8 @@ class StoreUnavailable(StoreError):
 
 
 class CursorGone(Exception):
-    """It is not known what changed since a cursor; the message says how to go on."""
+    """A cursor is too old to tell what changed since; the message says how to go on."""
 
 
 class SnapshotError(Exception):
-    """A part is missing, damaged, or of another version: what it held must be learnt anew."""
+    """A part of a snapshot is missing, damaged or of another version, and is learnt anew."""

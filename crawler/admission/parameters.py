@@ -29,9 +29,10 @@ _KEYS: Final = 4_096
 #: Paths on which the pairs of a parameter stand, and values from which on it may have any.
 _PATHS: Final = 2
 _VALUES: Final = 3
-#: Pages that are kept as they were read, at most so many bytes each, until the store has them.
+#: Pages that are kept as they were read until the store has them, and the bytes of a page that is
+#: looked at once more: a larger one would take the event loop for too long.
 _RECENT: Final = 64
-_RECENT_BYTES: Final = 1 << 18
+MOST_BYTES: Final = 1 << 18
 #: Pairs of a host whose texts differ that are looked at once more.
 _LOOKS: Final = 200
 
@@ -95,7 +96,7 @@ class ParameterPairs:
         """
         if not self._least:
             return []
-        if shown is not None and len(shown.body) <= _RECENT_BYTES:
+        if shown is not None and len(shown.body) <= MOST_BYTES:
             self._recent[page_id] = shown
         # What makes copies hides other pairs: a session, and then the page that it came from. The
         # whole URL is compared all the same: one pair that differs ends what was concluded.
@@ -169,7 +170,8 @@ class ParameterPairs:
     async def _show_the_same(self, key: tuple[int, str, str], read: _Read, old_id: int) -> bool:
         """Return whether a page shows what an older one does, as far as that can be told."""
         host_id, _, url = key
-        if self._again is None or self._looks[host_id] >= _LOOKS:
+        is_large = read.shown is not None and len(read.shown.body) > MOST_BYTES
+        if self._again is None or is_large or self._looks[host_id] >= _LOOKS:
             return False
         self._looks[host_id] += 1
         new = read.shown or await self._again(read.page_id, url)

@@ -106,7 +106,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
     network = Network(settings, SteadyClock())
     sites = Sites(settings.sites)
     try:
-        network.require_contact(urls)
+        await network.require_contact(urls)
         found = Check(urls[0])
         for url in urls:
             found = Check(url, [_table(each) for each in sites.matching(url)])

@@ -109,7 +109,7 @@ async def look(settings: Settings, url: str, wish: Wish) -> Look:
     fetcher = page_fetcher(settings, network, parser)
     try:
         urls = terminal.spellings(url)
-        network.require_contact(urls)
+        await network.require_contact(urls)
         found = Check(url)
         for each in urls:
             result = await _followed(fetcher, settings, found := Check(each))

@@ -119,7 +119,7 @@ async def crawl(
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
-        network.require_contact([seed.url for seed in order.seeds])
+        await network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
         await own(database, shard, stack)
@@ -131,7 +131,7 @@ async def crawl(
         run_id, is_resumed, has_room = await _open_run(database, settings, order, clock.now())
         await database.write(partial(site_settings.put_first, now=clock.now()))
         stored = await runs.load(database.reader)
-        network.require_contact([s.root_url or s.url for s in stored])
+        await network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
         archive = await archiving(
             settings, stored, clock, began_at=began_at, lasting=False, closed_by=stack

@@ -203,7 +203,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
-        network.require_contact([seed.url for seed in order.seeds])
+        await network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
         stack.push_async_callback(database.close)
         await own(database, shard, stack)
@@ -215,7 +215,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         per_day = order.budget or await default_budget.of_store(database.reader, len(order.seeds))
         run_id, has_room = await _open_run(database, settings, order, per_day, clock.now())
         chosen = await chosen_sites(database.reader, order.seeds, settings)
-        network.require_contact([s.root_url or s.url for s in chosen.seeds])
+        await network.require_contact([s.root_url or s.url for s in chosen.seeds])
         began_at = await runs.began_at(database.reader, run_id)
         archive = await archiving(
             settings, chosen.seeds, clock, began_at=began_at, lasting=True, closed_by=stack
@@ -527,7 +527,7 @@ class _Daemon:
             per_day = order.budget or limited(len(self.agenda.pages) or len(order.seeds))
             learns_by = _learns_by(order, per_day)
             ranker = ranker_of(order.policy, learns_by)
-            self._network.require_contact([seed.url for seed in order.seeds])
+            await self._network.require_contact([seed.url for seed in order.seeds])
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
             settings = await with_kept(taken_over(self._settings, wanted), database.reader)

@@ -23,7 +23,7 @@ from freshet.config.settings import RenderMode, RenderWait, Settings
 from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, ScopeKind, Seeding
 from freshet.crawler.admission.copies import Copies
-from freshet.crawler.admission.parameters import ParameterPairs
+from freshet.crawler.admission.parameters import MOST_BYTES, ParameterPairs
 from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.alerts.rules import matching
@@ -168,7 +168,8 @@ def stored_pages(
     """Return the query that reads a page once more; the URL is one of its host."""
 
     async def shown(page_id: int, url: str) -> Shown | None:
-        if (found := await page.last_content(reader, page_id)) is None:
+        found = await page.last_content(reader, page_id)
+        if found is None or len(found[0]) > MOST_BYTES:
             return None
         parsed = await parser.parse(found[0], url, found[1])
         return None if isinstance(parsed, Unparsable) else Shown(url, parsed.blocks.texts, *found)

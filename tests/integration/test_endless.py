@@ -34,7 +34,9 @@ from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 DAYS = 10.0
-BOUND = 450
+#: 90 requests for each of five traps, and 60 more for each calendar: a direction of one ends after
+#: sixty empty days.
+BOUND = 5 * 90 + 2 * 60
 SPEC = WebSpec(1, 60, span_days=DAYS)
 
 

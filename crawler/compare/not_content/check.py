@@ -176,7 +176,10 @@ class NotContentCheck:
         async with host.turn:
             host.pages += 1
             facts = facts_of(result, due.fetch_url, parsed, new, before=before)
-            if facts.tells:
+            async with self._turn:
+                await asyncio.sleep(0)
+                tells = facts.tells
+            if tells:
                 frame = await self._frame(due.host_id, host, parsed, new)
                 facts = replace(facts, frame=frame) if frame else facts
             checked = await self._judged(host, due, facts, result.ended_at)

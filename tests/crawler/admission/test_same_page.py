@@ -2,6 +2,7 @@
 
 import pytest
 
+from freshet.crawler.admission import parameters
 from freshet.crawler.admission.parameters import ParameterPairs
 from freshet.crawler.admission.same_page import Shown, show_the_same
 
@@ -102,4 +103,15 @@ async def test_without_the_bytes_texts_that_differ_are_pages_that_differ() -> No
         return None
 
     found = await learn(ParameterPairs(4, again), {}, is_kept=False)
+    assert found == {"?view": False, "?view=print": False}
+
+
+async def test_large_pages_are_not_looked_at_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    store: dict[int, Shown] = {}
+
+    async def again(page_id: int, _url: str) -> Shown | None:
+        return store.get(page_id)
+
+    monkeypatch.setattr(parameters, "MOST_BYTES", 64)
+    found = await learn(ParameterPairs(4, again), store, is_kept=True)
     assert found == {"?view": False, "?view=print": False}
