@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
-from gc import freeze, set_threshold
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
@@ -177,11 +176,10 @@ async def _run(
 @contextmanager
 def _in_actor(*, verbose: bool, log_format: LogFormat) -> Iterator[Callable[[Live], Observer]]:
     """Yield what observes the run of a shard, inside its actor."""
-    from freshet.crawler.cli import return_freed_memory  # noqa: PLC0415 - for actors only
+    from freshet.crawler.cli import collect_in_steps, return_freed_memory  # noqa: PLC0415 - see there
 
     return_freed_memory()
-    freeze()
-    set_threshold(25_000, 20, 20)
+    collect_in_steps()
     # Ray adds a field to each record.
     logging.setLogRecordFactory(logging.LogRecord)
     with watching(quiet=True, verbose=verbose, log_format=log_format) as watch:

@@ -24,8 +24,7 @@ def test_an_interruption_while_the_program_starts_is_one_line(
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(verbs, "application", interrupted)
     # This process is not the command's, whose collector is set for good.
-    monkeypatch.setattr(cli, "freeze", lambda: None)
-    monkeypatch.setattr(cli, "set_threshold", lambda *_: None)
+    monkeypatch.setattr(cli, "collect_in_steps", lambda: None)
     with pytest.raises(SystemExit) as ended:
         cli.run()
     assert (ended.value.code, capsys.readouterr().err) == (130, "freshet: interrupted\n")
