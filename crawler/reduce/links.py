@@ -1,65 +1,110 @@
-"""Links of a page: which elements lead elsewhere, where to, and what they are called."""
+"""Links of a page: which elements lead elsewhere, where to, and what they are called.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+The compiled core resolves most references (``freshet/compiled/targets.c``), and asks about the
+others; the tests have the same in Python (``tests/crawler/reduce/reference/links.py``).
+"""
+
+from collections.abc import Mapping, Sequence
+from ctypes import POINTER, Structure, byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
+from secrets import randbits
 from typing import Final
 
+import numpy as np
+
+from freshet.compiled import function
 from freshet.crawler.fetch.responses import HTML_TYPES
 from freshet.crawler.reduce.nesting import NAMES
+from freshet.crawler.reduce.pieces import checked, columns_of
 from freshet.crawler.reduce.tree import TRAITS, Tree
-from freshet.crawler.urls import canonical_of_resolved, resolve_all
+from freshet.crawler.urls import Base, canonical_of_resolved, resolve_all
+from freshet.storage.identity import TRACKING_PARAMETERS
 from freshet.storage.records import Links
 
 #: Relations by which a page or a feed names its hub, and itself as the hub knows it.
 HUB_RELATIONS: Final = frozenset({"hub", "self"})
 _PAGE_TYPES: Final = HTML_TYPES | {""}
 _ANCHOR: Final = TRAITS["anchor"]
-_BATCH: Final = 1024
 
 
-def page_links(tree: Tree, base: str) -> Iterator[tuple[str, str, str]]:
-    """Yield URLs (resolved against ``base``), relations and anchors of a page's links."""
-    first: dict[tuple[str, str], str] = {}
-    columns = (column.split("\n") for column in (tree.references, tree.relations, tree.anchors))
-    for node, reference, rel, anchor in zip(tree.links, *columns, strict=False):
-        if not tree.trait[node] & _ANCHOR:
-            said = tree.attributes(node)
-            if tree.tag(node) != "link":
-                first.setdefault((reference, ""), said.get("title", ""))
-            elif leads_to_page(said):
-                first.setdefault((reference, _sorted(rel)), said.get("title", ""))
-        elif rel:
-            first.setdefault((reference, _sorted(rel)), anchor)
-        elif (reference, "") not in first:
-            first[reference, ""] = anchor
-    remaining = iter(first.items())
-    # In batches, so that a page of a million links stops at the limit.
-    while batch := list(islice(remaining, _BATCH)):
-        urls = resolve_all([reference for (reference, _), _ in batch], base)
-        for url, ((_, rels), anchor) in zip(urls, batch, strict=True):
-            if url is not None:
-                yield url, rels, anchor
+class _Told(Structure):
+    """A page's links, as the core is told of them; the texts must live as long."""
+
+    _fields_ = (
+        ("references", c_char_p), ("relations", c_char_p), ("anchors", c_char_p),
+        ("others", c_char_p), ("home", c_char_p), ("folder", c_char_p), ("origin", c_char_p),
+        ("place", c_char_p), ("tracking", c_char_p),
+        *[(f"length{i}", c_size_t) for i in range(6)],
+        ("keys", c_uint64 * 2),
+    )  # fmt: skip
 
 
-def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
-    """Return links as columns, one entry for each canonical URL, and whether there are more.
+_TRACKING: Final = "".join(f"{name}\n" for name in sorted(TRACKING_PARAMETERS)).encode()
+#: Strangers who choose URLs do not know what the core tells them apart by.
+_KEYS: Final = (c_uint64 * 2)(randbits(64), randbits(64))
+#: What Python answers of an element that leads nowhere.
+_NO_LINK: Final = 4 * "\0"
+_read: Final = function("targets_read", [POINTER(_Told), c_void_p], c_int64)
+_asked: Final = function("targets_asked", [c_void_p] * 3)
+_written: Final = function("targets_written", [c_void_p, c_char_p, c_size_t], c_int64)
+_found: Final = function("targets_found", [c_void_p] * 3)
+_drop: Final = function("targets_drop", [c_void_p])
 
-    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. Of a URL the
-    first occurrence counts, or the first that does not say ``nofollow``.
+
+def links_of(tree: Tree, base: str, limit: int) -> tuple[Links, bool]:
+    """Return a page's links, one for each canonical URL, and whether there are more.
+
+    References are resolved against ``base``. Of a URL the first link counts, or the first that does
+    not say ``nofollow``.
+
+    Raises:
+        MemoryError: there is too little memory.
     """
-    links: dict[str, tuple[str, str, str]] = {}
-    is_cut = False
-    for link in found:
-        url = canonical_of_resolved(link[0])
-        if url not in links:
-            is_cut = len(links) >= limit
-            if is_cut:
-                break
-        elif "nofollow" not in links[url][1].split() or "nofollow" in link[1].split():
-            continue
-        links[url] = link
-    columns = zip(*links.values(), strict=True) if links else ((), (), ())
-    return Links(tuple(links), *columns), is_cut
+    texts = [each.encode() for each in (tree.references, tree.relations, tree.anchors)]
+    rows = np.frombuffer(tree.links, np.uint32)
+    others = np.flatnonzero(np.asarray(tree.trait)[rows] & _ANCHOR == 0).astype(np.uint32).tobytes()
+    place = Base(base)
+    home, folder, origin = ("", "", "") if "@" in base else place.parts
+    bases = home, folder, origin, home.partition("?")[0]
+    columns = (*texts, others, *map(str.encode, bases), _TRACKING)
+    lengths = (*map(len, texts), len(others) // 4, len(_TRACKING))
+    told = _Told(*columns, *lengths, limit, _KEYS)
+    core = c_void_p()
+    try:
+        checked(_read(told, byref(core)), tree)
+        (asked,) = columns_of(_asked, core, 1)
+        answers = _answers(tree, memoryview(asked).cast("I").tolist(), base) if asked else b""
+        is_cut = _written(core, answers, len(answers))
+        checked(min(0, is_cut), tree)
+        found = [octets.decode().split("\0")[:-1] for octets in columns_of(_found, core, 4)]
+    finally:
+        _drop(core)
+    return Links(*map(tuple, found)), is_cut > 0
+
+
+def _answers(tree: Tree, asked: Sequence[int], base: str) -> bytes:
+    """Return the URL, the canonical URL, the relations and the anchor of each of these links."""
+    references, relations_, anchors = (
+        column.split("\n") for column in (tree.references, tree.relations, tree.anchors)
+    )
+    found = dict.fromkeys(asked, _NO_LINK)
+    rows = [i for i in asked if _may_lead(tree, tree.links[i], relations_[i])]
+    urls = resolve_all([references[i] for i in rows], base)
+    for i, url in zip(rows, urls, strict=True):
+        if url is not None:
+            node = tree.links[i]
+            is_anchor = tree.trait[node] & _ANCHOR
+            anchor = anchors[i] if is_anchor else tree.attribute_of(node, "title") or ""
+            rels = _sorted(relations_[i]) if is_anchor or tree.tag(node) == "link" else ""
+            found[i] = f"{url}\0{canonical_of_resolved(url)}\0{rels}\0{anchor}\0"
+    return "".join(found.values()).encode()
+
+
+def _may_lead(tree: Tree, node: int, rel: str) -> bool:
+    """Return whether an element with a reference leads to a page for people."""
+    if tree.tag(node) != "link":
+        return True
+    tokens = rel.lower().split()
+    return not NAMES["navigable"].isdisjoint(tokens) and leads_to_page(tree.attributes(node))
 
 
 def relations(attributes: Mapping[str, str]) -> list[str]:

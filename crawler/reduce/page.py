@@ -22,7 +22,7 @@ from freshet.crawler.reduce.content import choice_of
 from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.head import MetaRefresh, PageHead
-from freshet.crawler.reduce.links import gathered, page_links
+from freshet.crawler.reduce.links import links_of
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
@@ -148,7 +148,7 @@ def _about(
 ) -> tuple[ParsedPage, bool]:
     """Return a page without its text, and whether it has more links."""
     head = PageHead(tree, url)
-    links, is_cut = gathered(page_links(tree, head.base_url), max_links)
+    links, is_cut = links_of(tree, head.base_url, max_links)
     page = ParsedPage(
         base_url=head.base_url,
         encoding=encoding,

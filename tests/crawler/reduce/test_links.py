@@ -1,19 +1,22 @@
 """Which elements link, and where they lead."""
 
+from random import Random
+
 import pytest
 
-from freshet.crawler.reduce.links import gathered, page_links
+from freshet.crawler.reduce.links import links_of
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.tree import TreeLimits
 from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.storage.records import Links
+from tests.crawler.reduce.reference.links import gathered, page_links
 
 BASE = "https://h.example/docs/page.html"
 
 
 def columns(markup: str, limit: int = 100) -> tuple[Links, bool]:
     tree = tree_of(markup, TreeLimits(links=2 * limit))
-    return gathered(page_links(tree, BASE), limit)
+    return links_of(tree, BASE, limit)
 
 
 def links(markup: str) -> Links:
@@ -116,3 +119,40 @@ def test_links_count_however_deep_they_stand(levels: int) -> None:
     assert [url[-1] for url in found.urls] == ["x", "y"]
     assert (found.rels, found.anchors[0]) == (("next", ""), "T u")
     assert found.anchors[1] == "P"
+
+
+#: Parts of references; most of them the core resolves by itself.
+PARTS = """. .. ... / // /./ /../ ./ ../ ? # : @ ; % %2e %2E %41 %c3 & = a b1 A_b- é ß ( ) /( /(S(x))
+    ! $ ' * + , | [ ] \\\\ ^ ` { } ~ ;jsessionid=1 utm_source=x &gclid=2 ?q=1&b= && =x?
+    http: https: http:// https:// //h.example h.example H.example x.example:80 1.2.3.4 xn--a.b -a.b
+    mailto: JavaScript: tel: data: &#32; &#10; &#9;""".split()
+RELATIONS = [
+    "",
+    "",
+    "",
+    "nofollow",
+    "NoFollow  me",
+    "\u2167 next",
+    "a b a",
+    "ugc&#10;next",
+    "\u017f",
+]
+BASES = [
+    BASE, "https://h.example/", "http://h.example:8080/a/b/?q=1&utm_id=3", "https://u:p@h.example/a/b",
+    "https://h.example/a%20b/(S(1))/c;d", "data:text/html,x", "https://h.example/a/b#c",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_the_core_finds_the_links_that_the_reference_finds(base: str) -> None:
+    random = Random(base)
+    for limit in (100, 100, 100, 7):
+        markup = list[str]()
+        for _ in range(300):
+            href = "".join(random.choices(PARTS, k=random.randrange(6)))
+            rel = random.choice(RELATIONS)
+            tag = random.choice(["a", "a", "a", "a", "area", "iframe", "link", "frame"])
+            source = "src" if "frame" in tag else "href"
+            markup.append(f'<{tag} {source}="{href}" rel="{rel}" title="T&#10;t">{tag}</{tag}>\n')
+        tree = tree_of("".join(markup), TreeLimits(links=2000))
+        assert links_of(tree, base, limit) == gathered(page_links(tree, base), limit)
