@@ -4,7 +4,7 @@ The compiled core resolves most references (``freshet/compiled/targets.c``), and
 others; the tests have the same in Python (``tests/crawler/reduce/reference/links.py``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, Structure, byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
 from secrets import randbits
 from typing import Final
@@ -105,6 +105,27 @@ def _may_lead(tree: Tree, node: int, rel: str) -> bool:
         return True
     tokens = rel.lower().split()
     return not NAMES["navigable"].isdisjoint(tokens) and leads_to_page(tree.attributes(node))
+
+
+def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
+    """Return links as columns, one entry for each canonical URL, and whether there are more.
+
+    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. Of a URL the
+    first occurrence counts, or the first that does not say ``nofollow``.
+    """
+    links: dict[str, tuple[str, str, str]] = {}
+    is_cut = False
+    for link in found:
+        url = canonical_of_resolved(link[0])
+        if url not in links:
+            is_cut = len(links) >= limit
+            if is_cut:
+                break
+        elif "nofollow" not in links[url][1].split() or "nofollow" in link[1].split():
+            continue
+        links[url] = link
+    columns = zip(*links.values(), strict=True) if links else ((), (), ())
+    return Links(tuple(links), *columns), is_cut
 
 
 def relations(attributes: Mapping[str, str]) -> list[str]:

@@ -12,33 +12,33 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
-from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint32, c_void_p
+from collections.abc import Iterable, Iterator, Sequence
+from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from itertools import accumulate, chain
 from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
+from numpy.typing import NDArray
 
 from freshet.compiled import function, numeric
 from freshet.crawler.reduce.blocks import (
+    KINDS,
     ROOT,
-    BlockKind,
     Blocks,
     alike,
     below,
     compared,
     kind_of,
     named,
-    within,
 )
 from freshet.crawler.reduce.boilerplate import STAMPS, is_stamp
 from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.pieces import TreeColumns, checked, columns_of
-from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.tree import CONTROL, KNOWN, NUMBERS, TRAITS, UNSEEN, Tree
 
 #: The signs of boxes that a reader may tick (``elements.toml``).
 BOXES: Final = "☐☑"
@@ -69,17 +69,29 @@ def _wording() -> numeric.Structure:
             kinds[NUMBERS[name]] = role
     for name in NAMES["inline"]:
         kinds[NUMBERS[name]] += _IS_INLINE
-    classes = "".join(f"{name}\n" for name in sorted(NAMES["line_numbers"])).encode()
+    letters = [name.encode() for name in KNOWN]
     arrays = SimpleNamespace(
         kinds=kinds,
+        block_kinds=np.array([KINDS.index(kind_of(name)) for name in KNOWN], np.int64),
+        ends=np.array([*accumulate(map(len, letters))], np.int64),
+        letters=np.frombuffer(bytearray().join(letters), np.uint8),
         groups=np.frombuffer(bytearray(STAMPS.groups), np.uint8),
-        line_numbers=np.frombuffer(bytearray(classes), np.uint8),
+        line_numbers=_lines(NAMES["line_numbers"]),
+        permalinks=_lines(PERMALINKS - {""}),
+        passing=_lines(NAMES["passing_classes"]),
     )
     numbers = {name: NUMBERS[name] for name in ("id", "class", "datetime")}
     numbers |= {name: TRAITS[name] for name in ("block", "apart", "tex")}
     numbers |= {"unseen": UNSEEN, "in_control": CONTROL, "names": len(kinds)}
-    numbers |= {"most": STAMPS.characters, "words": STAMPS.words, "octets": len(classes)}
+    numbers |= {"most": STAMPS.characters, "words": STAMPS.words}
+    numbers |= {"octets": len(arrays.line_numbers), "name_octets": len(arrays.letters)}
+    numbers |= {"permalink_octets": len(arrays.permalinks), "passing_octets": len(arrays.passing)}
     return numeric.Structure("wording", arrays, **numbers)
+
+
+def _lines(words: Iterable[str]) -> NDArray[np.uint8]:
+    lines = "".join(f"{word}\n" for word in sorted(words)).encode()
+    return np.frombuffer(bytearray(lines), np.uint8)
 
 
 _WORDING: Final = _wording()
@@ -88,22 +100,19 @@ _made: Final = function(
     [c_void_p, POINTER(TreeColumns), c_uint32, *(c_char_p, c_size_t) * 3, c_void_p],
     c_int64,
 )
+_asked: Final = function("blocks_asked", [c_void_p] * 3)
+_placed: Final = function("blocks_placed", [c_void_p, c_uint64, c_char_p, c_size_t], c_int64)
 _columns: Final = function("blocks_columns", [c_void_p] * 3)
 _drop: Final = function("blocks_drop", [c_void_p])
 
 
 class _Cut(NamedTuple):
-    """Blocks, as the core tells of them.
-
-    ``rows`` have for each text the number of the element in which it stands, and bits. For each of
-    these elements ``standing`` has the number of the one around it, and that of its name plus 1, or
-    0 if it makes no place; the first is the body. For each name ``named`` has a node.
-    """
+    """Blocks, as the core tells of them: texts, bits of each, kinds by number, and places."""
 
     texts: list[str]
-    rows: memoryview
-    standing: memoryview
-    named: memoryview
+    bits: memoryview
+    kinds: bytes
+    places: memoryview
 
 
 def _cut(tree: Tree, pieces: Sequence[Piece]) -> _Cut:
@@ -111,7 +120,7 @@ def _cut(tree: Tree, pieces: Sequence[Piece]) -> _Cut:
     nodes = array("I", chain.from_iterable(runs))
     ends = zip([piece.holder for piece in pieces], accumulate(map(len, runs)), strict=True)
     rows = array("I", chain.from_iterable(ends))
-    replaced = array("I", sorted((*_moments(tree), *_permalinks(tree))))
+    replaced = array("I", _moments(tree))
     told = rows.tobytes(), len(rows) // 2, nodes.tobytes(), len(nodes)
     core = c_void_p()
     try:
@@ -120,11 +129,19 @@ def _cut(tree: Tree, pieces: Sequence[Piece]) -> _Cut:
             *(replaced.tobytes(), len(replaced), byref(core)),
         )
         checked(result, tree)
-        blocks, texts, *others = columns_of(_columns, core, 4)
+        (asked,) = columns_of(_asked, core, 1)
+        said = array("Q", [_named(tree, node) for node in memoryview(asked).cast("I")])
+        checked(_placed(core, ROOT, said.tobytes(), len(said)), tree)
+        blocks, texts, kinds, places = columns_of(_columns, core, 4)
     finally:
         _drop(core)
-    numbers = (memoryview(octets).cast("I") for octets in (blocks, *others))
-    return _Cut(texts.decode().split("\n")[:-1], *numbers)
+    bits = memoryview(blocks).cast("I")[1::2]
+    return _Cut(texts.decode().split("\n")[:-1], bits, kinds, memoryview(places).cast("Q"))
+
+
+def _named(tree: Tree, node: int) -> int:
+    said = tree.attributes(node)
+    return named(tree.tag(node), said.get("id"), said.get("class"))
 
 
 def _moments(tree: Tree) -> Iterator[int]:
@@ -134,14 +151,6 @@ def _moments(tree: Tree) -> Iterator[int]:
     """
     for node in tree.named("time"):
         if MOMENT.fullmatch(tree.attribute_of(node, "datetime") or ""):
-            yield node
-
-
-def _permalinks(tree: Tree) -> Iterator[int]:
-    """Yield the links to their own headings, which documents leave out, too."""
-    are_links = np.asarray(tree.name) == NUMBERS["a"]
-    for node in np.flatnonzero(are_links & (np.asarray(tree.chars) == 1)).tolist():
-        if tree.text_of(node).strip() in PERMALINKS:
             yield node
 
 
@@ -155,8 +164,7 @@ def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
         ValueError: a piece has nodes that the tree has not.
         MemoryError: there is too little memory.
     """
-    cut = _cut(tree, pieces)
-    places, texts = _places(tree, cut), cut.texts
+    texts, bits, kinds, places = _cut(tree, pieces)
     empty, ticked = BOXES
     if empty.encode() in tree.text or ticked.encode() in tree.text:
         # Whether a box is ticked is a state, and no word.
@@ -164,29 +172,16 @@ def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
             " ".join(said.translate(UNBOXED).split()) if empty in said or ticked in said else said
             for said in texts
         ]
+    named_kinds = tuple(map(KINDS.__getitem__, kinds))
+    if not any(bits) and all(texts):
+        return Blocks(tuple(texts), named_kinds, tuple(places))
     found = [
-        (text, *places[number])
-        for said, number, bits in zip(texts, cut.rows[::2], cut.rows[1::2], strict=True)
-        if (text := normalize("NFC", said) if bits & _IS_ODD else said)
-        and not (bits & _MAY_BE_STAMP and is_stamp(text))
+        (text, kind, place)
+        for said, tells, kind, place in zip(texts, bits, named_kinds, places, strict=True)
+        if (text := normalize("NFC", said) if tells & _IS_ODD else said)
+        and not (tells & _MAY_BE_STAMP and is_stamp(text))
     ]
     return Blocks(*zip(*found, strict=True)) if found else Blocks()
-
-
-def _places(tree: Tree, cut: _Cut) -> list[tuple[BlockKind, int]]:
-    """Return the kind and the place of a block in each element in which one stands."""
-    names = []
-    for node in cut.named:
-        tag, said = tree.tag(node), tree.attributes(node)
-        names.append((kind_of(tag), named(tag, said.get("id"), said.get("class"))))
-    found = [(kind_of("body"), ROOT)]
-    for up, name in zip(cut.standing[2::2], cut.standing[3::2], strict=True):
-        where = found[up]
-        if name:
-            kind, own = names[name - 1]
-            where = kind, within(where[1], own)
-        found.append(where)
-    return found
 
 
 def plain_text(text: str, *, by_line: bool = False) -> Blocks:

@@ -33,10 +33,20 @@ struct standing {
     uint32_t up, name;
 };
 
-/* The blocks, with a "\n" behind each of their texts; the elements in which they stand, and for each
- * different name of theirs a node that has it. */
+/* A name of an element: its tag, id and classes; what they hash to here, and what in stores. */
+struct name {
+    uint64_t hash, stored;
+    uint32_t tag, node;
+    struct span id, classes;
+    bool is_asked;
+};
+
+/* The blocks, with a "\n" behind each of their texts; the elements in which they stand, and their
+ * different names; the nodes with names that Python must read. The kind and the place of each
+ * block. */
 struct blocks {
-    struct growing blocks, texts, standing, named;
+    const struct wording *known;
+    struct growing blocks, texts, standing, names, asked, kinds, places;
 };
 
 EXPORTED void blocks_drop(struct blocks *all)
@@ -46,7 +56,10 @@ EXPORTED void blocks_drop(struct blocks *all)
     free(all->blocks.items);
     free(all->texts.items);
     free(all->standing.items);
-    free(all->named.items);
+    free(all->names.items);
+    free(all->asked.items);
+    free(all->kinds.items);
+    free(all->places.items);
     free(all);
 }
 
@@ -210,8 +223,7 @@ struct level {
 struct walk {
     const struct wording *known;
     const struct columns *tree;
-    /* The elements that show something else than their text, in order: times that a machine reads,
-     * and links to their own headings, which show nothing. */
+    /* The elements that show something else than their text, in order: times that a machine reads. */
     const uint32_t *replaced;
     size_t replaced_count;
     struct blocks *made;
@@ -282,6 +294,14 @@ static bool is_replaced(const struct walk *walk, uint32_t node)
             high = middle;
     }
     return low < walk->replaced_count && walk->replaced[low] == node;
+}
+
+/* Return whether a link leads to its own heading, which documents leave out, too. */
+static bool is_permalink(struct walk *walk, const struct node *node)
+{
+    struct span text = stripped(text_of(walk, node));
+    return node->chars == 1
+        && is_one_of(walk->known->permalinks, (size_t)walk->known->permalink_octets, text);
 }
 
 /* Return whether an element in code is the number of a line: is_line_number in markdown.py. */
@@ -381,7 +401,7 @@ static bool add_all(struct walk *walk, uint32_t top)
         bool is_code = at < code_end;
         if (node->place & (walk->known->unseen | (is_code ? hidden : 0))
             || (is_code ? is_line_number(walk, node)
-                        : kind_of(walk, node) == IS_LINK && is_replaced(walk, at)))
+                        : kind_of(walk, node) == IS_LINK && is_permalink(walk, node)))
             at = node->end;
         else if (!add_node(walk, at, &at))
             return false;
@@ -391,17 +411,9 @@ static bool add_all(struct walk *walk, uint32_t top)
 
 /* -- where blocks stand ------------------------------------------------------------------------ */
 
-/* A name of an element: its tag, id and classes, and what they hash to. */
-struct name {
-    uint64_t hash;
-    uint32_t tag;
-    struct span id, classes;
-};
-
-/* The different names, each by its number plus 1. */
-struct names {
-    struct growing all;
-    uint32_t slots[SLOTS];
+/* The numbers plus 1 of different names by their hash. */
+struct slots {
+    uint32_t of[SLOTS];
 };
 
 /* FNV-1a. */
@@ -419,33 +431,128 @@ static bool is_equal(struct span one, struct span other)
         && (!length || !memcmp(one.at, other.at, length));
 }
 
+static int by_letters(const void *a, const void *b)
+{
+    struct span first = *(const struct span *)a, second = *(const struct span *)b;
+    size_t one = (size_t)(first.end - first.at), other = (size_t)(second.end - second.at);
+    int order = memcmp(first.at, second.at, one < other ? one : other);
+    return order ? order : (one > other) - (one < other);
+}
+
+/* What is needed while names are read. */
+struct reading {
+    struct slots *slots;
+    struct growing words, letters;
+};
+
+/* Return whether a token has no digits: a person chose it. */
+static bool tells(struct span token)
+{
+    for (; token.at < token.end; token.at++)
+        if (is_digit(*token.at))
+            return false;
+    return true;
+}
+
+static bool is_plain(struct span text)
+{
+    uint8_t all = 0;
+    for (; text.at < text.end; text.at++)
+        all |= *text.at;
+    return all < 0x80;
+}
+
+/* Return whether a class is one of the lines in these octets, in the same letters. */
+static bool is_passing(const struct wording *known, struct span word)
+{
+    for (const uint8_t *at = word.at; at < word.end; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            return false;
+    return is_one_of(known->passing, (size_t)known->passing_octets, word);
+}
+
+/* Add the meaningful classes of a name, sorted, each once. */
+static bool add_classes(
+    const struct wording *known, struct reading *reading, struct span classes)
+{
+    reading->words.count = 0;
+    for (struct span word; pass_word(&classes, &word);) {
+        if (!tells(word) || is_passing(known, word))
+            continue;
+        if (!make_room(&reading->words, 1, sizeof word))
+            return false;
+        ((struct span *)reading->words.items)[reading->words.count++] = word;
+    }
+    const struct span *words = reading->words.items;
+    if (!reading->words.count)
+        return true;
+    qsort(reading->words.items, reading->words.count, sizeof *words, by_letters);
+    for (size_t i = 0; i < reading->words.count; i++) {
+        if (i && is_equal(words[i - 1], words[i]))
+            continue;
+        if ((i && !add(&reading->letters, ".", 1))
+            || !add(&reading->letters, words[i].at, (size_t)(words[i].end - words[i].at)))
+            return false;
+    }
+    return true;
+}
+
+/* Work out what is stored of a name, or leave it to Python: named() in crawler/reduce/blocks.py. */
+static bool read_name(const struct wording *known, struct reading *reading, struct name *name)
+{
+    name->is_asked = name->tag >= (uint64_t)known->names || !is_plain(name->classes);
+    if (name->is_asked)
+        return true;
+    /* Ids of leaves are made from their words, or count them. */
+    bool is_leaf = known->block_kinds[name->tag] != 0;
+    name->is_asked = !is_leaf && !is_plain(name->id);
+    if (name->is_asked)
+        return true;
+    struct growing *letters = &reading->letters;
+    int64_t begin = name->tag ? known->ends[name->tag - 1] : 0;
+    letters->count = 0;
+    bool done = add(letters, known->letters + begin, (size_t)(known->ends[name->tag] - begin))
+        && add(letters, "#", 1);
+    if (done && !is_leaf && tells(name->id))
+        done = add(letters, name->id.at, (size_t)(name->id.end - name->id.at));
+    done = done && add(letters, ".", 1) && add_classes(known, reading, name->classes);
+    if (!done)
+        return false;
+    uint8_t octets[8];
+    digest(letters->items, letters->count, octets, sizeof octets);
+    for (size_t i = sizeof octets; i--;)
+        name->stored = name->stored << 8 | octets[i];
+    return true;
+}
+
 /* Find the number of an element's name plus 1, and note it if it is another one. */
-static bool find_name(struct walk *walk, struct names *names, uint32_t node, uint32_t *number)
+static bool find_name(
+    struct walk *walk, struct reading *reading, uint32_t node, uint32_t *number)
 {
     const struct node *row = walk->tree->nodes + node;
+    struct growing *names = &walk->made->names;
     struct name name = {
         .tag = row->name, .id = value_of(walk, row, walk->known->id),
-        .classes = value_of(walk, row, walk->known->class),
+        .classes = value_of(walk, row, walk->known->class), .node = node,
     };
     name.hash = hashed(hashed(0xcbf29ce484222325u ^ name.tag, name.id), name.classes);
     uint32_t *slot = NULL;
     for (uint64_t probe = 0; probe < PROBES; probe++) {
-        slot = names->slots + (((name.hash ^ name.hash >> 32) + probe) & (SLOTS - 1));
+        slot = reading->slots->of + (((name.hash ^ name.hash >> 32) + probe) & (SLOTS - 1));
         if (!*slot)
             break;
-        const struct name *other = (const struct name *)names->all.items + *slot - 1;
+        const struct name *other = (const struct name *)names->items + *slot - 1;
         if (other->hash == name.hash && other->tag == name.tag && is_equal(other->id, name.id)
             && is_equal(other->classes, name.classes)) {
             *number = *slot;
             return true;
         }
     }
-    struct growing *named = &walk->made->named;
-    if (!make_room(&names->all, 1, sizeof name) || !make_room(named, 1, sizeof node))
+    if (!read_name(walk->known, reading, &name) || !make_room(names, 1, sizeof name)
+        || (name.is_asked && !add(&walk->made->asked, &node, sizeof node)))
         return false;
-    ((struct name *)names->all.items)[names->all.count++] = name;
-    ((uint32_t *)named->items)[named->count++] = node;
-    *number = *slot = (uint32_t)named->count;
+    ((struct name *)names->items)[names->count++] = name;
+    *number = *slot = (uint32_t)names->count;
     return true;
 }
 
@@ -454,10 +561,10 @@ static bool find_standing(struct walk *walk, uint32_t body)
 {
     struct growing *standing = &walk->made->standing, chain = {0};
     struct block *blocks = walk->made->blocks.items;
-    struct names *names = calloc(1, sizeof *names);
+    struct reading reading = {.slots = calloc(1, sizeof *reading.slots)};
     /* The number of each node among them plus 1. */
     uint32_t *numbers = calloc(walk->tree->node_count, sizeof *numbers);
-    bool done = names && numbers && make_room(standing, 1, sizeof(struct standing));
+    bool done = reading.slots && numbers && make_room(standing, 1, sizeof(struct standing));
     if (done) {
         ((struct standing *)standing->items)[standing->count++] = (struct standing){0};
         numbers[0] = numbers[body] = 1;
@@ -473,7 +580,7 @@ static bool find_standing(struct walk *walk, uint32_t body)
             node = ((uint32_t *)chain.items)[--chain.count];
             const struct node *row = walk->tree->nodes + node;
             struct standing found = {numbers[row->parent] - 1, 0};
-            done = (!makes_place(walk, row) || find_name(walk, names, node, &found.name))
+            done = (!makes_place(walk, row) || find_name(walk, &reading, node, &found.name))
                 && make_room(standing, 1, sizeof found);
             if (done) {
                 ((struct standing *)standing->items)[standing->count++] = found;
@@ -483,9 +590,9 @@ static bool find_standing(struct walk *walk, uint32_t body)
         if (done)
             blocks[i].holder = numbers[blocks[i].holder] - 1;
     }
-    if (names)
-        free(names->all.items);
-    free(names);
+    free(reading.slots);
+    free(reading.words.items);
+    free(reading.letters.items);
     free(numbers);
     free(chain.items);
     return done;
@@ -525,6 +632,7 @@ EXPORTED int64_t blocks_made(
     struct blocks *all = calloc(1, sizeof *all);
     if (!all)
         return NO_MEMORY;
+    all->known = known;
     struct walk walk = {
         .known = known, .tree = tree, .replaced = replaced, .replaced_count = replaced_count,
         .made = all, .line = {.into = &all->texts},
@@ -547,16 +655,81 @@ EXPORTED int64_t blocks_made(
     return 0;
 }
 
-/* Tell where the blocks are, their texts, the elements in which they stand and the nodes with their
- * names, and their octets. */
+/* Tell where the nodes are whose names Python must read, and their octets. */
+EXPORTED void blocks_asked(const struct blocks *all, const void **columns, size_t *octets)
+{
+    columns[0] = all->asked.items;
+    octets[0] = all->asked.count;
+}
+
+/* Where an element stands, and the kind of the blocks in it. */
+struct where {
+    uint64_t place;
+    uint8_t kind;
+};
+
+/* Return the place of an element of a name in the element at a place: within() in
+ * crawler/reduce/blocks.py. */
+static uint64_t within(uint64_t place, uint64_t name)
+{
+    uint64_t mixed = (place ^ name) * 0x9E3779B97F4A7C15u;
+    mixed ^= mixed >> 29;
+    return mixed ? mixed : 1;
+}
+
+static struct name *nth_name(const struct blocks *all, size_t number)
+{
+    return (struct name *)all->names.items + number;
+}
+
+/* Work out where each block stands, from the place of the body on. `said` has what Python makes of
+ * the names that it was asked about. */
+EXPORTED int64_t blocks_placed(
+    struct blocks *all, uint64_t body, const uint64_t *said, size_t said_count)
+{
+    size_t next = 0, count = all->standing.count, blocks = all->blocks.count;
+    for (size_t i = 0; i < all->names.count; i++) {
+        if (!nth_name(all, i)->is_asked)
+            continue;
+        if (next == said_count)
+            return WRONG_INDEX;
+        nth_name(all, i)->stored = said[next++];
+    }
+    struct where *found = malloc((count + 1) * sizeof *found);
+    bool done = found && make_room(&all->kinds, blocks, 1)
+        && make_room(&all->places, blocks, sizeof(uint64_t));
+    for (size_t i = 0; done && i < count; i++) {
+        struct standing standing = ((const struct standing *)all->standing.items)[i];
+        if (!i) {
+            found[i] = (struct where){body, 0};
+            continue;
+        }
+        found[i] = found[standing.up];
+        if (!standing.name)
+            continue;
+        const struct name *name = nth_name(all, standing.name - 1);
+        bool is_known = name->tag < (uint64_t)all->known->names;
+        found[i].kind = is_known ? (uint8_t)all->known->block_kinds[name->tag] : 0;
+        found[i].place = within(found[i].place, name->stored);
+    }
+    for (size_t i = 0; done && i < blocks; i++) {
+        const struct where *where = found + ((const struct block *)all->blocks.items)[i].holder;
+        ((uint8_t *)all->kinds.items)[all->kinds.count++] = where->kind;
+        ((uint64_t *)all->places.items)[all->places.count++] = where->place;
+    }
+    free(found);
+    return done ? 0 : NO_MEMORY;
+}
+
+/* Tell where the blocks are, their texts, kinds and places, and their octets. */
 EXPORTED void blocks_columns(const struct blocks *all, const void **columns, size_t *octets)
 {
     columns[0] = all->blocks.items;
     octets[0] = all->blocks.count * sizeof(struct block);
     columns[1] = all->texts.items;
     octets[1] = all->texts.count;
-    columns[2] = all->standing.items;
-    octets[2] = all->standing.count * sizeof(struct standing);
-    columns[3] = all->named.items;
-    octets[3] = all->named.count * sizeof(uint32_t);
+    columns[2] = all->kinds.items;
+    octets[2] = all->kinds.count;
+    columns[3] = all->places.items;
+    octets[3] = all->places.count * sizeof(uint64_t);
 }

@@ -419,18 +419,27 @@ struct trees {
 /* Groups of three characters, by the last five bits of each. */
 #define GROUPS 32768
 
-/* What elements are to the walk over the main text, by their numbers in every tree; the numbers of
- * other names; bits of places and traits; the most characters of a stamp, the words that are too
- * many for one, and what groups tell of stamps; the classes of numbers of lines, each with a "\n"
- * behind it. */
+/* What elements are to the walk over the main text, by their numbers in every tree, the kinds of
+ * blocks in them, and what they are called; the numbers of other names; bits of places and traits; the
+ * most characters of a stamp, the words that are too many for one, and what groups tell of stamps; the
+ * classes of numbers of lines, texts of links to a heading itself, and classes that say nothing of a
+ * place, each with a "\n" behind it. */
 struct wording {
     int64_t names, id, class, datetime;
     int64_t unseen, in_control, block, apart, tex;
-    int64_t most, words, octets;
+    int64_t most, words, octets, permalink_octets, passing_octets, name_octets;
     int64_t *kinds; /* [names] */
+    int64_t *block_kinds; /* [names] */
+    int64_t *ends; /* [names] */
+    uint8_t *letters; /* [name_octets] */
     uint8_t *groups; /* [GROUPS] */
     uint8_t *line_numbers; /* [octets] */
+    uint8_t *permalinks; /* [permalink_octets] */
+    uint8_t *passing; /* [passing_octets] */
 };
+
+/* Write so many octets of the BLAKE2b digest of octets, at most 64 (digest.c). */
+void digest(const uint8_t *octets, size_t length, uint8_t *made, size_t size);
 
 void add_leaves(const struct trees *trees, const double *cells, double *sums, int64_t rows);
 

@@ -205,3 +205,19 @@ EXPORTED void lower_minima(
 {
     lower(hashes, count, factors, summands, minima);
 }
+
+/* Write the digest of each block, 64 bits, and 16 octets of that of all. A space stands between two
+ * of them; ends[0..count) has where each ends. Returns whether they end in order and within the text. */
+EXPORTED bool block_digests(
+    const uint8_t *octets, size_t length, const uint64_t *ends, size_t count, uint8_t *digests,
+    uint8_t *whole)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i < count; begin = ends[i++] + 1) {
+        if (ends[i] < begin || ends[i] > length)
+            return false;
+        digest(octets + begin, ends[i] - begin, digests + 8 * i, 8);
+    }
+    digest(octets, length, whole, 16);
+    return true;
+}

@@ -32,10 +32,11 @@ def agree(html: str) -> Blocks:
 
 ELEMENTS = [
     *"div p ul li dd table tr td h1 pre code kbd samp textarea blockquote b a em span".split(),
-    *"sup sub rt ruby time button label math annotation br section".split(),
+    *"sup sub rt ruby time button label math annotation br section x-note".split(),
 ]
 SAID = [
     *["", " hidden", " class=lineno", " class='x LineNumber'", " class=linenos2", " id=part"],
+    *[" class='B b B active Odd x'", " class='é b'", " id='é 1'", " id='a  b'", " id='é'"],
     *[" class='note b a'", " class='a b note'", " id=p12", " class=x1", " encoding=TeX"],
     *[' datetime=2026-01-02T03:04Z', " datetime='3 hours'", " datetime=''", " datetime=soon"],
 ]  # fmt: skip

@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.reduce.links import links_of
+from freshet.crawler.reduce.links import gathered, links_of
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.tree import TreeLimits
 from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.storage.records import Links
-from tests.crawler.reduce.reference.links import gathered, page_links
+from tests.crawler.reduce.reference.links import page_links
 
 BASE = "https://h.example/docs/page.html"
 
@@ -122,8 +122,8 @@ def test_links_count_however_deep_they_stand(levels: int) -> None:
 
 
 #: Parts of references; most of them the core resolves by itself.
-PARTS = """. .. ... / // /./ /../ ./ ../ ? # : @ ; % %2e %2E %41 %c3 & = a b1 A_b- é ß ( ) /( /(S(x))
-    ! $ ' * + , | [ ] \\\\ ^ ` { } ~ ;jsessionid=1 utm_source=x &gclid=2 ?q=1&b= && =x?
+PARTS = """. .. ... / // /./ /../ ./ ../ ? # : @ ; % %2e %2E %41 %c3 & = a b1 A_b- é ß ( )
+    /( /(S(x)) ! $ ' * + , | [ ] \\\\ ^ ` { } ~ ;jsessionid=1 utm_source=x &gclid=2 ?q=1&b= && =x?
     http: https: http:// https:// //h.example h.example H.example x.example:80 1.2.3.4 xn--a.b -a.b
     mailto: JavaScript: tel: data: &#32; &#10; &#9;""".split()
 RELATIONS = [

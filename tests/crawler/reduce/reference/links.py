@@ -1,13 +1,12 @@
 """The links of a page, as the compiled core finds them (``freshet/compiled/targets.c``)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
 from freshet.crawler.reduce.links import leads_to_page, relations
 from freshet.crawler.reduce.tree import TRAITS, Tree
-from freshet.crawler.urls import canonical_of_resolved, resolve_all
-from freshet.storage.records import Links
+from freshet.crawler.urls import resolve_all
 
 _ANCHOR: Final = TRAITS["anchor"]
 _BATCH: Final = 1024
@@ -35,27 +34,6 @@ def page_links(tree: Tree, base: str) -> Iterator[tuple[str, str, str]]:
         for url, ((_, rels), anchor) in zip(urls, batch, strict=True):
             if url is not None:
                 yield url, rels, anchor
-
-
-def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
-    """Return links as columns, one entry for each canonical URL, and whether there are more.
-
-    ``found`` has fetch URLs (resolved, without fragments), relations and anchors. Of a URL the
-    first occurrence counts, or the first that does not say ``nofollow``.
-    """
-    links: dict[str, tuple[str, str, str]] = {}
-    is_cut = False
-    for link in found:
-        url = canonical_of_resolved(link[0])
-        if url not in links:
-            is_cut = len(links) >= limit
-            if is_cut:
-                break
-        elif "nofollow" not in links[url][1].split() or "nofollow" in link[1].split():
-            continue
-        links[url] = link
-    columns = zip(*links.values(), strict=True) if links else ((), (), ())
-    return Links(tuple(links), *columns), is_cut
 
 
 def _sorted(rel: str) -> str:
