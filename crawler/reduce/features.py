@@ -33,7 +33,7 @@ from freshet.crawler.reduce.boilerplate import (
     is_frame_name,
     is_hidden,
 )
-from freshet.crawler.reduce.pieces import Pieces, checked, columns_of
+from freshet.crawler.reduce.pieces import KINDS, Pieces, checked, columns_of
 from freshet.crawler.reduce.tree import LINK, NUMBERS, PLACES
 
 #: Elements whose places are among the numbers.
@@ -54,6 +54,9 @@ COLUMNS: Final = (
 _NAMING: Final = ("id", "class", "role", "itemprop", "data-testid")
 _WORD: Final = re.compile(r"[A-Z]*[^\W\d_A-Z]+|[A-Z]+")
 _COMMENTS: Final = frozenset({"comment", "comments", "commentlist", "disqus", "reply", "replies"})
+_H1: Final = KINDS.index("h1")
+#: Characters of a heading that says too little for a title.
+_SHORT: Final = 5
 #: Seconds of a processor for the pieces of one page.
 _SECONDS: Final = 60.0
 
@@ -110,7 +113,9 @@ class Vocabulary:
         sought = "article id class role itemprop style hidden".split()
         numbers = {name: NUMBERS[name] for name in sought}
         numbers |= {"testid": NUMBERS["data-testid"], "aria_hidden": NUMBERS["aria-hidden"]}
-        numbers |= {"link": LINK, "frame": PLACES["frame"]}
+        bits = "frame nav aside noscript header footer main".split()
+        numbers |= {"link": LINK, **{name: PLACES[name] for name in bits}}
+        numbers |= {"in_article": PLACES["article"], "caption": PLACES["figcaption"]}
         numbers |= {"octets": len(letters), "words": len(flags), "slots": slots}
         self._structure = numeric.Structure("vocabulary", arrays, **numbers)
         self.address = self._structure.address
@@ -124,6 +129,7 @@ class Vocabulary:
             not is_shown(values),
             is_frame_name(values.get("id"), values.get("class")),
             has_comments(names),
+            is_hidden(values),
         )
         odds = [self.odds[name] for name in sorted(names) if name in self.odds]
         return sum(bit << i for i, bit in enumerate(bits)), odds
@@ -183,10 +189,34 @@ _drop: Final = function("content_drop", [c_void_p])
 _TOO_SLOW: Final = -4
 
 
+class Judged(NamedTuple):
+    """Pieces that the core has judged, and the number of the page's own headline, or -1."""
+
+    core: c_void_p
+    headline: int
+
+
 def judged(
     pieces: Pieces, title: str, vocabulary: Vocabulary, trees: numeric.Structure
-) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
-    """Return the log odds that each piece of a page is content, and the words of its text.
+) -> NDArray[np.float64]:
+    """Return the log odds that each piece of a page is content; arguments as :func:`considered`."""
+    with considered(pieces, title, vocabulary, trees) as found:
+        odds, _ = columns_of(_found, found.core, 2)
+    return np.frombuffer(odds)
+
+
+def described(pieces: Pieces, title: str, vocabulary: Vocabulary) -> NDArray[np.float64]:
+    """Return the row of each piece; raises as :func:`considered`."""
+    with considered(pieces, title, vocabulary, None) as found:
+        _, rows = columns_of(_found, found.core, 2)
+    return np.frombuffer(rows).reshape(len(pieces), len(COLUMNS))
+
+
+@contextmanager
+def considered(
+    pieces: Pieces, title: str, vocabulary: Vocabulary, trees: numeric.Structure | None
+) -> Iterator[Judged]:
+    """Yield the pieces of a page as the core judges them; without trees it has their rows.
 
     There is at least one piece; ``title`` is the page's.
 
@@ -194,49 +224,43 @@ def judged(
         TreeLimit: there are so many that it takes too long.
         MemoryError: there is too little memory.
     """
-    with _described(pieces, title, vocabulary, trees) as core:
-        odds, words, _ = columns_of(_found, core, 3)
-    return np.frombuffer(odds), np.frombuffer(words, np.uint32)
-
-
-def described(pieces: Pieces, title: str, vocabulary: Vocabulary) -> NDArray[np.float64]:
-    """Return the row of each piece; raises as :func:`judged`."""
-    with _described(pieces, title, vocabulary, None) as core:
-        *_, rows = columns_of(_found, core, 3)
-    return np.frombuffer(rows).reshape(len(pieces), len(COLUMNS))
-
-
-@contextmanager
-def _described(
-    pieces: Pieces, title: str, vocabulary: Vocabulary, trees: numeric.Structure | None
-) -> Iterator[c_void_p]:
-    """Yield what the core has found; without trees it has the rows."""
     characters, tree, core = _characters, pieces.tree, c_void_p()
     try:
         told = vocabulary.address, characters.numbers
         checked(_read(*told, pieces.core, byref(core)), tree)
-        blocks, asked = columns_of(_questions, core, 2)
+        blocks, asked, headings, texts = columns_of(_questions, core, 4)
         if blocks:
             characters = characters.with_blocks(memoryview(blocks).cast("I"))
         said = [vocabulary.answer(tree.attributes(it)) for it in memoryview(asked).cast("I")]
         odds = array("d", [each for _, odds in said for each in odds])
         ends = array("I", accumulate(len(odds) for _, odds in said))
+        titled, headline = _titles(headings, texts, title)
         answers = _Answers(
             bytes([bits for bits, _ in said]), ends.tobytes(), odds.tobytes(), *characters,
-            *(len(said), len(odds), len(characters.kinds)),
-            title_number(pieces.kinds, pieces.texts, title.lower()), _SECONDS,
+            *(len(said), len(odds), len(characters.kinds)), titled, _SECONDS,
         )  # fmt: skip
         result = _judged(core, trees and trees.address, answers)
         if result == _TOO_SLOW:
             raise TreeLimit(f"{len(pieces):,} pieces took more than {_SECONDS:g} s of a processor")
         checked(result, tree)
-        yield core
+        yield Judged(core, headline)
     finally:
         _drop(core)
 
 
-def title_number(kinds: Sequence[str], texts: Sequence[str], title: str) -> int:
-    """Return the number of the heading that repeats the document's title, else the first h1."""
-    main = (i for i, kind in enumerate(kinds) if kind in {"h1", "h2"})
-    same = (i for i in main if len(texts[i]) > 5 and texts[i].lower() in title)
-    return next(same, kinds.index("h1") if "h1" in kinds else -1)
+def _titles(rows: bytes, texts: bytes, title: str) -> tuple[int, int]:
+    """Return the numbers of two headings, -1 if there is none.
+
+    The first one repeats the page's title, or is the first h1; the second one is the only h1, or
+    the first one that is in the title. ``rows`` have the numbers and kinds of the h1 and h2.
+    """
+    columns = memoryview(rows).cast("I")
+    numbers, kinds = columns[::2].tolist(), columns[1::2].tolist()
+    said, small, folded = texts.decode().split("\n"), title.lower(), title.casefold()
+    found = [*zip(numbers, kinds, said, strict=False)]
+    main = [(number, text) for number, kind, text in found if kind == _H1]
+    first = main[0][0] if main else -1
+    same = (number for number, _, text in found if len(text) > _SHORT and text.lower() in small)
+    heads = [(number, text) for number, text in main if text]
+    own = (number for number, text in heads if len(heads) == 1 or text.casefold() in folded)
+    return next(same, first), next(own, -1)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from ctypes import POINTER, byref, c_char_p, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from itertools import accumulate, chain
+from ctypes import byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -37,7 +37,7 @@ from freshet.crawler.reduce.boilerplate import STAMPS, is_stamp
 from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
 from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.pieces import TreeColumns, checked, columns_of
+from freshet.crawler.reduce.pieces import Pieces, checked, columns_of
 from freshet.crawler.reduce.tree import CONTROL, KNOWN, NUMBERS, TRAITS, UNSEEN, Tree
 
 #: The signs of boxes that a reader may tick (``elements.toml``).
@@ -95,11 +95,7 @@ def _lines(words: Iterable[str]) -> NDArray[np.uint8]:
 
 
 _WORDING: Final = _wording()
-_made: Final = function(
-    "blocks_made",
-    [c_void_p, POINTER(TreeColumns), c_uint32, *(c_char_p, c_size_t) * 3, c_void_p],
-    c_int64,
-)
+_made: Final = function("blocks_made", [c_void_p, c_void_p, c_char_p, c_size_t, c_void_p], c_int64)
 _asked: Final = function("blocks_asked", [c_void_p] * 3)
 _placed: Final = function("blocks_placed", [c_void_p, c_uint64, c_char_p, c_size_t], c_int64)
 _columns: Final = function("blocks_columns", [c_void_p] * 3)
@@ -116,18 +112,12 @@ class _Cut(NamedTuple):
 
 
 def _cut(tree: Tree, pieces: Sequence[Piece]) -> _Cut:
-    runs = [piece.nodes for piece in pieces]
-    nodes = array("I", chain.from_iterable(runs))
-    ends = zip([piece.holder for piece in pieces], accumulate(map(len, runs)), strict=True)
-    rows = array("I", chain.from_iterable(ends))
+    # What the core has is given back with the object.
+    held, core = Pieces.of(tree, pieces), c_void_p()
     replaced = array("I", _moments(tree))
-    told = rows.tobytes(), len(rows) // 2, nodes.tobytes(), len(nodes)
-    core = c_void_p()
+    told = replaced.tobytes(), len(replaced)
     try:
-        result = _made(
-            *(_WORDING.address, TreeColumns.of(tree), tree.body, *told),
-            *(replaced.tobytes(), len(replaced), byref(core)),
-        )
+        result = _made(_WORDING.address, held.core, *told, byref(core))
         checked(result, tree)
         (asked,) = columns_of(_asked, core, 1)
         said = array("Q", [_named(tree, node) for node in memoryview(asked).cast("I")])

@@ -64,13 +64,13 @@ class ParsedPage:
 
 #: The choice of the last pages, which the kinds of a change are judged by after their text, and
 #: their bytes at most: a tree takes some ten times as much.
-_KEPT: Final = LruCache[tuple[bytes, str | None, SelectorHints], tuple[Tree, list[Piece]]](16)
+_KEPT: Final = LruCache[tuple[bytes, str | None, SelectorHints], tuple[Tree, Sequence[Piece]]](16)
 _KEPT_BYTES: Final = 2**17
 
 
 def chosen_lately(
     body: bytes, content_type: str | None, hints: SelectorHints
-) -> tuple[Tree, list[Piece]] | None:
+) -> tuple[Tree, Sequence[Piece]] | None:
     """Return the tree and the chosen pieces of a page that was parsed a moment ago."""
     return _KEPT.use((body, content_type, hints))
 

@@ -24,7 +24,6 @@ from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from freshet.compiled import function, numeric
 from freshet.crawler.reduce.cutting import HEADINGS, Piece
@@ -77,7 +76,8 @@ _cut: Final = function("pieces_cut", [*_TAKING, c_void_p], c_int64)
 _given: Final = function(
     "pieces_given", [*_TAKING, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p], c_int64
 )
-_without_controls: Final = function("pieces_without_controls", [c_void_p] * 2, c_int64)
+_only: Final = function("pieces_only", [c_void_p, c_char_p, c_size_t, c_void_p], c_int64)
+_rows: Final = function("pieces_rows", [c_void_p] * 3)
 _columns: Final = function("pieces_columns", [c_void_p] * 3)
 _drop: Final = function("pieces_drop", [c_void_p])
 NO_NODE: Final = (1 << 32) - 1
@@ -103,9 +103,6 @@ class Pieces(Sequence[Piece]):
     Attributes:
         tree: the page's.
         core: where the core has them.
-        texts: what :func:`.content.text_of` returns of each.
-        kinds: the kind of each.
-        controls: whether each is only controls, such as a button, or stands in one.
 
     Raises:
         MemoryError: there is too little memory.
@@ -118,12 +115,25 @@ class Pieces(Sequence[Piece]):
         self._held = held or _held(tree, _cut)
         self.core = self._held.core
         #: What they are as objects, which are only made if somebody asks for one.
-        self._given = made
-        rows, nodes, texts = columns_of(_columns, self.core, 3)
-        self._rows, self._nodes = memoryview(rows).cast("I"), memoryview(nodes).cast("I")
-        self.texts = texts.decode().split("\n")[:-1]
-        self.kinds = [KINDS[kind] for kind in self._rows[::_ROW]]
-        self.controls = [acts > 0 for acts in self._rows[_ROW - 1 :: _ROW]]
+        self._given = None if made is None else [*made]
+        (rows,) = columns_of(_rows, self.core, 1)
+        self._rows = memoryview(rows).cast("I")
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each."""
+        return [KINDS[kind] for kind in self._rows[::_ROW]]
+
+    @property
+    def controls(self) -> list[bool]:
+        """For each, true if it is only controls, such as a button, or stands in one."""
+        return [acts > 0 for acts in self._rows[_ROW - 1 :: _ROW]]
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each, as :func:`.content.text_of` returns it."""
+        (texts, _) = columns_of(_columns, self.core, 2)
+        return texts.decode().split("\n")[:-1]
 
     @classmethod
     def of(cls, tree: Tree, pieces: Sequence[Piece]) -> Self:
@@ -133,7 +143,7 @@ class Pieces(Sequence[Piece]):
             ValueError: a piece has nodes that the tree has not.
             MemoryError: there is too little memory.
         """
-        if isinstance(pieces, cls):
+        if isinstance(pieces, cls) and pieces.tree is tree:
             return pieces
         rows, nodes = array("I"), array("I")
         for piece in pieces:
@@ -146,20 +156,25 @@ class Pieces(Sequence[Piece]):
         told = rows.tobytes(), len(pieces), nodes.tobytes(), len(nodes)
         return cls(tree, _held(tree, _given, *told), list(pieces))
 
+    def only(self, numbers: Sequence[int]) -> Self:
+        """Return the pieces of these numbers."""
+        core, told = c_void_p(), array("I", numbers)
+        checked(_only(self.core, told.tobytes(), len(told), byref(core)), self.tree)
+        given = None if self._given is None else [self._given[number] for number in numbers]
+        return type(self)(self.tree, self._held._replace(core=core), given)
+
     def without_controls(self) -> Self:
-        """Return those that are not controls: the same objects."""
-        if not any(self.controls):
+        """Return those that are not controls."""
+        controls = self._rows[_ROW - 1 :: _ROW].tolist()
+        if not any(controls):
             return self
-        plain = (it for it, acts in zip(self, self.controls, strict=True) if not acts)
-        core = c_void_p()
-        checked(_without_controls(self.core, byref(core)), self.tree)
-        return type(self)(self.tree, self._held._replace(core=core), plain)
+        return self.only([number for number, acts in enumerate(controls) if not acts])
 
     def __del__(self) -> None:
         _drop(getattr(self, "core", None))
 
     def __len__(self) -> int:
-        return len(self.kinds)
+        return len(self._rows) // _ROW
 
     @overload
     def __getitem__(self, number: int) -> Piece: ...
@@ -173,38 +188,12 @@ class Pieces(Sequence[Piece]):
     def __iter__(self) -> Iterator[Piece]:
         return iter(self._made)
 
-    def holder(self, number: int) -> int:
-        """Return the holder of a piece."""
-        return int(self._rows[_ROW * number + 1])
-
-    def leads(self, number: int) -> bool:
-        """Return whether all of a piece leads elsewhere."""
-        return bool(self._rows[_ROW * number + 2] != NO_NODE)
-
-    def nodes(self, number: int) -> memoryview:
-        """Return the nodes of a piece."""
-        begin = _ROW * number + 3
-        return self._nodes[self._rows[begin] : self._rows[begin + 1]]
-
-    @property
-    def holders(self) -> NDArray[np.uint32]:
-        """The holder of each."""
-        return np.asarray(self._rows)[1::_ROW]
-
-    @property
-    def are_wordless(self) -> NDArray[np.bool_]:
-        """Return for each whether it is a run without words, such as an image."""
-        kinds, _, _, begin, end, _ = np.asarray(self._rows).reshape(-1, _ROW).T
-        chars = np.asarray(self.tree.chars)[np.asarray(self._nodes)]
-        before = np.concatenate(([0], chars.cumsum(dtype=np.int64)))
-        found: NDArray[np.bool_] = (kinds == 0) & (before[begin] == before[end])
-        return found
-
     @cached_property
     def _made(self) -> list[Piece]:
         if self._given is not None:
-            return list(self._given)
-        nodes, hrefs = self._nodes.tolist(), self.tree.attribute_of
+            return self._given
+        (_, octets) = columns_of(_columns, self.core, 2)
+        nodes, hrefs = memoryview(octets).cast("I").tolist(), self.tree.attribute_of
         return [
             Piece(kind, nodes[begin:end], holder, hrefs(link, "href") if link != NO_NODE else None)
             for kind, holder, link, begin, end in zip(

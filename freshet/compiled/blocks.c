@@ -600,52 +600,30 @@ static bool find_standing(struct walk *walk, uint32_t body)
 
 /* -- a page ------------------------------------------------------------------------------------ */
 
-/* A piece: the element or block that holds it, and where its nodes end in a column of their own. */
-struct chosen {
-    uint32_t holder, nodes_end;
-};
-
-static bool are_pieces(
-    const struct columns *tree, const struct chosen *pieces, size_t count, const uint32_t *nodes,
-    size_t node_count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (pieces[i].holder >= tree->node_count || pieces[i].nodes_end > node_count
-            || (i && pieces[i].nodes_end < pieces[i - 1].nodes_end))
-            return false;
-    for (size_t i = 0; i < node_count; i++)
-        if (nodes[i] >= tree->node_count)
-            return false;
-    return true;
-}
-
-/* Make the blocks of pieces of a tree, to be given back to blocks_drop. */
+/* Make the blocks of pieces, to be given back to blocks_drop. */
 EXPORTED int64_t blocks_made(
-    const struct wording *known, const struct columns *tree, uint32_t body,
-    const struct chosen *pieces, size_t count, const uint32_t *nodes, size_t node_count, const uint32_t *replaced,
+    const struct wording *known, const struct pieces *pieces, const uint32_t *replaced,
     size_t replaced_count, struct blocks **made)
 {
     *made = NULL;
-    if (!is_tree(tree) || body >= tree->node_count
-        || !are_pieces(tree, pieces, count, nodes, node_count))
-        return WRONG_INDEX;
     struct blocks *all = calloc(1, sizeof *all);
     if (!all)
         return NO_MEMORY;
     all->known = known;
     struct walk walk = {
-        .known = known, .tree = tree, .replaced = replaced, .replaced_count = replaced_count,
+        .known = known, .tree = &pieces->tree, .replaced = replaced, .replaced_count = replaced_count,
         .made = all, .line = {.into = &all->texts},
     };
+    const uint32_t *nodes = pieces->nodes.items;
     bool done = true;
-    uint32_t node = 0;
-    for (size_t i = 0; done && i < count; i++) {
-        walk.holder = pieces[i].holder;
-        for (; done && node < pieces[i].nodes_end; node++)
-            done = add_all(&walk, nodes[node]);
+    for (size_t i = 0; done && i < pieces->pieces.count; i++) {
+        const struct piece *piece = nth_piece(pieces, i);
+        walk.holder = piece->holder;
+        for (uint32_t k = piece->nodes; done && k < piece->nodes_end; k++)
+            done = add_all(&walk, nodes[k]);
         done = done && end_block(&walk);
     }
-    done = done && find_standing(&walk, body);
+    done = done && find_standing(&walk, pieces->top);
     free(walk.levels.items);
     if (!done) {
         blocks_drop(all);

@@ -8,8 +8,7 @@
  * Pages are made by strangers. Each step takes time and memory in proportion to the tree, whose
  * levels are bounded. No function recurses. */
 
-#include "core.h"
-#include "pieces.h"
+#include "content.h"
 
 /* A paragraph has so many characters, few of them in links. */
 #define LONG_RUN 80
@@ -22,45 +21,8 @@
 /* Elements above a piece that are described, and those to which its prose counts. */
 #define ABOVE 4
 #define WEIGHTED 5
-#define SHARES 3
 /* Pieces that are judged at a time. */
 #define BATCH 32
-
-/* An element above a piece: what it says itself, and what all from the body down to it do. The
- * numbers of others are those of places; NONE of what is not there. */
-struct place {
-    uint32_t node, up, depth;
-    /* Log odds of its own names. */
-    uint32_t odds, odds_end;
-    bool has_attributes, is_asked, is_hidden, is_frame, has_comments, has_odds;
-    uint32_t frame_names, article, bad_names, near, near_above;
-    double least, most, sum;
-    uint32_t climbed[SHARES];
-    /* Paragraphs in it, the weight of its prose, and how many places had some before it, plus 1. */
-    uint32_t paragraphs, weighted;
-    double weight;
-};
-
-/* What a piece's text and links say. */
-struct words {
-    uint32_t place, characters, words, commas, wide_commas, stops, digits, capitals, alike;
-    bool ends_sentence;
-    double linked;
-};
-
-struct content {
-    const struct vocabulary *known;
-    const struct pieces *pieces;
-    const struct node *nodes;
-    /* The places, the place of each node plus 1, and that of each piece. */
-    struct growing places, odds;
-    uint32_t *place_of, *piece_place;
-    /* Elements and blocks of characters that Python must be asked about. */
-    struct growing asked, asked_blocks;
-    /* What was found: log odds of each piece, the words of its text, and the rows. */
-    double *sums, *rows;
-    uint32_t *sizes;
-};
 
 EXPORTED void content_drop(struct content *content)
 {
@@ -68,6 +30,7 @@ EXPORTED void content_drop(struct content *content)
         return;
     struct growing *all[] = {
         &content->places, &content->odds, &content->asked, &content->asked_blocks,
+        &content->titles, &content->title_texts,
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->items);
@@ -75,13 +38,8 @@ EXPORTED void content_drop(struct content *content)
     free(content->piece_place);
     free(content->sums);
     free(content->rows);
-    free(content->sizes);
+    free(content->words);
     free(content);
-}
-
-static struct place *nth_place(const struct content *content, uint32_t number)
-{
-    return (struct place *)content->places.items + number;
 }
 
 /* -- names of elements ------------------------------------------------------------------------- */
@@ -349,6 +307,22 @@ static bool read_places(struct content *content)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
+/* Note the headings of the first two ranks: one may be the page's title. */
+static bool read_titles(struct content *content)
+{
+    for (uint32_t i = 0; i < content->pieces->pieces.count; i++) {
+        uint32_t kind = nth_piece(content->pieces, i)->kind;
+        struct span text = nth_text(content->pieces, i);
+        if (kind < SECOND_HEADING)
+            continue;
+        /* With the "\n" behind it. */
+        if (!add(&content->titles, &i, sizeof i) || !add(&content->titles, &kind, sizeof kind)
+            || !add(&content->title_texts, text.at, (size_t)(text.end - text.at) + 1))
+            return false;
+    }
+    return true;
+}
+
 /* Read the elements above pieces, which must outlive what was read; to be given back to
  * content_drop. `blocks` has a number for each block of characters, 0 if it is not known. */
 EXPORTED int64_t content_read(
@@ -365,6 +339,7 @@ EXPORTED int64_t content_read(
     for (uint32_t i = 0; done && i < BLOCKS; i++)
         if (pieces->blocks[i] && !blocks[i])
             done = add(&content->asked_blocks, &i, sizeof i);
+    done = done && read_titles(content);
     if (done)
         return 0;
     content_drop(content);
@@ -372,19 +347,24 @@ EXPORTED int64_t content_read(
     return NO_MEMORY;
 }
 
-/* Tell where the blocks of characters and the elements are to be asked about, and their octets. */
+/* Tell where the blocks of characters and the elements are to be asked about, the headings, and the
+ * texts of these, and their octets. */
 EXPORTED void content_questions(const struct content *content, const void **columns, size_t *octets)
 {
     columns[0] = content->asked_blocks.items;
     octets[0] = content->asked_blocks.count;
     columns[1] = content->asked.items;
     octets[1] = content->asked.count * sizeof(uint32_t);
+    columns[2] = content->titles.items;
+    octets[2] = content->titles.count;
+    columns[3] = content->title_texts.items;
+    octets[3] = content->title_texts.count;
 }
 
 /* -- numbers ----------------------------------------------------------------------------------- */
 
 /* What Python says: of each element that it was asked about, in order, whether it is hidden (1), is
- * named as frame (2) and as comments (4), and the log odds of its names, which end at `ends`; the
+ * named as frame (2) and as comments (4), and hidden by its own attributes (8), and the log odds of its names, which end at `ends`; the
  * number of each block of characters among those that are known, plus 1, and what is known of them.
  * `titled` is the number of the piece that is the page's title, or -1. */
 struct answers {
@@ -398,7 +378,7 @@ struct answers {
     double seconds;
 };
 
-enum { IS_HIDDEN = 1, IS_FRAME = 2, HAS_COMMENTS = 4 };
+enum { IS_HIDDEN = 1, IS_FRAME = 2, HAS_COMMENTS = 4, IS_MARKED_HIDDEN = 8 };
 
 static uint8_t kind_of(const struct answers *answers, uint32_t code)
 {
@@ -471,6 +451,7 @@ static bool take_answers(struct content *content, const struct answers *answers)
             continue;
         uint8_t flags = answers->flags[asked];
         place->is_hidden = flags & IS_HIDDEN;
+        place->is_marked_hidden = flags & IS_MARKED_HIDDEN;
         place->is_frame = flags & IS_FRAME;
         place->has_comments = flags & HAS_COMMENTS;
         place->odds = offset + (asked ? answers->ends[asked - 1] : 0);
@@ -754,7 +735,6 @@ static int64_t judge(struct content *content, const struct trees *trees,
         read_words(words + i, nth_text(content->pieces, i), answers);
         words[i].linked = linked_share(content, nth_piece(content->pieces, i), words + i);
         whole.characters += words[i].characters;
-        content->sizes[i] = words[i].words;
     }
     whole.characters = larger_than(whole.characters, 1);
     if (!count_alike(content, words))
@@ -785,27 +765,23 @@ EXPORTED int64_t content_judged(
     size_t count = content->pieces->pieces.count;
     if ((trees && trees->columns != FEATURES) || !count || content->sums)
         return WRONG_INDEX;
-    struct words *words = calloc(count, sizeof *words);
+    content->words = calloc(count, sizeof *content->words);
     content->sums = malloc(count * sizeof *content->sums);
-    content->sizes = malloc(count * sizeof *content->sizes);
     if (!trees)
         content->rows = malloc(count * FEATURES * sizeof *content->rows);
     int64_t failure = NO_MEMORY;
-    if (words && content->sums && content->sizes && (content->rows || trees))
-        failure = judge(content, trees, answers, words);
-    free(words);
+    if (content->words && content->sums && (content->rows || trees))
+        failure = judge(content, trees, answers, content->words);
     return failure;
 }
 
-/* Tell where the log odds of the pieces are, the words of each, and the rows, where there were no
- * trees, and their octets. */
+/* Tell where the log odds of the pieces are, and the rows, where there were no trees, and their
+ * octets. */
 EXPORTED void content_found(const struct content *content, const void **columns, size_t *octets)
 {
     size_t count = content->pieces->pieces.count;
     columns[0] = content->sums;
     octets[0] = count * sizeof *content->sums;
-    columns[1] = content->sizes;
-    octets[1] = count * sizeof *content->sizes;
-    columns[2] = content->rows;
-    octets[2] = content->rows ? count * FEATURES * sizeof *content->rows : 0;
+    columns[1] = content->rows;
+    octets[1] = content->rows ? count * FEATURES * sizeof *content->rows : 0;
 }

@@ -384,7 +384,7 @@ struct markup {
 struct vocabulary {
     int64_t octets, words, slots;
     int64_t article, id, class, role, itemprop, testid, style, hidden, aria_hidden;
-    int64_t link, frame;
+    int64_t link, frame, nav, aside, noscript, header, footer, main, in_article, caption;
     uint8_t *letters; /* [octets] */
     int64_t *ends; /* [words] */
     int64_t *table; /* [slots] */

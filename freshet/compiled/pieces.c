@@ -584,47 +584,51 @@ EXPORTED int64_t pieces_given(
     return made_or_dropped(all, done, made);
 }
 
-/* Take the pieces that are not controls, as pieces_cut. */
-EXPORTED int64_t pieces_without_controls(const struct pieces *all, struct pieces **made)
+/* Take the pieces of these numbers, as pieces_cut. */
+EXPORTED int64_t pieces_only(
+    const struct pieces *all, const uint32_t *numbers, size_t count, struct pieces **made)
 {
     *made = NULL;
-    struct pieces *some = calloc(1, sizeof *some);
-    bool done = some && make_room(&some->pieces, all->pieces.count, sizeof(struct piece))
-        && make_room(&some->begins, all->begins.count, sizeof(size_t))
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] >= all->pieces.count)
+            return WRONG_INDEX;
+    struct pieces *some = pieces_in(all->elements, &all->tree, all->top);
+    bool done = some && make_room(&some->pieces, count, sizeof(struct piece))
+        && make_room(&some->begins, count + 1, sizeof(size_t))
         && make_room(&some->nodes, all->nodes.count, sizeof(uint32_t));
     if (done) {
-        some->elements = all->elements;
-        some->tree = all->tree;
-        some->top = all->top;
         memcpy(some->blocks, all->blocks, sizeof all->blocks);
         if (all->nodes.count)
             memcpy(some->nodes.items, all->nodes.items, all->nodes.count * sizeof(uint32_t));
         some->nodes.count = all->nodes.count;
     }
-    for (size_t i = 0; done && i < all->pieces.count; i++) {
-        const struct piece *piece = nth_piece(all, i);
-        struct span text = nth_text(all, i);
-        if (piece->is_control)
-            continue;
-        ((size_t *)some->begins.items)[some->pieces.count] = some->texts.count;
-        ((struct piece *)some->pieces.items)[some->pieces.count++] = *piece;
+    for (size_t i = 0; done && i < count; i++) {
+        struct span text = nth_text(all, numbers[i]);
+        ((size_t *)some->begins.items)[i] = some->texts.count;
+        ((struct piece *)some->pieces.items)[i] = *nth_piece(all, numbers[i]);
         /* With the "\n" behind it. */
         done = add(&some->texts, text.at, (size_t)(text.end - text.at) + 1);
     }
     if (done) {
-        ((size_t *)some->begins.items)[some->pieces.count] = some->texts.count;
-        some->begins.count = some->pieces.count + 1;
+        ((size_t *)some->begins.items)[count] = some->texts.count;
+        some->pieces.count = count;
+        some->begins.count = count + 1;
     }
     return made_or_dropped(some, done, made);
 }
 
-/* Tell where the pieces are, their nodes, and their texts, and their octets. */
-EXPORTED void pieces_columns(const struct pieces *all, const void **columns, size_t *octets)
+/* Tell where the pieces are, and their octets. */
+EXPORTED void pieces_rows(const struct pieces *all, const void **columns, size_t *octets)
 {
     columns[0] = all->pieces.items;
     octets[0] = all->pieces.count * sizeof(struct piece);
+}
+
+/* Tell where the texts of the pieces are, and their nodes, and their octets. */
+EXPORTED void pieces_columns(const struct pieces *all, const void **columns, size_t *octets)
+{
+    columns[0] = all->texts.items;
+    octets[0] = all->texts.count;
     columns[1] = all->nodes.items;
     octets[1] = all->nodes.count * sizeof(uint32_t);
-    columns[2] = all->texts.items;
-    octets[2] = all->texts.count;
 }

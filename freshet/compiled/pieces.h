@@ -8,8 +8,11 @@
 
 #define NONE UINT32_MAX
 
-/* Kinds of pieces, by their numbers in Python; the six headings are the last. */
-enum { RUN, QUOTE, LIST, TABLE, CODE, HEADING, KINDS = HEADING + 6 };
+/* Kinds of pieces, by their numbers in Python; the six headings are the last, the first one h6. */
+enum {
+    RUN, QUOTE, LIST, TABLE, CODE, HEADING,
+    SECOND_HEADING = HEADING + 4, FIRST_HEADING, KINDS,
+};
 
 /* What elements are to the cutter, by their numbers in Python; the six headings are the last. */
 enum {

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import LEAVES, _continued, _Frame, chosen, text_of, trees_of
+from freshet.crawler.reduce.content import LEAVES, chosen, text_of, trees_of
 from freshet.crawler.reduce.cutting import Piece, in_control
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import UNSEEN, Tree
 from freshet.crawler.reduce.tree_parser import tree_of
+from tests.crawler.reduce.reference import content as reference
 
 
 def taken(html: str) -> tuple[Tree, list[Piece]]:
@@ -163,7 +164,7 @@ def test_trees_that_the_core_cannot_judge_are_refused() -> None:
 
 
 def test_of_no_pieces_none_is_chosen() -> None:
-    assert chosen(tree_of(""), [], "T") == []
+    assert not chosen(tree_of(""), [], "T")
 
 
 # -- controls and images ---------------------------------------------------------------
@@ -206,7 +207,7 @@ def test_controls_of_the_frame_are_left_out() -> None:
 
 def test_on_a_page_of_controls_these_are_judged() -> None:
     tree, pieces = taken("<main><button>How long is it valid, and where?</button></main>")
-    assert chosen(tree, pieces, "") == pieces
+    assert list(chosen(tree, pieces, "")) == pieces
 
 
 def test_images_follow_what_stands_beside_them() -> None:
@@ -256,7 +257,10 @@ def long_page(section: str, number: int, below: str = "") -> list[str]:
     parts = [section.format(f"Part {i} begins. {SECTION}") for i in range(number)]
     text = f"<div class='page legal'><h1>Terms</h1><div class=text>{''.join(parts)}</div></div>"
     tree = tree_of(f"<title>Terms</title>{text}{below}")
-    return [text_of(tree, piece) for piece in chosen(tree, Pieces(tree), "Terms")]
+    pieces = Pieces(tree)
+    found = [text_of(tree, piece) for piece in chosen(tree, pieces, "Terms")]
+    assert found == [text_of(tree, it) for it in reference.chosen(tree, pieces, "Terms")]
+    return found
 
 
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS.keys())
@@ -276,7 +280,11 @@ def test_what_goes_on_with_a_text_that_stands_in_the_element_around_it() -> None
     pieces = Pieces(tree)
     kept, words = set(range(60)), [len(text.split()) for text in pieces.texts]
     likely = [True] * len(pieces)
-    assert not list(_continued(pieces, kept, words, likely, _Frame(pieces, kept)))
+    assert not list(
+        reference._continued(pieces, kept, words, likely, reference._Frame(pieces, kept))
+    )
     # With three of the paragraphs the others are of the text.
     kept |= {60, 61, 62}
-    assert list(_continued(pieces, kept, words, likely, _Frame(pieces, kept))) == [63, 64]
+    assert list(
+        reference._continued(pieces, kept, words, likely, reference._Frame(pieces, kept))
+    ) == [63, 64]

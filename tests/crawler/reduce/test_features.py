@@ -20,6 +20,7 @@ from freshet.crawler.reduce.features import COLUMNS, described, judged
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import Tree
 from freshet.crawler.reduce.tree_parser import tree_of
+from tests.crawler.reduce.reference import content as choice
 from tests.crawler.reduce.reference import features as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 from tests.crawler.reduce.test_tree import PIECES
@@ -44,14 +45,15 @@ def agree(html: str, title: str = "") -> Pieces:
         for number, column in np.argwhere(np.array(rows) != cells)
     ]
     assert not differ
-    odds, words = judged(cut, title, VOCABULARY, TREES)
-    assert words.tolist() == [len(text.split()) for text in cut.texts]
+    odds = judged(cut, title, VOCABULARY, TREES)
     assert odds.tolist() == leaf_sums(TREES, cells).tolist()
+    found = [astuple(piece) for piece in content.chosen(tree, cut, title)]
+    assert found == [astuple(piece) for piece in choice.chosen(tree, cut, title)]
     given = Pieces.of(tree, pieces)
     assert (described(given, title, VOCABULARY) == cells).all()
     plain = [piece for piece in cut if not in_control(tree, piece)]
     some, taken = cut.without_controls(), Pieces.of(tree, plain)
-    assert list(some) == plain
+    assert [astuple(piece) for piece in some] == [astuple(piece) for piece in plain]
     assert (some.texts, some.kinds) == (taken.texts, taken.kinds)
     if plain:
         rows = described(some, title, VOCABULARY).tolist()
@@ -164,7 +166,7 @@ def test_threads_judge_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
                              for _ in range(60))) for _ in range(40)]  # fmt: skip
 
     def odds(tree: Tree) -> list[float]:
-        return list(judged(Pieces(tree), "", VOCABULARY, TREES)[0])
+        return list(judged(Pieces(tree), "", VOCABULARY, TREES))
 
     expected = list(map(odds, trees))
     monkeypatch.setattr(features, "_characters", features._Characters())

@@ -14,7 +14,7 @@ from typing import Final
 
 from freshet.crawler.reduce.boilerplate import is_frame_name
 from freshet.crawler.reduce.cutting import HEADINGS, Piece
-from freshet.crawler.reduce.features import TAGS, has_comments, is_shown, names_in, title_number
+from freshet.crawler.reduce.features import TAGS, has_comments, is_shown, names_in
 from freshet.crawler.reduce.pieces import KINDS
 from freshet.crawler.reduce.tree import LINK, PLACES, Tree
 
@@ -212,3 +212,10 @@ def _weights(
         key=lambda node: weights[node] * (1 - tree.linked[node] / max(1, tree.chars[node])),
         default=None,
     )
+
+
+def title_number(kinds: Sequence[str], texts: Sequence[str], title: str) -> int:
+    """Return the number of the heading that repeats the document's title, else the first h1."""
+    main = (i for i, kind in enumerate(kinds) if kind in {"h1", "h2"})
+    same = (i for i in main if len(texts[i]) > 5 and texts[i].lower() in title)
+    return next(same, kinds.index("h1") if "h1" in kinds else -1)
