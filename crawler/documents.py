@@ -513,7 +513,7 @@ def volatile_blocks(history: PageHistory, blocks: Blocks) -> frozenset[int]:
     if history.memory is None:
         return frozenset()
     volatile = PageMemory.from_bytes(history.memory).volatile
-    items = Layout(blocks.places, blocks.places).items()
+    items = Layout.made(blocks.places, blocks.places).items()
     return frozenset(i for i, item in enumerate(items) if not volatile.isdisjoint(item.slots))
 
 

@@ -12,10 +12,10 @@ evidence.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from io import BytesIO
-from typing import Any, Final, TypeAlias
+from itertools import starmap
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from freshet.crawler.compare.layout import Item, Layout, Slot
 from freshet.crawler.reduce.sketch import Sketch
@@ -32,10 +32,11 @@ STILLNESS: Final = 2
 #: against a streak.
 WINDOW: Final = 16
 _MOST_HELD_AGAINST: Final = 5
+_WINDOW_BITS: Final = (1 << WINDOW) - 1
+_STILL_BITS: Final = (1 << STILLNESS) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SlotHistory:
+class SlotHistory(NamedTuple):
     """Results of the last comparisons at a slot.
 
     ``replacements`` has a bit for each of the last ``compared`` comparisons, the newest
@@ -54,20 +55,24 @@ class SlotHistory:
 
     def after(self, digest: int, *, replaced: bool, streak: int = STREAK) -> SlotHistory:
         """Return the history after one more comparison, which found ``digest``."""
-        bits = (self.replacements << 1 | replaced) & ((1 << WINDOW) - 1)
+        bits = (self.replacements << 1 | replaced) & _WINDOW_BITS
         compared = min(self.compared + 1, WINDOW)
         return SlotHistory(digest, bits, compared, self._is_volatile(bits, compared, streak))
 
     def after_stillness(self, comparisons: int) -> SlotHistory:
         """Return the history after some comparisons at which nothing on the page differed."""
-        history = self
-        for _ in range(min(comparisons, WINDOW)):
-            history = history.after(self.digest, replaced=False)
-        return history
+        comparisons = min(comparisons, WINDOW)
+        bits = self.replacements << comparisons & _WINDOW_BITS
+        compared = min(self.compared + comparisons, WINDOW)
+        # The last comparison replaced nothing: only what was volatile may still be.
+        is_volatile = self.volatile and comparisons < STILLNESS and bits & _STILL_BITS != 0
+        if not comparisons:
+            return self
+        return SlotHistory(self.digest, bits, compared, is_volatile)
 
     def _is_volatile(self, bits: int, compared: int, streak: int) -> bool:
         if self.volatile:
-            return bits & ((1 << STILLNESS) - 1) != 0
+            return bits & _STILL_BITS != 0
         in_a_row = (~bits & (bits + 1)).bit_length() - 1
         stood_still = compared - bits.bit_count()
         return in_a_row >= streak + min(stood_still, _MOST_HELD_AGAINST)
@@ -102,9 +107,8 @@ def alternates(presence: Presence) -> bool:
 
 def later(presence: Presence, *, present: bool, visits: int = 1) -> Presence:
     """Return the presence after some visits that all found the same."""
-    for _ in range(min(visits, FLIP_WINDOW)):
-        presence = (presence << 1 | present) & ALWAYS
-    return presence
+    visits = min(visits, FLIP_WINDOW)
+    return (presence << visits | ((1 << visits) - 1 if present else 0)) & ALWAYS
 
 
 # -- memory ------------------------------------------------------------------
@@ -148,7 +152,7 @@ class Delta:
     def renamed(self, names: Mapping[int, int]) -> Delta:
         """Return the delta with other names for some places."""
         removed, added = (
-            tuple(replace(i, place=names.get(i.place, i.place)) for i in items)
+            tuple(i._replace(place=names.get(i.place, i.place)) for i in items)
             for items in (self.removed, self.added)
         )
         return replace(self, removed=removed, added=added)
@@ -224,18 +228,15 @@ class PageMemory:
         """
         if data[:1] != bytes([VERSION]):
             raise ValueError(f"memory of a version that is not {VERSION}")
-        stream = BytesIO(data)
-
-        def read(form: struct.Struct) -> tuple[Any, ...]:
-            return form.unpack(stream.read(form.size))
-
         try:
-            _, comparisons, slots, blocks, deltas = read(_HEADER)
+            _, comparisons, slots, blocks, deltas = _HEADER.unpack_from(data)
+            slots_end = _HEADER.size + slots * _SLOT.size
+            blocks_end = slots_end + blocks * _BLOCK.size
             return cls(
                 comparisons,
-                dict(_slot(*read(_SLOT)) for _ in range(slots)),
-                dict(read(_BLOCK) for _ in range(blocks)),
-                tuple(_delta(read) for _ in range(deltas)),
+                dict(starmap(_slot, _rows(data, _HEADER.size, _SLOT, slots))),
+                dict(_rows(data, slots_end, _BLOCK, blocks)),
+                tuple(_deltas(data, blocks_end, deltas)),
             )
         except struct.error as error:
             raise ValueError(f"memory of {len(data)} bytes is cut short") from error
@@ -285,13 +286,23 @@ def _slot(
     return (place, ordinal), SlotHistory(digest, bits, compared, bool(volatile))
 
 
-def _delta(read: Callable[[struct.Struct], tuple[Any, ...]]) -> Delta:
-    at, kind, count = read(_DELTA)
-    items = [read(_ITEM) for _ in range(count)]
-    removed, added = (
-        tuple(Item(*item) for *item, sign in items if sign == wanted) for wanted in (0, 1)
-    )
-    return Delta(at, _KINDS[kind], removed, added)
+def _rows(data: bytes, start: int, form: struct.Struct, number: int) -> Iterator[Any]:
+    """Return so many rows of a form; raises struct.error if there are fewer."""
+    part = data[start : start + number * form.size]
+    if len(part) < number * form.size:
+        raise struct.error
+    return form.iter_unpack(part)
+
+
+def _deltas(data: bytes, start: int, number: int) -> Iterator[Delta]:
+    for _ in range(number):
+        at, kind, count = _DELTA.unpack_from(data, start)
+        start += _DELTA.size
+        sides: tuple[list[Item], list[Item]] = [], []
+        for *item, sign in _rows(data, start, _ITEM, count):
+            sides[sign].append(Item(*item))
+        start += count * _ITEM.size
+        yield Delta(at, _KINDS[kind], tuple(sides[0]), tuple(sides[1]))
 
 
 def _packed(item: Item, sign: int) -> bytes:

@@ -25,6 +25,8 @@ from heapq import nlargest
 from itertools import chain, pairwise
 from typing import Final
 
+import numpy as np
+
 from freshet.crawler.compare.history import (
     ALWAYS,
     COME,
@@ -50,6 +52,7 @@ from freshet.crawler.compare.layout import (
     Slot,
     beside_slots,
     difference,
+    equal_ends,
 )
 from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page
 from freshet.crawler.compare.minor import Difference, may_be_minor, why_minor
@@ -104,19 +107,24 @@ _Anchor = tuple[int, int]
 
 def new_names(old: Layout, new: Layout) -> dict[int, int]:
     """Map places that only the old text has to the new ones that replaced them."""
-    gone = set(old.places) - set(new.places)
-    come = set(new.places) - set(old.places)
-    if not gone or not come:
+    if np.array_equal(old.places, new.places):
+        return {}
+    start, end = equal_ends(old, new)
+    before, after = (it.part(start, len(it) - end) for it in (old, new))
+    came, went = after.places.tolist(), before.places.tolist()
+    gone = set(went).difference(new.places.tolist())
+    come = set(came).difference(old.places.tolist()) if gone else set[int]()
+    if not come:
         return {}
     votes: Counter[tuple[int, int]] = Counter()
-    for i, j in _pairs(old, new):
-        if old.places[i] in gone and new.places[j] in come:
-            votes[old.places[i], new.places[j]] += 1
+    for i, j in _pairs(before, after):
+        if went[i] in gone and came[j] in come:
+            votes[went[i], came[j]] += 1
     names: dict[int, int] = {}
-    for (before, after), _ in votes.most_common():
-        if before not in names and after in come:
-            names[before] = after
-            come.discard(after)
+    for (place, name), _ in votes.most_common():
+        if place not in names and name in come:
+            names[place] = name
+            come.discard(name)
     return names
 
 
@@ -132,11 +140,12 @@ def _pairs(old: Layout, new: Layout) -> Iterator[_Anchor]:
 
 def _anchors(old: Layout, new: Layout) -> list[_Anchor]:
     """Return the numbers of blocks that stand once in each text and in the same order."""
-    there = {digest: number for number, digest in enumerate(new.digests)}
-    once = {d for d, n in Counter(old.digests).items() if n == 1}
-    once &= {d for d, n in Counter(new.digests).items() if n == 1}
+    before, after = old.digests.tolist(), new.digests.tolist()
+    there = {digest: number for number, digest in enumerate(after)}
+    once = {d for d, n in Counter(before).items() if n == 1}
+    once &= {d for d, n in Counter(after).items() if n == 1}
     anchors: list[_Anchor] = []
-    for i, digest in enumerate(old.digests):
+    for i, digest in enumerate(before):
         if digest in once and (not anchors or there[digest] > anchors[-1][1]):
             anchors.append((i, there[digest]))
     return anchors
@@ -184,8 +193,12 @@ def judge_blocks(
     slots = _slots(past, found, as_before, host.template)
     blocks = _blocks(past, found, as_before, new)
     memory = PageMemory(past.comparisons + 1, slots, blocks, past.memory.deltas)
-    volatile = memory.volatile | host.template.volatile
-    beside = beside_slots(volatile, found.removed, found.added)
+    own = memory.volatile
+
+    def is_volatile(slot: Slot) -> bool:
+        return slot in own or host.template.is_volatile(slot)
+
+    beside = beside_slots(is_volatile, found.removed, found.added)
     is_own = len(found.added) - len(beside[1]) > _MOST_VOLATILE * len(layout)
     removed, added = (found.removed, found.added) if is_own else beside
     host.differed(new.text_digest, removed, added)
@@ -194,26 +207,29 @@ def judge_blocks(
     else:
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
-    if verdict.kind == "changed":
-        if past.memory.blocks.get(_text(new)):
-            verdict = replace(verdict, reason=RETURN, detail=_RETURN)
-        if not explained.moved:
-            items = explained.beside_frame()
-            frame = frame_of_small(*items, before, host.template)
-            shares = _shares(chain(*items), past.memory)
-            verdict = replace(
-                verdict, difference=Difference(before, as_before, *items, shares, frame)
-            )
-    memory, amendments = _amended(memory, frozenset() if is_own else volatile)
+    is_changed, differing = verdict.kind == "changed", None
+    if is_changed and past.memory.blocks.get(_text(new)):
+        verdict = replace(verdict, reason=RETURN, detail=_RETURN)
+    if is_changed and not explained.moved:
+        is_all = not found.moved() and explained.has_all(found)
+        items, marks = explained.beside_frame(), not is_all or has_same_words(past.sketch, new)
+        frame = frame_of_small(*items, before, host.template)
+        shares = _shares(chain(*items), past.memory)
+        differing = Difference(before, as_before, *items, shares, frame, may_be_marks=marks)
+    memory, amendments = _amended(memory, None if is_own else is_volatile)
     # Later visits, or other pages, may correct this verdict.
-    is_open = verdict.kind == "changed" or verdict.rung == "frame"
+    is_open = is_changed or verdict.rung == "frame"
     if is_open and not explained.moved and (explained.removed or explained.added):
         delta = Delta(at, verdict.kind, explained.removed, explained.added)
         memory = replace(memory, deltas=bounded([*memory.deltas, delta]))
     memory = memory.renamed(names) if names else memory
     is_covered = verdict.rung == "volatile" and PageRecord(past.sketch, memory).layout == layout
     return replace(
-        verdict, memory=memory.to_bytes(), amendments=amendments, keeps_sketch=not is_covered
+        verdict,
+        memory=memory.to_bytes(),
+        amendments=amendments,
+        keeps_sketch=not is_covered,
+        difference=differing,
     )
 
 
@@ -233,7 +249,7 @@ def _slots(
             continue
         known = past.memory.slots.get(slot)
         history = fresh if known is None else known.after_stillness(past.still)
-        streak = STREAK_AGAINST_THE_SITE if slot in template.content else STREAK
+        streak = STREAK_AGAINST_THE_SITE if template.at(slot).is_content else STREAK
         history = history.after(digest, replaced=slot in replaced, streak=streak)
         if history.replacements:
             slots[slot] = history
@@ -246,7 +262,7 @@ def _blocks(
     past: PageRecord, found: LayoutDifference, layout: Layout, new: Sketch
 ) -> dict[int, Presence]:
     """Return the presence of single blocks, and of the text as a whole."""
-    now = set(layout.digests) | {_text(new)}
+    now = {*layout.digests.tolist(), _text(new)}
     blocks: dict[int, Presence] = {}
     for digest, presence in past.memory.blocks.items():
         history = later(presence, present=bool(presence & 1), visits=past.still)
@@ -294,6 +310,10 @@ class _Explained:
             for items in (self.removed, self.added)
         )
         return removed, added
+
+    def has_all(self, found: LayoutDifference) -> bool:
+        """Return whether these are all differences of two layouts, and none is frame."""
+        return not self.frame and (self.removed, self.added) == (found.removed, found.added)
 
 
 def _shares(items: Iterable[Item], memory: PageMemory) -> dict[Item, float]:
@@ -359,12 +379,12 @@ def _verdict(explained: _Explained, old: Sketch, new: Sketch, significant_below:
 
 
 def _amended(
-    memory: PageMemory, volatile: frozenset[Slot]
+    memory: PageMemory, is_volatile: Callable[[Slot], bool] | None
 ) -> tuple[PageMemory, tuple[Amendment, ...]]:
     """Return the memory without the deltas that are explained by now, and the corrections."""
     amendments, kept = [], []
     for delta in memory.deltas:
-        rung = _rung_by_now(delta, memory, volatile)
+        rung = _rung_by_now(delta, memory, is_volatile)
         if rung is None:
             kept.append(delta)
         else:
@@ -372,12 +392,14 @@ def _amended(
     return replace(memory, deltas=tuple(kept)), tuple(amendments)
 
 
-def _rung_by_now(delta: Delta, memory: PageMemory, volatile: frozenset[Slot]) -> Rung | None:
+def _rung_by_now(
+    delta: Delta, memory: PageMemory, is_volatile: Callable[[Slot], bool] | None
+) -> Rung | None:
     """Return the rung that now explains an earlier change, if one does."""
     items = (*delta.removed, *delta.added)
     if delta.kind != "changed":
         return None
-    if all(not volatile.isdisjoint(item.slots) for item in items):
+    if is_volatile is not None and all(any(map(is_volatile, item.slots)) for item in items):
         return "volatile"
     return "flip" if _alternates(memory, (item.digest for item in items)) else None
 
@@ -420,6 +442,7 @@ class PageHistories:
     text: Callable[[DueUrl], Awaitable[Blocks | None]]
 
 
+_SAME_TEXT: Final = Verdict("unchanged", "text", keeps_sketch=False)
 #: The old memory names blocks that the text does not have any more.
 _REBASED: Final = Verdict(
     "new",
@@ -465,7 +488,7 @@ class Detector:
         if not due.digests.is_comparable(text_version):
             return await self._read_again(due, new, at, text_version, text=text, rels=rels)
         if due.digests.text == new.text_digest:
-            return Verdict("unchanged", "text", keeps_sketch=False)
+            return _SAME_TEXT
         if due.digests.text is not None:
             history = history or await self._past.history(due.page_id)
         if due.digests.text is None or history is None:
@@ -545,9 +568,16 @@ class Detector:
             # Another text of the host may have come while this waited.
             known = self._hosts.use(host_id) or HostRun()
             self._hosts[host_id] = known
-            known.template = Template.learnt([PageRecord.of(history) for history in histories])
+            # What one page shows is no template.
+            records = [PageRecord.of(history) for history in histories if len(histories) > 1]
+            known.template = Template.learnt(records)
         known.pages = self._pages[host_id]
         return known
+
+
+def has_same_words(old: Sketch, new: Sketch) -> bool:
+    """Return whether two texts may have the same words: typography is not in their shingles."""
+    return old.shingle_count == new.shingle_count and np.array_equal(old.minima, new.minima)
 
 
 def is_same_page(old: Sketch, new: Sketch) -> bool:

@@ -65,4 +65,4 @@ def _last(layout: Layout, items: Sequence[Item]) -> bool:
 
 
 def _are_all(layout: Layout, items: Sequence[Item]) -> bool:
-    return bool(items) and len(items) >= len(layout.numbers.get(items[0].place, ()))
+    return bool(items) and len(items) >= len(layout.numbers(items[0].place))

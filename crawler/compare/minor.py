@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from freshet.crawler.compare.diff import align, compare_words
 from freshet.crawler.compare.layout import Item, Layout
-from freshet.crawler.compare.moments import moved_alike
+from freshet.crawler.compare.moments import may_move_alike, moved_alike
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import block_digest
 
@@ -101,6 +101,7 @@ _PATTERNS: Final = _patterns()
 _NUMBER: Final = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?\s?[kKmM]?(?!\w)")
 _NUMBERED: Final = re.compile(r"^\W*(?:\d+(?:\.\d+)*|[ivxlc]+|[a-z])[.):]\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
+_DIGIT: Final = re.compile(r"\d")
 
 
 def _whole(name: str, text: str) -> re.Match[str] | None:
@@ -252,6 +253,7 @@ class Difference:
 
     ``before`` and ``after`` are the layouts of both. ``shares`` has for a block in how many of the
     comparisons the one at its slot was replaced; ``frame`` are those of the frame of a small host.
+    ``may_be_marks`` is False where words of the texts differ, and nothing beside these blocks does.
     """
 
     before: Layout
@@ -260,6 +262,7 @@ class Difference:
     added: Sequence[Item]
     shares: Mapping[Item, float] = field(default_factory=dict)
     frame: Collection[Item] = frozenset()
+    may_be_marks: bool = True
 
     def fits(self, old: Blocks, new: Blocks) -> bool:
         """Return whether these are the texts of the two layouts."""
@@ -272,22 +275,72 @@ class Difference:
 
 
 def may_be_minor(new: Blocks, difference: Difference) -> bool:
-    """Return whether a difference may be minor, as far as the new text tells.
+    """Return whether a difference may be minor, as far as the new text and the digests tell.
 
-    A block that no other replaced, and none replaces, is minor only as frame or as an entry of a
-    table of contents. To read the old text takes as long as to parse its page.
+    To read the old text takes as long as to parse its page. A block that no other replaced, and
+    none replaces, is minor only as frame or as an entry of a table of contents. Where words differ,
+    not all of the blocks differ in typography alone: one has another reason.
     """
     gone, come = difference.removed, difference.added
     if len(gone) + len(come) > _MOST_BLOCKS or len(difference.after) != len(new):
         return False
-    headings = _headings(new)
-    own = [item for item in come if item not in difference.frame]
-    texts = (new.texts[difference.after.number(item)] for item in own)
-    listed = sum(_entry(text) in headings or bool(_whole("contents", text)) for text in texts)
-    if len(own) - listed > len(gone):
-        return False
-    left = sum(item not in difference.frame for item in gone)
-    return left <= len(come) or left + listed >= _LEAST_LISTED
+    left = [item for item in gone if item not in difference.frame]
+    numbers = [difference.after.number(item) for item in come if item not in difference.frame]
+    entries = 0
+    if len(numbers) > len(gone) or len(left) > len(come):
+        if len(numbers) + len(left) < _LEAST_LISTED:
+            return False
+        headings = _named(new)
+        others = [it for it in numbers if not _is_listed(new.texts[it], headings)]
+        entries = len(numbers) - len(others)
+        if len(left) > len(come):
+            entries += len(_entry_digests(headings).intersection(item.digest for item in left))
+        if entries < _LEAST_LISTED or len(others) > len(gone):
+            return False
+    said = bool(difference.may_be_marks or difference.frame or entries)
+    return said or _may_count(new, numbers, difference)
+
+
+def _may_count(new: Blocks, come: Sequence[int], difference: Difference) -> bool:
+    """Return whether one of the new blocks may be what a site counts or notes by itself."""
+    texts = [new.texts[number] for number in come]
+    if any(_whole(name, text) for text in texts for name in ("build", "clock")):
+        return True
+    if any(_whole("count", _NUMBER.sub("#", text[:_SHORT])) for text in texts):
+        return True
+    gone = {item.digest for item in difference.removed}
+    unnoted = ((text, _PATTERNS["new_tab"].sub("", text)) for text in texts)
+    if any(bare != text and block_digest(bare) in gone for text, bare in unnoted):
+        return True
+    # A note that has gone stands in the old text only, at the end of a link.
+    if all(len(_words(text)) < _PROSE_WORDS and not _DIGIT.search(text) for text in texts):
+        return True
+    # The date of another row may be the one that stood here.
+    numbers = (difference.after.numbers(new.places[number]) for number in come)
+    rows = {number for each in numbers for number in each}.difference(come)
+    return may_move_alike(texts, [new.texts[i] for i in rows if len(new.texts[i]) <= _SHORT])
+
+
+def _named(blocks: Blocks) -> list[str]:
+    """Return the headings of a page without their numbers."""
+    rows = zip(blocks.texts, blocks.kinds, strict=True)
+    return [_NUMBERED.sub("", text) for text, kind in rows if kind == "heading"]
+
+
+def _is_listed(text: str, headings: Sequence[str]) -> bool:
+    """Return whether a block may be of a table of contents, by its words in any case."""
+    name = _NUMBERED.sub("", text).casefold()
+    return name in map(str.casefold, headings) or _whole("contents", text) is not None
+
+
+def _entry_digests(headings: Sequence[str]) -> set[int]:
+    """Return the digests that entries of a table of contents have, with numbers or without."""
+    return {
+        block_digest(f"{number}{name}")
+        for n, text in enumerate(headings)
+        for name in (text, text.lower())
+        for number in ("", f"{n}. ", f"{n + 1}. ", f"{n} ", f"{n + 1} ")
+    }
 
 
 def why_minor(old: Blocks, new: Blocks, difference: Difference, at: float) -> str | None:
@@ -342,9 +395,7 @@ def _moved_places(old: Blocks, new: Blocks, difference: Difference, at: float) -
     """Return the places of lists in which all dates moved by the same time, and nothing else."""
     lists: dict[int, list[tuple[str, str]]] = {}
     for place in {item.place for item in (*difference.removed, *difference.added)}:
-        gone, come = (
-            layout.numbers.get(place, ()) for layout in (difference.before, difference.after)
-        )
+        gone, come = (layout.numbers(place) for layout in (difference.before, difference.after))
         if len(gone) == len(come):
             lists[place] = [(old.texts[i], new.texts[j]) for i, j in zip(gone, come, strict=True)]
     return moved_alike(lists, at)
@@ -354,6 +405,8 @@ def _listed(
     old: Blocks, new: Blocks, went: Mapping[Item, int], came: Mapping[Item, int]
 ) -> set[Item]:
     """Return the entries of a table of contents: headings that stay on the page say the same."""
+    if len(went) + len(came) < _LEAST_LISTED:
+        return set()
     headings = _headings(old) & _headings(new)
     found, titles = set[Item](), set[Item]()
     for text, numbers in ((old, went), (new, came)):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import accumulate
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
@@ -110,6 +111,28 @@ def _read(found: re.Match[str], *, month_first: bool) -> _Moment | None:
     hour += 12 * (half == "p" and hour < 12) - 12 * (half == "a" and hour == 12)
     minutes = days * _MINUTES + 60 * hour + int(said["minute"] or 0)
     return _Moment(minutes, said["hour"] is not None, year is not None)
+
+
+def may_move_alike(come: Sequence[str], rows: Iterable[str]) -> bool:
+    """Return whether texts that came have dates enough for :func:`moved_alike`.
+
+    One of them has a date; others may be in the ``rows`` of its list, which are short.
+    """
+    for month_first in (False, True):
+        found = sum(_count(come, month_first=month_first))
+        if found and any(
+            found + more >= _LEAST for more in accumulate(_count(rows, month_first=month_first))
+        ):
+            return True
+    return False
+
+
+def _count(texts: Iterable[str], *, month_first: bool) -> Iterator[int]:
+    """Yield the numbers of dates in texts, at least one number."""
+    yield 0
+    for text in texts:
+        if _DIGIT.search(text):
+            yield len(_moments(text, month_first=month_first)[1])
 
 
 def moved_alike(lists: Mapping[int, Sequence[tuple[str, str]]], at: float) -> set[int]:

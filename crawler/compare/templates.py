@@ -16,12 +16,12 @@ ends, and :func:`settled` then decides.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from freshet.crawler.compare.history import Delta, PageRecord
+from freshet.crawler.compare.history import Delta, PageRecord, SlotHistory
 from freshet.crawler.compare.layout import Item, Layout, Slot, beside_slots
 from freshet.storage.entries import Kind
 
@@ -31,6 +31,8 @@ LEAST_SHARE: Final = 0.2
 #: A host of at most so many known pages is small, and blocks at a place that tell its frame.
 SMALL_HOST: Final = 5
 _FRAME_BLOCKS: Final = 2
+#: Pages that may share blocks.
+_LEAST_SHARING: Final = 2
 #: The share of the pages with a slot that hold the same block there, where it is uniform,
 #: or find it volatile.
 _UNIFORM_SHARE: Final = 0.9
@@ -53,68 +55,83 @@ _MOST_COUNTED: Final = 8_192
 Event: TypeAlias = tuple[bool, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """The slots of a sample of a host's pages.
+class SlotKind(NamedTuple):
+    """The kind of a slot on the pages of a sample.
 
-    ``uniform`` has the block that nearly all pages hold at a slot; ``volatile`` slots change
-    at every visit on many pages; at ``content`` slots the pages' blocks were unchanged often
-    enough to be content. ``shared`` has the places and digests of the blocks that all pages of a
-    host have, if that ``is_of_small`` one.
+    ``uniform`` is the block that nearly all pages hold there. A volatile slot changes at every
+    visit on many pages; at one with content the pages' blocks were unchanged often enough.
     """
 
-    uniform: Mapping[Slot, int] = field(default_factory=dict)
-    volatile: frozenset[Slot] = frozenset()
-    content: frozenset[Slot] = frozenset()
-    shared: frozenset[tuple[int, int]] = frozenset()
-    is_of_small: bool = field(default=False, compare=False)
+    uniform: int | None = None
+    is_volatile: bool = False
+    is_content: bool = False
+
+
+_UNKNOWN: Final = SlotKind()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """The slots of a sample of a host's pages; each is judged when it is first asked for.
+
+    The ``pages`` have different texts: a page under several URLs counts as one. ``layouts`` are
+    theirs. The host ``is_of_small`` number of pages, or of more.
+    """
+
+    pages: Sequence[PageRecord] = ()
+    layouts: Sequence[Layout] = ()
+    is_of_small: bool = False
+    kinds: dict[Slot, SlotKind] = field(default_factory=dict)
+
+    @classmethod
+    def learnt(cls, pages: Sequence[PageRecord]) -> Template:
+        """Learn the template of these pages, a sample of one host."""
+        distinct = list({page.sketch.text_digest: page for page in pages}.values())
+        layouts = [page.layout for page in distinct]
+        return cls(distinct, layouts, len(pages) <= SMALL_HOST)
 
     @property
     def blocks(self) -> frozenset[int]:
         """Return the digests of the uniform blocks."""
-        return frozenset(self.uniform.values())
+        if len(self.pages) < LEAST_PAGES:
+            return frozenset()
+        slots = {slot for it in self.layouts for item in it.items() for slot in item.slots}
+        uniform = (self.at(slot).uniform for slot in slots)
+        return frozenset(digest for digest in uniform if digest is not None)
 
-    @classmethod
-    def learnt(cls, pages: Sequence[PageRecord]) -> Template:
-        """Learn the template of these pages, a sample of one host.
+    def at(self, slot: Slot) -> SlotKind:
+        """Return what a slot holds."""
+        known = self.kinds.get(slot)
+        if known is None:
+            is_known = len(self.pages) >= LEAST_PAGES and -_NEAR <= slot[1] < _NEAR
+            known = self.kinds[slot] = self._at(slot) if is_known else _UNKNOWN
+        return known
 
-        Pages with equal texts are one page under several URLs, and count as one.
+    def is_volatile(self, slot: Slot) -> bool:
+        """Return whether a slot is volatile."""
+        return self.at(slot).is_volatile
+
+    def _at(self, slot: Slot) -> SlotKind:
+        total = _SlotSum()
+        for page, layout in zip(self.pages, self.layouts, strict=True):
+            digest = layout.at(slot)
+            if digest is not None:
+                total.add(digest, page, page.memory.slots.get(slot))
+        return total.kind(enough(len(self.pages)))
+
+    def shared(self) -> frozenset[tuple[int, int]]:
+        """Return the places and digests that all pages of a small host have.
+
+        Pages that share more than a half of their blocks are versions of one page: it has no frame.
         """
-        distinct = {page.sketch.text_digest: page for page in pages}
-        sums: defaultdict[Slot, _SlotSum] = defaultdict(_SlotSum)
-        for page in distinct.values():
-            for slot, digest in page.layout.near_slots(_NEAR):
-                total, own = sums[slot], page.memory.slots.get(slot)
-                total.blocks.append(digest)
-                if own is None:
-                    total.compared += page.comparisons
-                else:
-                    replaced, compared = own.share
-                    total.volatile_pages += own.volatile
-                    total.replaced += replaced
-                    total.compared += compared + page.still
-        least = enough(len(distinct))
-        shared = {slot: s for slot, s in sums.items() if s.pages >= LEAST_PAGES}
-        uniform = {slot: s.uniform(least) for slot, s in shared.items()}
-        return cls(
-            {slot: digest for slot, digest in uniform.items() if digest is not None},
-            frozenset(slot for slot, s in shared.items() if s.is_volatile),
-            frozenset(slot for slot, s in shared.items() if s.is_content),
-            _shared([page.layout for page in distinct.values()]),
-            len(pages) <= SMALL_HOST,
-        )
-
-
-def _shared(pages: Sequence[Layout]) -> frozenset[tuple[int, int]]:
-    """Return the places and digests that all pages of a small host have.
-
-    Pages that share more than a half of their blocks are versions of one page: it has no frame.
-    """
-    if not 2 <= len(pages) <= SMALL_HOST:
-        return frozenset()
-    blocks = [frozenset(zip(page.places, page.digests, strict=True)) for page in pages]
-    shared = frozenset.intersection(*blocks)
-    return shared if all(2 * len(shared) <= len(each) for each in blocks) else frozenset()
+        if not self.is_of_small or len(self.pages) < _LEAST_SHARING:
+            return frozenset()
+        blocks = [
+            frozenset(zip(it.places.tolist(), it.digests.tolist(), strict=True))
+            for it in self.layouts
+        ]
+        shared = frozenset.intersection(*blocks)
+        return shared if all(2 * len(shared) <= len(each) for each in blocks) else frozenset()
 
 
 def frame_of_small(
@@ -125,7 +142,7 @@ def frame_of_small(
     A block is, that stood on all of its pages, and what stands where such a one was, or where only
     such ones were.
     """
-    shared = template.shared
+    shared = template.shared()
     if not shared:
         return frozenset()
     went = {item for item in removed if (item.place, item.digest) in shared}
@@ -133,9 +150,8 @@ def frame_of_small(
     places = {
         place
         for place in {item.place for item in added}
-        if (numbers := before.numbers.get(place, ()))
-        and len(numbers) >= _FRAME_BLOCKS
-        and all((place, before.digests[number]) in shared for number in numbers)
+        if len(numbers := before.numbers(place)) >= _FRAME_BLOCKS
+        and all((place, digest) in shared for digest in before.digests[numbers].tolist())
     }
     came = {item for item in added if item.place in places or not left.isdisjoint(item.slots)}
     return frozenset(went | came)
@@ -159,13 +175,29 @@ class _SlotSum:
     def pages(self) -> int:
         return len(self.blocks)
 
-    def uniform(self, least: float) -> int | None:
-        """Return the digest that stands on nearly all of the pages, if one does."""
+    def add(self, digest: int, page: PageRecord, own: SlotHistory | None) -> None:
+        """Add what a page holds there, and its history, if it ever differed."""
+        self.blocks.append(digest)
+        if own is None:
+            self.compared += page.comparisons
+        else:
+            replaced, compared = own.share
+            self.volatile_pages += own.volatile
+            self.replaced += replaced
+            self.compared += compared + page.still
+
+    def kind(self, least: float) -> SlotKind:
+        """Return what the slot holds; ``least`` pages make a template."""
+        if self.pages < LEAST_PAGES:
+            return _UNKNOWN
+        return SlotKind(self._uniform(least), self._is_volatile, self._is_content)
+
+    def _uniform(self, least: float) -> int | None:
         digest, pages = Counter(self.blocks).most_common(1)[0]
         return digest if pages >= max(least, _UNIFORM_SHARE * self.pages) else None
 
     @property
-    def is_volatile(self) -> bool:
+    def _is_volatile(self) -> bool:
         return self.volatile_pages >= max(LEAST_PAGES, _UNIFORM_SHARE * self.pages) or (
             self.compared >= _TELLING_COMPARISONS
             and self.replaced >= _ROTATION_SHARE * self.compared
@@ -173,11 +205,11 @@ class _SlotSum:
         )
 
     @property
-    def is_content(self) -> bool:
+    def _is_content(self) -> bool:
         return (
             self.compared >= _TELLING_COMPARISONS
             and self.replaced < _CONTENT_SHARE * self.compared
-            and not self.is_volatile
+            and not self._is_volatile
         )
 
 
@@ -222,18 +254,18 @@ def frame_items(
     removed: Sequence[Item], added: Sequence[Item], host: HostRun
 ) -> tuple[set[Item], set[Item]]:
     """Return the removed and added items that belong to the host's template."""
-    uniform = host.template.uniform
+    template = host.template
     went = {
         item
         for item in removed
-        if any(uniform.get(slot) == item.digest for slot in item.slots)
+        if any(template.at(slot).uniform == item.digest for slot in item.slots)
         or host.is_common((False, item.place, item.digest))
     }
     left = {slot for item in went for slot in item.slots}
     came = {
         item
         for item in added
-        if any(slot in left or uniform.get(slot) == item.digest for slot in item.slots)
+        if any(slot in left or template.at(slot).uniform == item.digest for slot in item.slots)
         or host.is_common((True, item.place, item.digest))
     }
     return went, came
@@ -271,7 +303,7 @@ def settled(
 
 
 def _kind_by_now(delta: Delta, counts: Counter[Event], pages: int, template: Template) -> Kind:
-    removed, added = beside_slots(template.volatile, delta.removed, delta.added)
+    removed, added = beside_slots(template.is_volatile, delta.removed, delta.added)
     least = enough(pages)
     gone = {i for i in removed if counts[False, i.place, i.digest] >= least}
     left = {slot for item in gone for slot in item.slots}

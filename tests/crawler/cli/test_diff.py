@@ -172,7 +172,7 @@ def blocks(text: str, times: int) -> Blocks:
 
 def history(of: Blocks, volatile: int) -> PageHistory:
     """That of a page whose block at this position was replaced at every visit."""
-    slot = Layout(of.places, of.places).items()[volatile].slots[0]
+    slot = Layout.made(of.places, of.places).items()[volatile].slots[0]
     memory = PageMemory(9, {slot: SlotHistory(1, 0b111, 3, volatile=True)})
     return PageHistory(sketch(of.texts, of.places).to_bytes(), memory.to_bytes(), 0)
 

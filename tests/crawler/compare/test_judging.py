@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.compare.ladder import Verdict, judge_blocks
-from freshet.crawler.compare.templates import HostRun, Template
+from freshet.crawler.compare.templates import HostRun, SlotKind, Template
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.entries import RETURN, Kind
 from tests.crawler.compare.pages_over_time import PROSE, Block, Page, sketch_of
@@ -211,7 +211,9 @@ def test_frame_that_moves_in_the_page_is_no_change() -> None:
 
 
 def test_where_the_site_holds_content_the_page_alone_needs_longer_to_convince() -> None:
-    host = HostRun(Template(content=frozenset({(9, 0), (9, -1)})))
+    host = HostRun(
+        Template(kinds={(9, 0): SlotKind(is_content=True), (9, -1): SlotKind(is_content=True)})
+    )
     page = Page([*PROSE, (9, "1.00 EUR")], host)
     for price in range(2, 12):
         page.see([*PROSE, (9, f"{price}.00 EUR")])
@@ -219,7 +221,7 @@ def test_where_the_site_holds_content_the_page_alone_needs_longer_to_convince() 
 
 
 def test_where_the_site_is_volatile_a_page_need_not_learn_it_again() -> None:
-    host = HostRun(Template(volatile=frozenset({(9, 0)})))
+    host = HostRun(Template(kinds={(9, 0): SlotKind(is_volatile=True)}))
     page = Page([*PROSE, (9, "noise 1")], host)
     assert page.see([*PROSE, (9, "noise 2")]) == Verdict(UNCHANGED, "volatile")
 

@@ -12,12 +12,12 @@ BLOCKS = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6)), max_size=12)
 
 
 def layout(*blocks: tuple[int, int]) -> Layout:
-    return Layout([place for place, _ in blocks], [digest for _, digest in blocks])
+    return Layout.made([place for place, _ in blocks], [digest for _, digest in blocks])
 
 
 def test_the_layout_of_a_sketch_has_its_places_and_digests() -> None:
     made = sketch(["one", "two"], [7, 8])
-    assert Layout.of(made) == Layout([7, 8], made.block_digests.tolist())
+    assert Layout.of(made) == Layout.made([7, 8], made.block_digests.tolist())
 
 
 def test_a_replaced_block_is_known_from_either_end_of_its_place() -> None:
@@ -57,9 +57,10 @@ def test_blocks_last_seen_elsewhere_are_put_in_at_their_slots() -> None:
     assert (known.at((2, 1)), known.at((2, 2)), known.at((9, 0))) == (99, None, None)
 
 
-def test_slots_near_either_end_of_a_place_are_told_with_their_blocks() -> None:
-    rows = layout(*((1, n) for n in range(5)))
-    assert dict(rows.near_slots(2)) == {(1, 0): 0, (1, 1): 1, (1, -1): 4, (1, -2): 3}
+def test_many_places_are_looked_up_at_once() -> None:
+    rows = layout(*((n % 50, n) for n in range(100)))
+    assert [rows.numbers(place) for place in range(50)] == [[n, n + 50] for n in range(50)]
+    assert rows.numbers(50) == []
 
 
 @given(BLOCKS, BLOCKS)

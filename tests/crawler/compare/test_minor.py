@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from freshet.crawler.compare.ladder import has_same_words
 from freshet.crawler.compare.layout import Layout, difference
 from freshet.crawler.compare.minor import (
     Difference,
@@ -37,9 +38,11 @@ def why(old: Sequence[Row], new: Sequence[Row], at: float = NOW) -> str | None:
 
 
 def told_of(old: Sequence[Row], new: Sequence[Row]) -> Difference:
-    before, after = (Layout.of(sketch(each.texts, each.places)) for each in (text(old), text(new)))
+    sketches = [sketch(each.texts, each.places) for each in (text(old), text(new))]
+    before, after = map(Layout.of, sketches)
     found = difference(before, after)
-    return Difference(before, after, found.removed, found.added)
+    may_be_marks = has_same_words(*sketches)
+    return Difference(before, after, found.removed, found.added, may_be_marks=may_be_marks)
 
 
 def prose(*texts: str) -> list[Row]:
@@ -421,6 +424,10 @@ RULED_OUT = {
     "a line less in the footer": (in_footer("Imprint", "Version 2"), in_footer("Imprint")),
     "many": (prose(*(f"a {n}" for n in range(300))), prose(*(f"b {n}" for n in range(300)))),
     "a count that comes": (in_content(), in_content("Viewed 7 times")),
+    "a word in a sentence": (
+        prose(*PROSE, f"{PROSE[0]} We’re here."), prose(*PROSE, f"{PROSE[0]} We're there.")
+    ),
+    "a number": (in_content("Room 5 of the annex"), in_content("Room 6 of the annex")),
 }  # fmt: skip
 
 

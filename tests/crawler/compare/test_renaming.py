@@ -7,7 +7,7 @@ from freshet.crawler.compare.layout import Layout
 
 
 def layout(*blocks: tuple[int, int]) -> Layout:
-    return Layout([place for place, _ in blocks], [digest for _, digest in blocks])
+    return Layout.made([place for place, _ in blocks], [digest for _, digest in blocks])
 
 
 OLD = layout((1, 10), (1, 11), (2, 20), (3, 30))

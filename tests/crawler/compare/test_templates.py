@@ -7,10 +7,11 @@ import pytest
 
 from freshet.crawler.compare import layout
 from freshet.crawler.compare.history import Delta, PageMemory, PageRecord, SlotHistory
-from freshet.crawler.compare.layout import Item, Layout
+from freshet.crawler.compare.layout import Item, Layout, Slot
 from freshet.crawler.compare.templates import (
     Correction,
     HostRun,
+    SlotKind,
     Template,
     enough,
     frame_items,
@@ -52,8 +53,9 @@ def test_a_template_is_three_pages_and_a_fifth(pages: int, expected: float) -> N
 
 def test_a_block_that_nearly_all_pages_hold_at_a_slot_is_uniform() -> None:
     template = Template.learnt([page("same", title=f"t{n}") for n in range(10)])
-    assert set(template.uniform) == {(BOX, 0), (BOX, -1)}
-    assert len(template.blocks) == 1
+    (digest,) = template.blocks
+    assert {template.at((BOX, ordinal)).uniform for ordinal in (0, -1)} == {digest}
+    assert template.at((TITLE, 0)).uniform is None
 
 
 MENU, PLACE = ("Home", "Nix (Beta)", "About"), 5
@@ -116,34 +118,39 @@ def test_what_is_no_frame_of_a_small_host(pages: list[PageRecord], new: Sequence
 
 @pytest.mark.parametrize("pages", [1, 2])
 def test_few_pages_make_no_template(pages: int) -> None:
-    assert Template.learnt([page("same")] * pages) == Template()
+    template = Template.learnt([page("same", title=f"t{n}") for n in range(pages)])
+    assert (template.at((BOX, 0)), template.blocks) == (SlotKind(), frozenset())
 
 
 def test_a_slot_with_two_values_on_many_pages_is_not_uniform() -> None:
     pages = [page(value, title=f"{value}{n}") for n in range(5) for value in ("yes", "no")]
-    assert (BOX, 0) not in Template.learnt(pages).uniform
+    assert Template.learnt(pages).at((BOX, 0)).uniform is None
+
+
+def volatile(template: Template) -> set[Slot]:
+    return set(filter(template.is_volatile, [(BOX, 0), (TITLE, 0)]))
 
 
 def test_slots_that_are_volatile_on_the_pages_or_in_rotation_are_so_on_the_site() -> None:
     pages = [page(f"noise {n}", "xxx") for n in range(4)]
-    assert Template.learnt(pages).volatile == {(BOX, 0)}
+    assert volatile(Template.learnt(pages)) == {(BOX, 0)}
     # Shared blocks that come and go.
     pages = [page(f"advert {n % 3}", "x." if n % 2 else ".x", f"t{n}") for n in range(12)]
     template = Template.learnt(pages)
-    assert template.volatile == {(BOX, 0)}
-    assert template.content.isdisjoint(template.volatile)
+    assert volatile(template) == {(BOX, 0)}
+    assert not template.at((BOX, 0)).is_content
 
 
 def test_labels_that_seldom_change_and_prices_that_do_on_some_pages_are_content() -> None:
     labels = [page(f"label {n % 3}", "x...." if n == 0 else ".....", f"t{n}") for n in range(12)]
     prices = [page(f"price {n}", "x" if n % 2 else ".") for n in range(10)]
     for template in map(Template.learnt, (labels, prices)):
-        assert (BOX, 0) in template.content
-        assert (BOX, 0) not in template.volatile
+        assert template.at((BOX, 0)).is_content
+        assert not template.is_volatile((BOX, 0))
 
 
 def test_what_replaces_a_uniform_block_is_frame_with_it() -> None:
-    host = HostRun(Template(uniform={(BOX, 0): 5}))
+    host = HostRun(Template(kinds={(BOX, 0): SlotKind(uniform=5)}))
     assert frame_items([item(5)], [item(6)], host) == ({item(5)}, {item(6)})
     assert frame_items([item(4)], [item(6)], host) == (set(), set())
     assert frame_items([item(4)], [item(5)], host) == (set(), {item(5)})
@@ -181,7 +188,7 @@ def test_a_rebuild_is_none_of_the_changes_of_its_first_pages() -> None:
 
 
 OWN = Delta(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))
-ROTATING = Template(volatile=frozenset({(BOX, 0)}))
+ROTATING = Template(kinds={(BOX, 0): SlotKind(is_volatile=True)})
 
 
 @pytest.mark.parametrize(
@@ -208,7 +215,7 @@ def test_verdicts_are_corrected_by_what_other_pages_did(
 
 def test_one_page_under_many_urls_is_no_template() -> None:
     copies = [page("same", title="same")] * 9
-    assert Template.learnt(copies) == Template()
+    assert Template.learnt(copies).at((BOX, 0)) == SlotKind()
     host = HostRun(pages=9)
     for _ in range(9):
         host.differed(b"text", [item(5)], [item(6)])
