@@ -183,8 +183,12 @@ def is_stamp(block: str) -> bool:
     a date of publication are content, but for one that is told as a distance from now: the block
     must begin with the words of a stamp and carry a moment, a duration, a count or an identifier.
     """
-    if not _is_short(block, _STAMP_WORDS):
-        return False
+    return _is_short(block, _STAMP_WORDS) and _is_short_stamp(block)
+
+
+# Those of a template repeat on all of its pages, as do controls.
+@lru_cache(maxsize=4096)
+def _is_short_stamp(block: str) -> bool:
     small = _small(block)
     if len(small) <= _MOST_RELATIVE and relative_key(small) in _RELATIVE_KEYS:
         return True
@@ -196,7 +200,12 @@ def is_stamp(block: str) -> bool:
 
 def is_control(block: str) -> bool:
     """Return whether a short block only calls for an action of the reader, or labels one."""
-    return _is_short(block, _CONTROL_WORDS) and bool(_CONTROL.fullmatch(_small(block)))
+    return _is_short(block, _CONTROL_WORDS) and _is_short_control(block)
+
+
+@lru_cache(maxsize=4096)
+def _is_short_control(block: str) -> bool:
+    return _CONTROL.fullmatch(_small(block)) is not None
 
 
 def _is_short(block: str, words: int) -> bool:

@@ -9,6 +9,7 @@ of the Encoding standard's table (``iso-8859-1`` is windows-1252, ``gb2312`` is 
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 import webencodings
@@ -128,7 +129,8 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
             yield name
     start = body[:_PRESCAN_BYTES]
     declaration = _XML_ENCODING.match(start)
-    for label in (*_meta_labels(start), *(declaration.groups() if declaration else ())):
+    # Most pages have one in their first tags: what stands behind it is not looked at.
+    for label in chain(_meta_labels(start), declaration.groups() if declaration else ()):
         name = _encoding_name(label.decode("latin-1"))
         # The declaration was readable as ASCII (HTML, section 13.2.3.2).
         if name and name.startswith("utf-16"):
@@ -144,7 +146,7 @@ def _encoding_name(label: str) -> str | None:
 
 
 def _meta_labels(start: bytes) -> Iterator[bytes]:
-    for meta in filter(None, _MARKUP.findall(start)):
+    for meta in filter(None, (found[1] for found in _MARKUP.finditer(start))):
         attributes = {
             name.lower(): double or single or bare
             for name, double, single, bare in _ATTRIBUTE.findall(meta)

@@ -22,17 +22,19 @@ MetaRefresh: TypeAlias = tuple[float, str]
 class PageHead:
     """The elements of a page from ``url`` that say something about all of it.
 
-    ``base_url`` is what its references are relative to; ``metas`` are the attributes of the
-    ``meta`` elements with a content.
+    ``base_url`` is what its references are relative to.
     """
 
     def __init__(self, tree: Tree, url: str) -> None:
         self._tree = tree
         self._links = [(relations(said), said) for _, said in self._saying("link", "href")]
         metas = list(self._saying("meta", "content"))
-        self.metas = [said for _, said in metas]
-        # Where scripts run, what is said to others does not count.
-        self._lasting = [said for node, said in metas if not tree.place[node] & PLACES["noscript"]]
+        self._metas = [said for _, said in metas]
+        self._pragmas = [
+            (said["http-equiv"].strip().lower(), node, said["content"])
+            for node, said in metas
+            if "http-equiv" in said
+        ]
         # The first counts, if it is usable.
         base = next((said["href"] for _, said in self._saying("base", "href")), "")
         self.base_url = http_url(base, url) or without_fragment(url)
@@ -51,7 +53,7 @@ class PageHead:
         """Return the language tag of the document (HTML, section 3.2.6.2), as written."""
         root = self._tree.attributes(0)
         declared = root.get("lang") or root.get("xml:lang") or ""
-        pragmas = (m["content"] for m in self.metas if _http_equiv(m) == "content-language")
+        pragmas = (said for name, _, said in self._pragmas if name == "content-language")
         return declared.strip() or next((c.strip() for c in pragmas if "," not in c), "") or None
 
     def canonical(self) -> str | None:
@@ -75,14 +77,22 @@ class PageHead:
 
     def meta_refresh(self) -> MetaRefresh | None:
         """Return the first refresh that leads elsewhere, and that scripts would not prevent."""
-        said = (meta["content"] for meta in self._lasting if _http_equiv(meta) == "refresh")
+        # Where scripts run, what is said to others does not count.
+        place, others = self._tree.place, PLACES["noscript"]
+        said = (
+            text
+            for name, node, text in self._pragmas
+            if name == "refresh" and not place[node] & others
+        )
         return next(filter(None, (refresh_of(text, self.base_url) for text in said)), None)
 
     def robots_meta(self, agent_token: str) -> tuple[str, ...]:
         """Return the directives to all robots, and to the one of that name."""
         names = {"robots", agent_token.lower()}
         return tuple(
-            meta["content"] for meta in self.metas if meta.get("name", "").strip().lower() in names
+            meta["content"]
+            for meta in self._metas
+            if "name" in meta and meta["name"].strip().lower() in names
         )
 
 
@@ -91,10 +101,6 @@ def refresh_of(text: str, base: str) -> MetaRefresh | None:
     match = _REFRESH.match(text)
     url = http_url(match[2] or match[3] or match[4] or "", base) if match else None
     return (min(float(match[1] or 0), _MAX_DELAY_S), url) if match and url else None
-
-
-def _http_equiv(meta: Mapping[str, str]) -> str:
-    return meta.get("http-equiv", "").strip().lower()
 
 
 def http_url(reference: str, base: str) -> str | None:

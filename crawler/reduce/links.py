@@ -6,6 +6,7 @@ others; the tests have the same in Python (``tests/crawler/reduce/reference/link
 
 from collections.abc import Iterable, Mapping, Sequence
 from ctypes import POINTER, Structure, byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
+from functools import lru_cache
 from secrets import randbits
 from typing import Final
 
@@ -103,8 +104,8 @@ def _may_lead(tree: Tree, node: int, rel: str) -> bool:
     """Return whether an element with a reference leads to a page for people."""
     if tree.tag(node) != "link":
         return True
-    tokens = rel.lower().split()
-    return not NAMES["navigable"].isdisjoint(tokens) and leads_to_page(tree.attributes(node))
+    is_navigable = not NAMES["navigable"].isdisjoint(tokens_of(rel))
+    return is_navigable and leads_to_page(tree.attributes(node))
 
 
 def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:
@@ -128,13 +129,20 @@ def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, 
     return Links(tuple(links), *columns), is_cut
 
 
-def relations(attributes: Mapping[str, str]) -> list[str]:
+def relations(attributes: Mapping[str, str]) -> Sequence[str]:
     """Return the distinct tokens of a rel attribute, lower-case and sorted."""
-    return sorted(set(attributes.get("rel", "").lower().split()))
+    return tokens_of(attributes.get("rel", ""))
+
+
+# Pages name few different ones.
+@lru_cache(maxsize=1024)
+def tokens_of(rel: str) -> Sequence[str]:
+    """Return the distinct tokens of a text, lower-case and sorted."""
+    return tuple(sorted(set(rel.lower().split())))
 
 
 def _sorted(rel: str) -> str:
-    return " ".join(relations({"rel": rel}))
+    return " ".join(tokens_of(rel))
 
 
 def leads_to_page(attributes: Mapping[str, str]) -> bool:

@@ -209,6 +209,9 @@ class Tree:
     else the alternative text of the first picture. ``cut`` says why this is only the beginning of
     the page.
 
+    ``listed`` are the elements of each name in :data:`LISTED`, in document order.
+    ``plain`` are the values as text if they are ASCII, else an empty one.
+
     ``nodes`` and ``said`` are the same columns as the core has them, rows of 32-bit numbers.
     """
 
@@ -237,7 +240,9 @@ class Tree:
     references: str
     relations: str
     anchors: str
-    cut: str = ""
+    cut: str
+    listed: Mapping[str, Sequence[int]]
+    plain: str
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -253,7 +258,9 @@ class Tree:
 
     def named(self, name: str) -> Iterator[int]:
         """Yield the elements of that name in document order."""
-        if (number := self._number(name)) is not None:
+        if name in LISTED:
+            yield from self.listed.get(name, ())
+        elif (number := self._number(name)) is not None:
             rows = np.frombuffer(self.nodes, np.uint32)[_NAME_COLUMN::_NODE_COLUMNS]
             yield from (rows == number).nonzero()[0].tolist()
 
@@ -286,9 +293,11 @@ class Tree:
 
     def attributes(self, node: int) -> dict[str, str]:
         """Return the attributes of an element; a value may be empty."""
-        names, attribute, values = self.names, self.attribute, self.values
-        begin, end = self.value_at, self.value_end
+        names, attribute, begin, end = self.names, self.attribute, self.value_at, self.value_end
         said = range(self.said_at[node], self.said_end[node])
+        if plain := self.plain:
+            return {names[attribute[i]]: plain[begin[i] : end[i]] for i in said}
+        values = self.values
         return {names[attribute[i]]: values[begin[i] : end[i]].decode() for i in said}
 
     def attribute_of(self, node: int, name: str) -> str | None:
@@ -303,6 +312,10 @@ class Tree:
         return self.text[self.text_at[node] : self.text_end[node]].decode()
 
 
+#: Names that views of every page look for.
+LISTED: Final = frozenset("base body link meta time title".split())
+#: By the number of a name whether it is one of them; the last one is of all that have no meaning.
+_IS_LISTED: Final = np.array([*(name in LISTED for name in KNOWN), False])
 _NODE_COLUMNS: Final = 12
 #: The place of the name among them.
 _NAME_COLUMN: Final = 2
@@ -312,11 +325,16 @@ BREAKS: Final = re.compile(r"[\t\n\r]")
 
 
 def tree_from(names: tuple[str, ...], columns: Sequence[bytes], octets: Sequence[bytes]) -> Tree:
-    """Return the tree of these columns and texts, in the order of its fields."""
+    """Return the tree of these columns and texts, as its fields are ordered."""
     nodes, said, links = columns
     texts = [each.decode() for each in octets[2:]]
     rows, attributes = memoryview(nodes).cast("I"), memoryview(said).cast("I")
     numbers = [rows[i::_NODE_COLUMNS] for i in range(_NODE_COLUMNS)]
     numbers += [attributes[i::SAID_COLUMNS] for i in range(SAID_COLUMNS)]
     numbers.append(memoryview(links).cast("I"))
-    return Tree(names, *cast(Any, (*octets[:2], nodes, said, *numbers, *texts)))
+    listed: dict[str, list[int]] = {}
+    column = np.frombuffer(nodes, np.uint32)[_NAME_COLUMN::_NODE_COLUMNS]
+    for node in _IS_LISTED.take(column, mode="clip").nonzero()[0].tolist():
+        listed.setdefault(names[numbers[_NAME_COLUMN][node]], []).append(node)
+    plain = octets[1].decode() if octets[1].isascii() else ""
+    return Tree(names, *cast(Any, (*octets[:2], nodes, said, *numbers, *texts, listed, plain)))

@@ -134,7 +134,7 @@ class _Builder:
             anchors,
         )
         texts = ("".join(f"{line}\n" for line in each) for each in lines)
-        octets = [text, values, *(each.encode() for each in texts)]
+        octets = [text, values, *(each.encode() for each in texts), b""]
         return tree_from(tuple(self._numbers), [it.tobytes() for it in columns], octets)
 
     def _reference(self, link: _Link) -> str:

@@ -30,51 +30,53 @@ static const uint8_t ORDER[ROUNDS][16] = {
 /* Octets of numbers are little-endian, as are all processors that the core is built for. */
 static uint64_t word_at(const uint8_t *octets)
 {
-    uint64_t word = 0;
-    for (int i = 7; i >= 0; i--)
-        word = word << 8 | octets[i];
+    uint64_t word;
+    memcpy(&word, octets, sizeof word);
     return word;
 }
 
 static inline uint64_t turned(uint64_t word, unsigned by) { return word >> by | word << (64 - by); }
 
-static inline void mix(uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d, uint64_t x, uint64_t y)
-{
-    *a += *b + x;
-    *d = turned(*d ^ *a, 32);
-    *c += *d;
-    *b = turned(*b ^ *c, 24);
-    *a += *b + y;
-    *d = turned(*d ^ *a, 16);
-    *c += *d;
-    *b = turned(*b ^ *c, 63);
-}
+/* One of the eight steps of a round: a and d are of one column or diagonal, and so on. */
+#define MIX(a, b, c, d, x, y) \
+    do { \
+        a += b + (x); \
+        d = turned(d ^ a, 32); \
+        c += d; \
+        b = turned(b ^ c, 24); \
+        a += b + (y); \
+        d = turned(d ^ a, 16); \
+        c += d; \
+        b = turned(b ^ c, 63); \
+    } while (0)
 
 static void compress(uint64_t state[8], const uint8_t *block, uint64_t length, bool is_last)
 {
-    uint64_t m[16], v[16];
+    uint64_t m[16];
     for (int i = 0; i < 16; i++)
         m[i] = word_at(block + 8 * i);
-    for (int i = 0; i < 8; i++) {
-        v[i] = state[i];
-        v[i + 8] = START[i];
-    }
-    v[12] ^= length;
-    v[14] ^= is_last ? UINT64_MAX : 0;
+    uint64_t a0 = state[0], a1 = state[1], a2 = state[2], a3 = state[3];
+    uint64_t b0 = state[4], b1 = state[5], b2 = state[6], b3 = state[7];
+    uint64_t c0 = START[0], c1 = START[1], c2 = START[2], c3 = START[3];
+    uint64_t d0 = START[4] ^ length, d1 = START[5], d2 = START[6], d3 = START[7];
+    d2 ^= is_last ? UINT64_MAX : 0;
 #pragma GCC unroll 12
     for (int round = 0; round < ROUNDS; round++) {
         const uint8_t *o = ORDER[round];
-        mix(v, v + 4, v + 8, v + 12, m[o[0]], m[o[1]]);
-        mix(v + 1, v + 5, v + 9, v + 13, m[o[2]], m[o[3]]);
-        mix(v + 2, v + 6, v + 10, v + 14, m[o[4]], m[o[5]]);
-        mix(v + 3, v + 7, v + 11, v + 15, m[o[6]], m[o[7]]);
-        mix(v, v + 5, v + 10, v + 15, m[o[8]], m[o[9]]);
-        mix(v + 1, v + 6, v + 11, v + 12, m[o[10]], m[o[11]]);
-        mix(v + 2, v + 7, v + 8, v + 13, m[o[12]], m[o[13]]);
-        mix(v + 3, v + 4, v + 9, v + 14, m[o[14]], m[o[15]]);
+        MIX(a0, b0, c0, d0, m[o[0]], m[o[1]]);
+        MIX(a1, b1, c1, d1, m[o[2]], m[o[3]]);
+        MIX(a2, b2, c2, d2, m[o[4]], m[o[5]]);
+        MIX(a3, b3, c3, d3, m[o[6]], m[o[7]]);
+        MIX(a0, b1, c2, d3, m[o[8]], m[o[9]]);
+        MIX(a1, b2, c3, d0, m[o[10]], m[o[11]]);
+        MIX(a2, b3, c0, d1, m[o[12]], m[o[13]]);
+        MIX(a3, b0, c1, d2, m[o[14]], m[o[15]]);
     }
+    const uint64_t made[8] = {
+        a0 ^ c0, a1 ^ c1, a2 ^ c2, a3 ^ c3, b0 ^ d0, b1 ^ d1, b2 ^ d2, b3 ^ d3,
+    };
     for (int i = 0; i < 8; i++)
-        state[i] ^= v[i] ^ v[i + 8];
+        state[i] ^= made[i];
 }
 
 void digest(const uint8_t *octets, size_t length, uint8_t *made, size_t size)

@@ -6,9 +6,10 @@
 
 #include "core.h"
 
-/* Rows that processors compare at once, with vectors of 16 octets, and those judged together. */
-#define LANES 8
-#define AT_ONCE (4 * LANES)
+/* Rows that processors compare at once, with vectors of 32 octets or two of 16, and those judged
+ * together. */
+#define LANES 16
+#define AT_ONCE (2 * LANES)
 
 typedef int16_t lanes __attribute__((vector_size(2 * LANES)));
 
@@ -45,8 +46,8 @@ static void rank_cells(
     }
 }
 
-static void add_batch(const struct trees *trees, const lanes (*ranks)[AT_ONCE / LANES],
-                      double *sums, int64_t rows)
+WIDER static void add_batch(const struct trees *trees, const lanes (*ranks)[AT_ONCE / LANES],
+                            double *sums, int64_t rows)
 {
     int64_t node = 0;
     for (int64_t tree = 0; tree < trees->count; tree++) {

@@ -227,24 +227,64 @@ static bool is_tracking(const struct linked *told, struct span parameter)
     return false;
 }
 
-/* Write the identity of the page at a URL: identity() in storage/identity.py, where no escape and
- * no session stands in it. Returns 1; 0 if Python must be asked; -1: no memory. */
+/* Return the value of a hexadecimal digit, or -1. */
+static int digit_of(uint8_t octet)
+{
+    uint8_t letter = small(octet);
+    return octet >= '0' && octet <= '9' ? octet - '0'
+        : letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
+/* Write a URL with its escapes normal; returns where it ends. What needs no escape has none. Behind
+ * a stray "%" nobody knows where an escape begins. */
+static uint8_t *write_normal(uint8_t *to, const uint8_t *begin, const uint8_t *end)
+{
+    static const char DIGITS[] = "0123456789ABCDEF";
+    for (const uint8_t *at = begin; at < end; at++) {
+        int high = *at == '%' && end - at > 2 ? digit_of(at[1]) : -1;
+        int low = high < 0 ? -1 : digit_of(at[2]);
+        /* A host stands before the first one. */
+        bool is_stray = low < 0 || at[-1] == '%' || (at[-2] == '%' && digit_of(at[-1]) >= 0);
+        if (*at != '%' || is_stray) {
+            *to++ = *at;
+            continue;
+        }
+        uint8_t meant = (uint8_t)(high << 4 | low);
+        if (KINDS[meant] & IN_NAME || meant == '.' || meant == '~') {
+            *to++ = meant;
+        } else {
+            *to++ = '%';
+            *to++ = (uint8_t)DIGITS[high];
+            *to++ = (uint8_t)DIGITS[low];
+        }
+        at += 2;
+    }
+    return to;
+}
+
+/* Write the identity of the page at a URL: identity() in storage/identity.py, where no session stands
+ * in it. Returns 1; 0 if Python must be asked; -1: no memory. */
 static int write_identity(struct targets *targets, struct target *target)
 {
     struct growing *octets = &targets->octets;
-    if (!make_room(octets, target->fetched.end - target->fetched.at, 1))
+    size_t length = target->fetched.end - target->fetched.at;
+    if (!make_room(octets, 2 * length, 1))
         return -1;
-    const uint8_t *at = (uint8_t *)octets->items + target->fetched.at;
-    const uint8_t *end = (uint8_t *)octets->items + target->fetched.end;
+    const uint8_t *at = (uint8_t *)octets->items + target->fetched.at, *end = at + length;
     uint8_t *to = (uint8_t *)octets->items + octets->count;
-    /* Escapes and sessions; credentials are none of a URL that is made here. */
+    if (memchr(at, '%', length)) {
+        end = write_normal(to, at, end);
+        at = to;
+        to += end - at;
+    }
+    target->canonical.at = (size_t)(to - (uint8_t *)octets->items);
+    /* Credentials are none of a URL that is made here. */
     for (; at < end && *at != '?'; at++) {
-        if (*at == '%' || *at == ';' || (*at == '(' && at[-1] == '/'))
+        struct span rest = {at, end};
+        if (*at == ';' || (*at == '/' && (begins_with(rest, "/(") || begins_with(rest, "/%28"))))
             return 0;
         *to++ = *at;
     }
-    if (at < end && memchr(at, '%', (size_t)(end - at)))
-        return 0;
     bool any = false;
     const uint8_t *query = to;
     while (at < end) {
@@ -263,8 +303,7 @@ static int write_identity(struct targets *targets, struct target *target)
     /* Of an empty query nothing stays. */
     if (to == query + 1)
         to--;
-    target->canonical = (struct part){octets->count, (size_t)(to - (uint8_t *)octets->items)};
-    octets->count = target->canonical.end;
+    target->canonical.end = octets->count = (size_t)(to - (uint8_t *)octets->items);
     return 1;
 }
 
