@@ -19,8 +19,15 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 
 from freshet.config import ConfigError
-from freshet.config.settings import AlertRuleSettings, Settings, SiteSettings
+from freshet.config.settings import (
+    GROUPS,
+    AlertRuleSettings,
+    Settings,
+    SiteSettings,
+    settings_model,
+)
 from freshet.config.sites import incomplete
+from freshet.entry_points import loaded
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
 #: ``environment NAME``, ``command line`` or, of a program, ``settings``.
@@ -67,6 +74,21 @@ def load(
     return _validated(given), {name: each.origin for name, each in given.items()}
 
 
+def recorded(said: Mapping[str, object]) -> Settings:
+    """Return the settings that a run recorded, perhaps with other extensions than there are now.
+
+    Raises:
+        ValidationError: they are those of a version with other settings.
+    """
+    model = settings_model()
+    defaults = tomllib.loads(defaults_text())
+    added = {
+        name: defaults[name] for name in model.model_fields if name not in Settings.model_fields
+    }
+    known = {name: table for name, table in said.items() if name in model.model_fields}
+    return model.model_validate({**added, **known})
+
+
 def check(text: str, file: Path) -> None:
     """Raise :class:`ConfigError` where the text would not do as a settings file by itself."""
     _validated(_laid_over(_read(text.encode(), f"file {file}")))
@@ -104,8 +126,15 @@ def _is_there(path: Path) -> bool:
 
 
 def _defaults() -> _Layer:
-    text = files("freshet.config").joinpath("defaults.toml").read_text(encoding="utf-8")
-    return _layer(tomllib.loads(text), "default")
+    return _layer(tomllib.loads(defaults_text()), "default")
+
+
+def defaults_text() -> str:
+    """Return the defaults of all settings, those of extensions last, with their comments."""
+    modules = {type_.__module__ for type_ in loaded(GROUPS).values()}
+    packages = ["freshet.config", *sorted(name.rpartition(".")[0] for name in modules)]
+    texts = [(files(each) / "defaults.toml").read_text(encoding="utf-8") for each in packages]
+    return "\n".join(texts)
 
 
 def _file(path: Path) -> _Layer:
@@ -146,11 +175,11 @@ def _environment() -> _Layer:
     """
     ours = [variable for variable in os.environ if variable.upper().startswith(_PREFIX)]
     names = {v.lower()[len(_PREFIX) :].replace("__", ".", 1): v for v in ours}
-    read = _layer(EnvSettingsSource(Settings)(), "")
+    read = _layer(EnvSettingsSource(settings_model())(), "")
     return {
         name: _Given(read[name].value if name in read else None, f"environment {variable}")
         for name, variable in names.items()
-        if "." in name or name in Settings.model_fields
+        if "." in name or name in settings_model().model_fields
     }
 
 
@@ -192,7 +221,7 @@ def _validated(given: _Layer) -> Settings:
         group, _, key = name.partition(".")
         cast(dict[str, object], tables.setdefault(group, {}))[key] = tables.pop(name)
     try:
-        settings = Settings.model_validate(tables)
+        settings = settings_model().model_validate(tables)
     except ValidationError as error:
         raise ConfigError(_sentence(error, given)) from error
     if (problem := incomplete(settings.sites)) is not None:

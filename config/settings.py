@@ -8,9 +8,10 @@ missing one is an error. Sizes are bytes, names end in their unit where there is
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -22,9 +23,12 @@ from pydantic import (
     PlainSerializer,
     SecretStr,
     ValidationInfo,
+    create_model,
 )
 from pydantic import field_validator as check
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from freshet.entry_points import loaded
 
 # -- values ------------------------------------------------------------------
 
@@ -139,7 +143,7 @@ def _zero_or(least: float, zero: str, unit: str = "") -> AfterValidator:
     return AfterValidator(check_it)
 
 
-def _like(pattern: str, form: str) -> AfterValidator:
+def like(pattern: str, form: str) -> AfterValidator:
     """Refuse a text that is not of this ``form``, in words, nor of the pattern."""
 
     def check_it(value: str) -> str:
@@ -150,34 +154,19 @@ def _like(pattern: str, form: str) -> AfterValidator:
     return AfterValidator(check_it)
 
 
-class _SettingsGroup(BaseModel):
+class SettingsGroup(BaseModel):
     """A table of the configuration file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+G = TypeVar("G", bound=SettingsGroup)
+
+
 # -- outward -----------------------------------------------------------------
 
-_PLACE = _like(
-    r"|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}",
-    'be an address and a port, such as "127.0.0.1:8460"',
-)
-_PUBLIC_URL = _like(r"|https?://[^\s?#/]+(/[^\s?#]*)?", "be an http or https URL without a query")
 
-
-class ReceiverSettings(_SettingsGroup):
-    """``[receiver]``: listening for WebSub and pings."""
-
-    listen: Annotated[str, _PLACE]
-    public_url: Annotated[str, _PUBLIC_URL]
-    proxies: Networks
-    max_connections: Annotated[int, Number, Field(ge=8, le=10_000)]
-    max_body_bytes: Annotated[int, Number, Field(ge=1_024, le=16 * 2**20)]
-    lease_days: Annotated[float, Number, Field(gt=0, le=365)]
-    max_subscriptions: Count
-
-
-class Operation(_SettingsGroup):
+class Operation(SettingsGroup):
     """Listening and logs. ``listen`` is ADDRESS:PORT, or empty for none; ``token`` likewise."""
 
     token: Annotated[
@@ -231,13 +220,13 @@ AlertMode = Literal["immediate", "hourly", "daily"]
 Hour = Annotated[int, Number, Field(ge=0, le=23)]
 
 
-_Words = Annotated[str, Field(max_length=200), _like(r"(?s).*\S.*", "have more than white space")]
+_Words = Annotated[str, Field(max_length=200), like(r"(?s).*\S.*", "have more than white space")]
 #: One may stand without brackets.
 _Several = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 Phrases = Annotated[tuple[_Words, ...], _Several, Field(min_length=1)]
 
 
-class AlertRuleSettings(_SettingsGroup):
+class AlertRuleSettings(SettingsGroup):
     """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``.
 
     Any of ``appears``, ``vanishes``, ``above`` and ``below`` suffices; without them every change.
@@ -272,7 +261,7 @@ class AlertRuleSettings(_SettingsGroup):
         return value
 
 
-class Alerts(_SettingsGroup):
+class Alerts(SettingsGroup):
     """Alerts: rules, rhythm, and retries."""
 
     kinds: AlertKinds
@@ -316,8 +305,8 @@ def contact(value: str) -> str:
     return value
 
 
-_PRODUCT = _like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
-_HEADER_TEXT = _like(r"[ -~]*", "be printable ASCII: it is sent in a header")
+_PRODUCT = like(r"[A-Za-z_-]+", "consist of letters, _ and - (RFC 9309, section 2.2.1)")
+_HEADER_TEXT = like(r"[ -~]*", "be printable ASCII: it is sent in a header")
 
 #: A capture may be withdrawn, and the page then stands as before it.
 LEAST_SKETCHES = 3
@@ -328,7 +317,7 @@ LEAST_ALERT_DAYS = 30
 _ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 
-class Crawl(_SettingsGroup):
+class Crawl(SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
     product: Annotated[str, _PRODUCT]
@@ -345,7 +334,7 @@ class Crawl(_SettingsGroup):
     permanent_recheck_days: Seconds
 
 
-class Politeness(_SettingsGroup):
+class Politeness(SettingsGroup):
     """Politeness towards servers."""
 
     key: Literal["host", "domain", "ip"]
@@ -364,7 +353,7 @@ class Politeness(_SettingsGroup):
     forbidden_burst: Positive
 
 
-class Fetch(_SettingsGroup):
+class Fetch(SettingsGroup):
     """The limits of one request."""
 
     connect_timeout_s: PositiveSeconds
@@ -383,7 +372,7 @@ RenderMode = Literal["never", "when-needed", "always"]
 RenderWait = Annotated[float, Number, Field(gt=0)] | Annotated[str, Field(min_length=1)]
 
 
-class BrowserSettings(_SettingsGroup):
+class BrowserSettings(SettingsGroup):
     """Pages that a browser renders."""
 
     executable: str
@@ -398,7 +387,7 @@ class BrowserSettings(_SettingsGroup):
     blocked_hosts: Annotated[tuple[str, ...], Text]
 
 
-class _NetworkSettings(_SettingsGroup):
+class _NetworkSettings(SettingsGroup):
     """Addresses that may be contacted, and name resolution."""
 
     allow_private_addresses: bool
@@ -409,7 +398,7 @@ class _NetworkSettings(_SettingsGroup):
     dns_negative_ttl_s: Seconds
 
 
-class Robots(_SettingsGroup):
+class Robots(SettingsGroup):
     """robots.txt (RFC 9309); its bounds are the RFC's."""
 
     max_age_s: Annotated[float, Number, Field(ge=0, le=86_400)]
@@ -419,21 +408,21 @@ class Robots(_SettingsGroup):
     sitemaps: bool
 
 
-class Sitemaps(_SettingsGroup):
+class Sitemaps(SettingsGroup):
     """Bounds of a sitemap."""
 
     max_bytes: Positive
     max_entries: Positive
 
 
-class _SignalSettings(_SettingsGroup):
+class _SignalSettings(SettingsGroup):
     """Sources of change signals."""
 
     max_feeds: Count
     well_known: bool
 
 
-class Traps(_SettingsGroup):
+class Traps(SettingsGroup):
     """Bounds for URLs that a site makes up without end."""
 
     max_url_length: Positive
@@ -457,7 +446,7 @@ Counts = Annotated[
 ]
 
 
-class _ChangeSettings(_SettingsGroup):
+class _ChangeSettings(SettingsGroup):
     """Significance of changes in a page's main text."""
 
     significant_below: Share
@@ -465,7 +454,7 @@ class _ChangeSettings(_SettingsGroup):
     probe: bool
 
 
-class Ephemeral(_SettingsGroup):
+class Ephemeral(SettingsGroup):
     """Competition of ephemeral sources with pages that are kept fresh."""
 
     recognise: bool
@@ -474,7 +463,7 @@ class Ephemeral(_SettingsGroup):
     cost: Literal["request", "delay"]
 
 
-class DaemonSettings(_SettingsGroup):
+class DaemonSettings(SettingsGroup):
     """Budget and policy of a daemon; the command line has options for these, too."""
 
     budget: str
@@ -486,7 +475,7 @@ class DaemonSettings(_SettingsGroup):
     most_discovery: Annotated[Share, _at_least("least_discovery")]
 
 
-class Parse(_SettingsGroup):
+class Parse(SettingsGroup):
     """Limits of work per page."""
 
     time_limit_s: PositiveSeconds
@@ -494,7 +483,7 @@ class Parse(_SettingsGroup):
     max_links: Positive
 
 
-class StoreSettings(_SettingsGroup):
+class StoreSettings(SettingsGroup):
     """The database: retention and writing."""
 
     bodies_per_page: Positive
@@ -509,7 +498,7 @@ class StoreSettings(_SettingsGroup):
     zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
 
 
-class SearchSettings(_SettingsGroup):
+class SearchSettings(SettingsGroup):
     """The search index of the store."""
 
     index: Literal["on", "off", "keep"]
@@ -517,10 +506,10 @@ class SearchSettings(_SettingsGroup):
     remember: bool
 
 
-_PROMOTION = _like(r"off|auto|0?\.\d*[1-9]\d*|1(\.0*)?", "be off, auto, or a probability above 0")
+_PROMOTION = like(r"off|auto|0?\.\d*[1-9]\d*|1(\.0*)?", "be off, auto, or a probability above 0")
 
 
-class PresentationSettings(_SettingsGroup):
+class PresentationSettings(SettingsGroup):
     """Lists of pages that people see: the record of what they open, and promotion."""
 
     record: bool
@@ -530,7 +519,7 @@ class PresentationSettings(_SettingsGroup):
     ]
 
 
-class _ArchiveSettings(_SettingsGroup):
+class _ArchiveSettings(SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
     dir: str
@@ -541,15 +530,15 @@ class _ArchiveSettings(_SettingsGroup):
     max_file_bytes: Annotated[int, Number, Field(ge=1_000_000, le=_MOST)]
 
 
-_SITE = _like(
+_SITE = like(
     r"(https?://)?(\*\.)?([^\s/*:]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/\S*)?|/\S*",
     "be a host (example.org), a domain (*.example.org), the beginning of a URL "
     "(example.org/news/*), or a path on any host (/tag/*)",
 )
 #: The name of a field of a request (RFC 9110, section 5.6.2).
-_FIELD = _like(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "be the name of a header, such as X-Api-Key")
+_FIELD = like(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "be the name of a header, such as X-Api-Key")
 Headers = Annotated[Mapping[Annotated[str, _FIELD], Secret], Text]
-_HOURS = _like(
+_HOURS = like(
     r"([01]?\d|2[0-3])(:[0-5]\d)?-([01]?\d|2[0-4])(:[0-5]\d)?", "be hours, such as 22:00-06:00"
 )
 #: Keys of [[sites]] about whole hosts.
@@ -591,7 +580,7 @@ def _interval(value: object) -> object:
     return value
 
 
-class SiteSettings(_SettingsGroup):
+class SiteSettings(SettingsGroup):
     """``[[sites]]``: what differs at the pages that match; None is not set."""
 
     match: Annotated[str, _SITE]
@@ -658,7 +647,10 @@ class SiteSettings(_SettingsGroup):
 
 
 class Settings(BaseSettings):
-    """Every setting of Freshet; the order of the groups follows a page through it."""
+    """Every setting of the core; the order of the groups follows a page through it.
+
+    Those of a run are of a subclass with the groups of the extensions: :func:`settings_model`.
+    """
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -685,7 +677,6 @@ class Settings(BaseSettings):
     change: _ChangeSettings
     daemon: DaemonSettings
     ephemeral: Ephemeral
-    receiver: ReceiverSettings
     parse: Parse
     store: StoreSettings
     search: SearchSettings
@@ -707,3 +698,27 @@ class Settings(BaseSettings):
         It remembers where each value came from, which the library does not.
         """
         return (init_settings,)
+
+    def group(self, kind: type[G]) -> G:
+        """Return the group of this type, which an extension adds (entry points ``GROUPS``)."""
+        return next(value for _, value in self if isinstance(value, kind))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the groups: the class is made anew by whoever reads them."""
+        return _of_groups, (dict(self),)
+
+
+#: Entry points that add groups: a :class:`SettingsGroup` by the name of its table. The folder of
+#: its module holds its defaults, in a ``defaults.toml``.
+GROUPS: Final = "freshet.settings"
+
+
+@cache
+def settings_model() -> type[Settings]:
+    """Return the settings with the groups of all extensions."""
+    added: dict[str, Any] = {name: (kind, ...) for name, kind in loaded(GROUPS).items()}
+    return create_model("Settings", __base__=Settings, __module__=__name__, **added)
+
+
+def _of_groups(groups: dict[str, object]) -> Settings:
+    return settings_model().model_validate(groups)

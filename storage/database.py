@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import aiosqlite
 
+from freshet.storage import extensions
 from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.files import trouble
 from freshet.storage.migrations import migrations, newest, oldest
@@ -501,6 +502,7 @@ def _writable(path: Path) -> sqlite3.Connection:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {number}")
                 connection.execute("COMMIT")
+        extensions.migrate(path, connection)
     except BaseException:
         connection.close()
         raise

@@ -323,11 +323,7 @@ def no_claims() -> Claims:
     )  # fmt: skip
 
 
-# -- subscriptions (WebSub) --------------------------------------------------
-
-#: State of a subscription at its hub. ``wanted``: none, or expired; the hub is asked. ``active``:
-#: verified, its lease runs. ``denied``: the hub refused. ``leaving``: to be ended.
-SubscriptionState: TypeAlias = Literal["wanted", "active", "denied", "leaving"]
+# -- hubs (WebSub) ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,30 +332,6 @@ class Advertised:
 
     hub: str
     topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """The subscription to a page's topic at its hub.
-
-    ``token`` names it in the callback's path, ``secret`` signs notifications; neither can be
-    guessed. The hub may verify the last request before ``pending_until`` and is asked again at
-    ``next_at``; ``lease_until`` is None before the first verification.
-    """
-
-    page_id: int
-    host_id: int
-    url: str
-    hub: str
-    topic: str
-    token: str
-    secret: str
-    next_at: float
-    state: SubscriptionState = "wanted"
-    pending_until: float | None = None
-    lease_until: float | None = None
-    failures: int = 0
-    detail: str | None = None
 
 
 # -- outlook: forecasts of a daemon ------------------------------------------

@@ -1,5 +1,8 @@
 -- Delete all that is held of the pages :ids, but for their addresses; :unsent are messages that are
--- not sent yet and hold texts of them: others' alerts in these go into new ones.
+-- not sent yet and hold texts of them: others' alerts in these go into new ones. Extensions delete
+-- theirs by triggers on the table forgetting.
+INSERT INTO forgetting SELECT value FROM json_each(:ids);
+DELETE FROM forgetting;
 DELETE FROM alert
 WHERE observation_id IN
     (SELECT id FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids)));
@@ -31,7 +34,6 @@ DELETE FROM churn WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM snapshot;
 DELETE FROM estimate WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(:ids));
-DELETE FROM subscription WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM claim WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM showing WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM past_openings WHERE page_id IN (SELECT value FROM json_each(:ids));

@@ -26,6 +26,8 @@ from freshet.storage.tables import near_duplicates, search
 #: Tables whose rows are not moved by the rule of :func:`moved_tables`, and why.
 STAY: Final[Mapping[str, str]] = {
     "migration": "of the file",
+    "extension": "of the file",
+    "forgetting": "empty",
     "changefeed": "the store's own cursor; moved pages are told anew",
     "lease": "the store's own number",
     "crawl_run": "each shard has runs; moved rows belong to the one that was under way here",

@@ -8,7 +8,7 @@ Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from freshet.storage import entries
 
@@ -426,6 +426,13 @@ class Estimate:
     paid: float | None = None
 
 
+class TableChange(Protocol):
+    """A change of an extension's tables, written in the transaction of its :class:`Note`."""
+
+    def __call__(self, db: Any, /) -> None:
+        """Write it with this connection of :mod:`sqlite3`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """All changes that something other than a visit makes to the store, in one transaction.
@@ -433,8 +440,8 @@ class Note:
     ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
     robots.txt of the host with that id, ``repeats`` as in :class:`Visit`. ``seeds`` are pairs of a
     seed's id and the URL at which it is crawled. ``said`` are claims that a source pushed without a
-    request. ``subscription`` has a new state, or does not exist any more if ``ended``.
-    ``outlook``, ``sites`` and ``estimates`` are those of a daemon.
+    request. ``change`` is one of an extension's tables. ``outlook``, ``sites`` and ``estimates``
+    are those of a daemon.
     """
 
     at: float
@@ -445,8 +452,7 @@ class Note:
     repeats: tuple[int, entries.Repeats] | None = None
     seeds: tuple[tuple[int, str], ...] = ()
     said: entries.Said | None = None
-    subscription: entries.Subscription | None = None
-    ended: bool = False
+    change: TableChange | None = None
     outlook: entries.Outlook | None = None
     sites: Sequence[entries.SiteOutlook] = ()
     estimates: tuple[Estimate, ...] = ()

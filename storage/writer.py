@@ -242,8 +242,8 @@ class VisitTables:
             runs.append(db, self._run_id, note.outlook)
         runs.append_sites(db, note.sites)
         observations.write(db, note.estimates)
-        if note.subscription is not None:
-            claims.record(db, note.subscription, ended=note.ended)
+        if note.change is not None:
+            note.change(db)
 
     def _record_hosts(self, db: Connection, entries: Sequence[Entry]) -> None:
         states: dict[int, HostState] = {}

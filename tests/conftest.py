@@ -6,7 +6,9 @@ import logging
 import shutil
 import sqlite3
 import time
+import tomllib
 from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,14 @@ def new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "_writable", copied)
         yield
+
+
+def pytest_sessionstart() -> None:
+    """Stop where extensions would not be found: the environment has older entry points."""
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+    for group, named in tomllib.loads(text)["project"]["entry-points"].items():
+        if named.items() - {(each.name, each.value) for each in entry_points(group=group)}:
+            pytest.exit("the entry points of this environment are old; run scripts/setup", 4)
 
 
 def pytest_collection_finish() -> None:

@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 import freshet
-from freshet.config.loading import load
+from freshet.config.loading import defaults_text, load
 from freshet.crawler.cli.verbs import VERBS, application
 from freshet.crawler.synthetic_web.web import WebSpec, mixed
 from freshet.scheduler import policy
@@ -90,7 +90,7 @@ def test_pages_of_the_guide_are_linked_short_and_begin_with_commands() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_setting_and_script_of_a_page_exists(page: Path) -> None:
-    defaults = tomllib.loads(text(ROOT / "config/defaults.toml"))
+    defaults = tomllib.loads(defaults_text())
     named = {span for line in code(page) for span in re.findall(r"^[a-z]+\.[a-z_]+$", line)}
     named |= {
         f"{group}.{key}".lower()

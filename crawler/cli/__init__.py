@@ -83,7 +83,9 @@ def run() -> None:
         sys.stderr.write("freshet: interrupted\n")
         sys.exit(130)
     except ImportError as error:
-        if error.name != "freshet.compiled":
+        from freshet.entry_points import BrokenExtension  # noqa: PLC0415 - hardly ever needed
+
+        if error.name != "freshet.compiled" and not isinstance(error, BrokenExtension):
             raise
         sys.exit(f"freshet: {error}")
     except OSError as error:

@@ -14,6 +14,7 @@ from freshet.crawler.admission.admit import HasRoom, Seeding
 from freshet.crawler.alerts.messages import stored_importances
 from freshet.crawler.alerts.outbox import Outbox
 from freshet.crawler.alerts.rules import channels, matching
+from freshet.crawler.alerts.sender import sender
 from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import UsageError
@@ -21,8 +22,8 @@ from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.run import companions
 from freshet.crawler.run.orders import CrawlReport, make_report
-from freshet.crawler.run.push import sender
 from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.shards import Running, Shard, own
 from freshet.crawler.run.upkeep import (
@@ -114,6 +115,7 @@ async def crawl(
         raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
     channels(settings.alerts)
+    companions.check(settings)
     require_browser(settings)
     async with AsyncExitStack() as stack:
         clock = clock or SteadyClock()
@@ -156,7 +158,9 @@ async def crawl(
         importances = stored_importances(database, settings)
         outbox = sender(context, network.resolver, importances)
         stack.push_async_callback(outbox.close)
-        return await _CrawlRun(context, outbox, shard).perform(watch, resumed=is_resumed)
+        beside = companions.Companions(context, network)
+        stack.push_async_callback(beside.close)
+        return await _CrawlRun(context, outbox, shard, beside).perform(watch, resumed=is_resumed)
 
 
 async def _open_run(
@@ -193,8 +197,12 @@ async def _open_run(
 class _CrawlRun:
     """One invocation of a crawl."""
 
-    def __init__(self, context: RunContext, outbox: Outbox, shard: Shard | None) -> None:
+    def __init__(
+        self, context: RunContext, outbox: Outbox, shard: Shard | None,
+        beside: companions.Companions,
+    ) -> None:  # fmt: skip
         self._context = context
+        self._companions = beside
         self._outbox = outbox
         self._shard = shard
         self._settings = context.settings
@@ -220,7 +228,7 @@ class _CrawlRun:
             patience_s=chosen.patience_s,
         )
         pacer = Pacer(inf, started_at)
-        pool = self._assembly.pool(seeding, rules, pacer, begun=self._outbox.start)
+        pool = self._assembly.pool(seeding, rules, pacer, begun=self._begun)
         if self._shard is not None:
             pool.more_comes = self._shard.may_get_more
             running = Running(
@@ -232,14 +240,16 @@ class _CrawlRun:
         left = partial(frontier_tables.due_by_host, self._database.reader)
         live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)
         listeners.append(watch(live))
-        listeners.append(self._outbox.committed)
+        listeners += [self._outbox.committed, self._companions.committed]
         with stopping_on_signals(pool, self._context):
             await self._assembly.ask_schemes(seeding)
-            ending = await self._assembly.run(pool, seeding, time_limit_s=chosen.time_limit_s)
+            async with self._companions.beside(self._assembly, pool):
+                ending = await self._assembly.run(pool, seeding, time_limit_s=chosen.time_limit_s)
             await self._correct(started_at)
             await self._close_run(ending)
             if not pool.stopping:
                 await self._outbox.finish(pool.told_to_stop)
+                await self._companions.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         report = await make_report(
             self._database.reader,
@@ -252,6 +262,10 @@ class _CrawlRun:
             parser=self._context.parser,
         )
         return replace(report, requisites=self._assembly.counted_requisites())
+
+    def _begun(self) -> None:
+        self._outbox.start()
+        self._companions.begun()
 
     async def _correct(self, invoked_at: float) -> None:
         """Correct verdicts of the run, also of its earlier invocations, by its other pages."""

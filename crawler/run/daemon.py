@@ -20,6 +20,7 @@ from freshet.config.settings import Settings
 from freshet.config.sites import with_stored
 from freshet.crawler.admission.admit import HasRoom, Scope, Seeding
 from freshet.crawler.alerts.rules import channels, matching
+from freshet.crawler.alerts.sender import sender
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
@@ -27,12 +28,11 @@ from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.run import default_budget
+from freshet.crawler.run import companions, default_budget
 from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.default_budget import DefaultBudget, limited
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
-from freshet.crawler.run.push import receiving, sender
 from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.reports import Reports
 from freshet.crawler.run.service import Service
@@ -192,8 +192,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
     """
     service = service or Service()
     ranker_of(order.policy, order.budget or 1.0)
-    channels(settings.alerts)
-    require_browser(settings)
+    _check(settings)
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_KEEP)
     async with AsyncExitStack() as stack:
@@ -248,11 +247,18 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             service=service,
             shard=shard,
         )
-        stack.push_async_callback(daemon.outbox.close)
+        stack.push_async_callback(daemon.close)
         stack.push_async_callback(daemon.state.close)
         if reread is not None:
             at_reload_signals(partial(daemon.reload, reread))
         return await daemon.run(watch)
+
+
+def _check(settings: Settings) -> None:
+    """Raise CrawlError where what is needed beside the visits is missing."""
+    channels(settings.alerts)
+    companions.check(settings)
+    require_browser(settings)
 
 
 async def _open_run(
@@ -346,6 +352,7 @@ class _Daemon:
         self.agenda.budget = per_day
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.outbox = sender(context, network.resolver, self._importances)
+        self.companions = companions.Companions(context, network)
         self._recorder = StatusRecorder(
             self.state, self._pacer, context.clock.now(), context.database
         )
@@ -378,18 +385,19 @@ class _Daemon:
             unreachable_hosts(),
             self._service.committed,
             self.outbox.committed,
+            self.companions.committed,
         ]
         self._service.attend(pool, self._recorder, outages, self._context.database)
-        receiver = self._settings.receiver.listen
-        listens = [each for each in (self._service.address, receiver) if each]
+        listens = [each for each in (self._service.address, *self.companions.listens) if each]
         with stopping_on_signals(pool, self._context):
             self._reports.started(self._order, len(self._chosen.seeds), listens, started_at)
             await self._assembly.ask_schemes(seeding)
             await self.state.weigh()
-            async with receiving(self._context, self._assembly, pool):
+            async with self.companions.beside(self._assembly, pool):
                 ending = await self._visit(pool, seeding, outages)
             if not pool.stopping:
                 await self.outbox.finish(pool.told_to_stop)
+                await self.companions.finish(pool.told_to_stop)
         await self.agenda.rest()
         await self._recorder.stop()
         last = await self._recorder.outlook(self._clock.now())
@@ -415,7 +423,7 @@ class _Daemon:
         )
         self._assembly.listeners.append(self._tally.add)
         # Alerts start after the first turn: during the first learning no delivery is recorded.
-        pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.outbox.start)
+        pool = self._assembly.pool(seeding, rules, self._pacer, begun=self._begun)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         if self._shard is None:
             pool.chores.append(enduring(self._follow_pages))
@@ -434,6 +442,10 @@ class _Daemon:
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
+
+    def _begun(self) -> None:
+        self.outbox.start()
+        self.companions.begun()
 
     async def _visit(self, pool: FetchPool, seeding: Seeding, outages: StoreOutages) -> Ending:
         """Visit pages until the end or a signal; reload and do the upkeep in between."""
@@ -531,7 +543,7 @@ class _Daemon:
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
             settings = await with_kept(taken_over(self._settings, wanted), database.reader)
-            self.outbox.obey(settings.alerts, channels(settings.alerts))
+            self._obey(settings)
             said = _in_force(settings, order, per_day)
             self._network.obey(settings)
             self._assembly.obey(settings)
@@ -561,6 +573,15 @@ class _Daemon:
         )
         self._reports.reloaded(done)
         self._context.database.answer(done)
+
+    def _obey(self, settings: Settings) -> None:
+        self.outbox.obey(settings.alerts, channels(settings.alerts))
+        self.companions.obey(settings)
+
+    async def close(self) -> None:
+        """Let what runs beside the visits end."""
+        await self.companions.close()
+        await self.outbox.close()
 
     async def _describe_archive(self) -> None:
         """Write into the archive what is crawled from now on."""
@@ -622,6 +643,7 @@ class _Daemon:
         await index_pending(context.database, context.parser)
         await note_quality(context.database, self._settings.search, context.index, now)
         self.outbox.committed()
+        self.companions.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])
         await maintenance.prune(context.database, retention_of(context.settings.store), now)

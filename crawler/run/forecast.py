@@ -14,6 +14,7 @@ import aiosqlite
 import numpy as np
 from pydantic import ValidationError
 
+from freshet.config.loading import recorded
 from freshet.config.settings import DaemonSettings, Settings
 from freshet.config.sites import Sites, StoredSite
 from freshet.crawler.capacities import key_of
@@ -128,7 +129,7 @@ async def daemon_settings(db: aiosqlite.Connection) -> Settings | None:
     if not said.get("daemon", {}).get("budget"):
         return None
     try:
-        return await with_kept(Settings.model_validate(said), db)
+        return await with_kept(recorded(said), db)
     except ValidationError:
         return None
 

@@ -32,9 +32,9 @@ from freshet.crawler.network import shard_of
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pagerank import outflow
 from freshet.crawler.pool import FetchPool
-from freshet.crawler.push.hints import Inbox
 from freshet.crawler.run.orders import Reread
 from freshet.crawler.run.state import DaemonState
+from freshet.crawler.senders import Inbox
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import DemandCurve, divide

@@ -17,7 +17,7 @@ from aiohttp import hdrs, web
 
 from freshet.crawler.errors import Refused
 from freshet.crawler.lru import LruCache
-from freshet.crawler.push.hints import Buckets
+from freshet.crawler.senders import Buckets
 
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"

@@ -335,21 +335,6 @@ CREATE TABLE host_signals (
     etag_missed    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- What is agreed with the hubs of pages (W3C WebSub).
-CREATE TABLE subscription (
-    page_id       INTEGER PRIMARY KEY REFERENCES page (id),
-    hub           TEXT NOT NULL,
-    topic         TEXT NOT NULL,
-    token         TEXT NOT NULL UNIQUE,
-    secret        TEXT NOT NULL,
-    state         TEXT NOT NULL CHECK (state IN ('wanted', 'active', 'denied', 'leaving')),
-    next_at       REAL NOT NULL,
-    pending_until REAL,
-    lease_until   REAL,
-    failures      INTEGER NOT NULL,
-    detail        TEXT
-) STRICT;
-
 -- Alerts: what is to be told of observations, and the messages that tell it.
 CREATE TABLE alert_message (
     id         INTEGER PRIMARY KEY,

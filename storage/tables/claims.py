@@ -5,7 +5,7 @@ changed. Hence one statement for all claims of a source, and columns for those w
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from sqlite3 import Connection
 
 import numpy as np
@@ -20,7 +20,7 @@ from freshet.storage.database import (
     row_of,
     row_to,
 )
-from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, Said, Subscription, no_claims
+from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, Said, no_claims
 from freshet.storage.records import Entry
 
 _SLICE = 5_000
@@ -180,29 +180,3 @@ def _slices(said: Iterable[tuple[Said, float]]) -> Iterator[str]:
                 chosen.clear()
     if chosen:
         yield as_json([(*key, *times) for key, times in chosen.items()])
-
-
-# -- subscriptions: agreements with the hubs of pages ------------------------
-
-
-def record(db: Connection, subscription: Subscription, *, ended: bool) -> None:
-    """Write the state of a subscription, or delete it if it has ``ended``."""
-    row = asdict(subscription)
-    del row["host_id"], row["url"]
-    if ended:
-        db.execute("DELETE FROM subscription WHERE page_id = ?", (row["page_id"],))
-    else:
-        db.execute(
-            f"INSERT OR REPLACE INTO subscription ({', '.join(row)}) "
-            f"VALUES ({', '.join('?' * len(row))})",
-            (*row.values(),),
-        )
-
-
-async def load_subscriptions(db: Reader) -> list[Subscription]:
-    """Return all subscriptions."""
-    rows = await db.execute_fetchall(
-        f"SELECT {columns_of(Subscription, 's', host_id='p.host_id', url='p.url')} "
-        "FROM subscription AS s JOIN page AS p ON p.id = s.page_id ORDER BY s.page_id"
-    )
-    return list(map(row_to(Subscription), rows))

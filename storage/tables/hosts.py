@@ -10,6 +10,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to, values_of
 from freshet.storage.entries import HeaderSigns, Host, HostState, Repeats, RobotsRecord
+from freshet.storage.extensions import dated
 from freshet.storage.records import Entry, Visit
 
 #: Times on which the next visit, request to a hub or message depends, beside those of hosts.
@@ -27,7 +28,6 @@ _DATED = {
     "host": ("repeated_at",),
     "frontier": ("due_at",),
     "robots": ("fetched_at",),
-    "subscription": ("next_at",),
     "alert": ("at",),
     "alert_message": ("since", "next_at"),
 }
@@ -147,7 +147,7 @@ def bring_back(db: Connection, now: float) -> None:
         "last_exchange_at = :now WHERE last_exchange_at > :now",
         {"now": now},
     )
-    for table, columns in _DATED.items():
+    for table, columns in (_DATED | dated()).items():
         for column in columns:
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} > ?", (now, now))
 

@@ -3,15 +3,16 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any, get_origin
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from freshet.config.settings import Settings, SiteSettings
+from freshet.config.loading import defaults_text
+from freshet.config.settings import SiteSettings, settings_model
 
-TEXT = files("freshet.config").joinpath("defaults.toml").read_text(encoding="utf-8")
+TEXT = defaults_text()
+Settings = settings_model()
 
 
 def modelled() -> Iterator[str]:

@@ -17,11 +17,11 @@ import pytest
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.alerts import sender
 from freshet.crawler.alerts.receivers import Delivery
 from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import iso
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.crawler.run import push
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service
@@ -155,7 +155,7 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
     stage = stage_on(Disk(3.5 * DAY_S, 3.5 * DAY_S + 4 * HOUR_S), tmp_path, monkeypatch)
     begin = stage.clock.now()
     inbox = Inbox((begin + DAY_S, begin + 1.25 * DAY_S))
-    monkeypatch.setattr(push, "receiver", lambda *_args, **_named: inbox)
+    monkeypatch.setattr(sender, "receiver", lambda *_args, **_named: inbox)
     world = World(stage.server.web, stage, (begin + 2 * DAY_S, begin + 3 * DAY_S))
     return Week(stage, world, inbox, settings())
 

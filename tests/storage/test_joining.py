@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from freshet.storage import extensions
 from freshet.storage.database import APPLICATION_ID, open_store
 from freshet.storage.identity import identity
 from freshet.storage.joining import join
@@ -119,6 +120,7 @@ def schema() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for _, _, sql in migrations():
             db.executescript(sql)
+        extensions.migrate(Path("store"), db)
         search.create(db)
         db.execute("INSERT INTO host (id, origin) VALUES (1, ?)", (HOST,))
         db.execute(

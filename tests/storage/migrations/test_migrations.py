@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from freshet.storage import extensions
 from freshet.storage.migrations import migrations, newest, oldest
 from freshet.storage.tables import search
 
@@ -40,6 +41,7 @@ def test_every_table_and_column_is_described() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         for _, _, sql in migrations():
             connection.executescript(sql)
+        extensions.migrate(SCHEMA, connection)
         search.create(connection)
         tables = connection.execute(
             "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "

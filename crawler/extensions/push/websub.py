@@ -23,12 +23,18 @@ from urllib.parse import urlencode
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.bounds import meet
 from freshet.crawler.errors import ParserLost
+from freshet.crawler.extensions.push.hints import hint, in_scope
+from freshet.crawler.extensions.push.tables import (
+    Subscription,
+    SubscriptionChange,
+    SubscriptionState,
+)
 from freshet.crawler.frontier import ApiRequest, Frontier
-from freshet.crawler.push.hints import Buckets, Inbox, hint, in_scope
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
+from freshet.crawler.senders import Buckets, Inbox
 from freshet.crawler.urls import origin
-from freshet.storage.entries import Advertised, Claim, Said, Subscription, SubscriptionState
+from freshet.storage.entries import Advertised, Claim, Said
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Visit
 
 _HOUR_S: Final = 3_600.0
@@ -296,7 +302,7 @@ class Subscriber:
             if (said := visit.advertised) is not None:
                 new = self.leases.advertised(due.page_id, due.host_id, due.url, said, at)
                 if new is not None:
-                    self.inbox.post(Note(at, subscription=new))
+                    self.inbox.post(Note(at, change=SubscriptionChange(new)))
 
     async def ask(self, now: float) -> list[Entry]:
         """Send the requests that are due to hubs; return what to store before that."""
@@ -305,14 +311,14 @@ class Subscriber:
         for each in self.leases.due(now):
             if self.leases.has_ended(each):
                 self.leases.forget(each.token)
-                noted.append(Note(now, subscription=each, ended=True))
+                noted.append(Note(now, change=SubscriptionChange(each, True)))
             elif self.frontier.api_requests < _CALLS:
                 requested = self.leases.requested(each.token, now)
                 to = await self.queue_key(each.hub)
                 form = urlencode(self.leases.request(requested, self.callback_base + each.token))
                 answered = partial(self._answered, each.token)
                 self.frontier.queue(ApiRequest(each.hub, to, answered, form))
-                noted.append(Note(now, subscription=requested))
+                noted.append(Note(now, change=SubscriptionChange(requested)))
         return noted
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
@@ -324,7 +330,7 @@ class Subscriber:
         if failure is not None and moved_to is None and known is not None:
             log.info("the hub %s of %s: %s", known.hub, known.url, failure)
         noted = self.leases.answered(token, now, failure, moved_to)
-        return [] if noted is None else [Note(now, subscription=noted)]
+        return [] if noted is None else [Note(now, change=SubscriptionChange(noted))]
 
     def _look_at_scope(self, now: float) -> None:
         if self._scope_at is not None and now < self._scope_at + _SCOPE_EVERY_S:
@@ -334,7 +340,7 @@ class Subscriber:
         self._outside = frozenset(url for url in urls if not in_scope(self.admission, url))
         gone = before & self._outside
         for each in self.leases.leave(lambda url: url not in gone, now):
-            self.inbox.post(Note(now, subscription=each))
+            self.inbox.post(Note(now, change=SubscriptionChange(each)))
 
     async def verify(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
@@ -345,13 +351,13 @@ class Subscriber:
         if noted is None or before is None:
             return False
         ended = mode == "unsubscribe"
-        if await self.inbox.commit(Note(now, subscription=noted, ended=ended)):
+        if await self.inbox.commit(Note(now, change=SubscriptionChange(noted, ended))):
             if ended and self.leases.of(token) is not None:
                 self.leases.forget(token)
             return True
         if self.leases.of(token) is not None:
             # The hub takes silence for a no; it may send the request again.
-            self.inbox.post(Note(now, subscription=self.leases.put(before)))
+            self.inbox.post(Note(now, change=SubscriptionChange(self.leases.put(before))))
         return None
 
     def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
@@ -360,7 +366,7 @@ class Subscriber:
         if noted is None:
             return False
         log.info("the hub %s denies %s: %s", noted.hub, topic, noted.detail)
-        self.inbox.post(Note(now, subscription=noted))
+        self.inbox.post(Note(now, change=SubscriptionChange(noted)))
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:

@@ -4,8 +4,9 @@ from itertools import count
 
 import pytest
 
-from freshet.crawler.push.websub import Leases, is_live
-from freshet.storage.entries import Advertised, Subscription
+from freshet.crawler.extensions.push.tables import Subscription
+from freshet.crawler.extensions.push.websub import Leases, is_live
+from freshet.storage.entries import Advertised
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 import pytest
 
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.push.server import Pushed, PushListener, Refusals, Reply
+from freshet.crawler.extensions.push.server import Pushed, PushListener, Refusals, Reply
 
 
 @dataclass(slots=True)

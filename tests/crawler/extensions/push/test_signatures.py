@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.websub import is_authentic, parse_signature
+from freshet.crawler.extensions.push.websub import is_authentic, parse_signature
 
 METHODS = st.sampled_from(["sha1", "sha256", "sha384", "sha512"])
 

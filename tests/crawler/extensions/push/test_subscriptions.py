@@ -3,10 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+from freshet.crawler.extensions.push.tables import (
+    Subscription,
+    SubscriptionChange,
+    load_subscriptions,
+)
 from freshet.storage.database import open_store
-from freshet.storage.entries import Subscription
 from freshet.storage.records import Note
-from freshet.storage.tables import claims
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import writing
 from tests.storage.small_store import SmallStore
@@ -30,11 +33,11 @@ async def test_a_subscription_is_loaded_as_it_was_noted_last(tmp_path: Path) -> 
     )  # fmt: skip
     for entries in ([WANTED], [active, replace(active, failures=0)]):
         with writing(database) as connection:
-            noted = [Note(1.0, subscription=each) for each in entries]
+            noted = [Note(1.0, change=SubscriptionChange(each)) for each in entries]
             acknowledged = tables.apply(connection, noted)
         assert [each.entry for each in acknowledged] == noted
-    assert await claims.load_subscriptions(database.reader) == [replace(active, failures=0)]
+    assert await load_subscriptions(database.reader) == [replace(active, failures=0)]
     with writing(database) as connection:
-        tables.apply(connection, [Note(2.0, subscription=active, ended=True)])
-    assert await claims.load_subscriptions(database.reader) == []
+        tables.apply(connection, [Note(2.0, change=SubscriptionChange(active, ended=True))])
+    assert await load_subscriptions(database.reader) == []
     await database.close()

@@ -12,11 +12,17 @@ from typing import Final
 from aiohttp import web
 
 from freshet.crawler.errors import CrawlError, Refused
-from freshet.crawler.push.hints import Buckets
-from freshet.crawler.push.indexnow import Pinging, from_json, from_query
-from freshet.crawler.push.websub import Subscriber, is_authentic, is_live, parse_signature, signs
+from freshet.crawler.extensions.push.indexnow import Pinging, from_json, from_query
+from freshet.crawler.extensions.push.tables import Subscription
+from freshet.crawler.extensions.push.websub import (
+    Subscriber,
+    is_authentic,
+    is_live,
+    parse_signature,
+    signs,
+)
+from freshet.crawler.senders import Buckets
 from freshet.crawler.service.listening import BoundedServer
-from freshet.storage.entries import Subscription
 
 # -- refusals ----------------------------------------------------------------
 

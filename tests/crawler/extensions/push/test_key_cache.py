@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.push.indexnow import KeyCache, KeyPlace, holds_key
+from freshet.crawler.extensions.push.indexnow import KeyCache, KeyPlace, holds_key
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.errors import Refused
-from freshet.crawler.push.indexnow import MAX_URLS, KeyPlace, from_json, from_query
+from freshet.crawler.extensions.push.indexnow import MAX_URLS, KeyPlace, from_json, from_query
 
 KEY = "0a1b2c3d-4E"
 HOME = "https://www.a.example"

@@ -10,13 +10,14 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.extensions.push.indexnow import Pinging
+from freshet.crawler.extensions.push.server import Endpoint, Pushed, Refusals, Reply
+from freshet.crawler.extensions.push.tables import Subscription, SubscriptionChange
+from freshet.crawler.extensions.push.websub import Leases, Subscriber
 from freshet.crawler.frontier import ApiRequest
-from freshet.crawler.push.hints import Inbox
-from freshet.crawler.push.indexnow import Pinging
-from freshet.crawler.push.server import Endpoint, Pushed, Refusals, Reply
-from freshet.crawler.push.websub import Leases, Subscriber
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.storage.entries import Advertised, Outcome, Subscription
+from freshet.crawler.senders import Inbox
+from freshet.storage.entries import Advertised, Outcome
 from freshet.storage.records import (
     Acknowledged,
     DueUrl,
@@ -209,7 +210,8 @@ async def test_what_cannot_be_noted_is_not_confirmed_to_the_hub(stage: Stage) ->
     assert (await stage.send("GET", "/websub/token", query)).status == 503
     stage.away = False
     assert await stage.send("GET", "/websub/token", query) == Reply(200, "c")
-    noted = [e.subscription for e in stage.written if isinstance(e, Note) and e.subscription]
+    changes = [each.change for each in stage.written if isinstance(each, Note)]
+    noted = [each.subscription for each in changes if isinstance(each, SubscriptionChange)]
     assert [s.lease_until is None for s in noted] == [False, True, False]
 
 

@@ -1,0 +1,44 @@
+"""Entry points of installed packages, Freshet's own extensions among them.
+
+*Invariant.* A package is imported by its entry point alone, when its hook is needed. Consequence:
+the crawler runs without any extension, and one that is not used is not loaded.
+"""
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+
+class BrokenExtension(ImportError):
+    """An extension cannot be loaded; the message names it and the package that declares it."""
+
+
+@cache
+def found(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group by name; of two with one name the first found."""
+    by_name: dict[str, EntryPoint] = {}
+    for each in entry_points(group=group):
+        by_name.setdefault(each.name, each)
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+@cache
+def loaded(group: str) -> dict[str, Any]:
+    """Return what the entry points of a group name, by their own names.
+
+    Raises:
+        BrokenExtension: one cannot be imported.
+    """
+    return {each.name: load(each) for each in found(group)}
+
+
+def load(entry: EntryPoint) -> Any:
+    """Return what an entry point names; raises :class:`BrokenExtension`."""
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        package = "an installed package" if entry.dist is None else entry.dist.name
+        raise BrokenExtension(
+            f"the extension {entry.name} ({entry.value}, of {package}) cannot be loaded: {error}; "
+            "upgrade or remove it"
+        ) from error

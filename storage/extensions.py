@@ -1,0 +1,65 @@
+"""Tables that extensions keep in the store, each with a schema version of its own."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Protocol
+
+from freshet.entry_points import loaded
+from freshet.storage.errors import StoreError
+
+#: Entry points that give :class:`Tables`, by the name of the extension.
+GROUP = "freshet.tables"
+
+
+class Tables(Protocol):
+    """Tables of an extension: a module, or an object.
+
+    They refer to the tables of the core by foreign keys, and delete their rows by triggers: where a
+    row of the core is deleted, and where a page is forgotten (a row in ``forgetting``). So a store
+    is written on where the extension is missing. Of the core's tables
+    they change none. A table of an earlier version may be there already: a step that makes one says
+    ``IF NOT EXISTS``.
+    """
+
+    @property
+    def STEPS(self) -> Sequence[str]:  # noqa: N802 - a constant of a module
+        """The SQL scripts that make the tables, in order: the version of a schema is their number.
+
+        A released script is never changed: a further one follows it.
+        """
+
+    @property
+    def DATED(self) -> Mapping[str, Sequence[str]]:  # noqa: N802 - likewise
+        """Columns with times to come, by table: they are set to now when a clock was set back."""
+
+
+def migrate(path: Path, connection: Connection) -> None:
+    """Bring the tables of all extensions to their newest versions, each step in a transaction.
+
+    Raises:
+        StoreError: a newer version of an extension wrote the store.
+    """
+    stored = dict(connection.execute("SELECT name, version FROM extension"))
+    for name, tables in _tables().items():
+        version, newest = stored.get(name, 0), len(tables.STEPS)
+        if version > newest:
+            raise StoreError(
+                f"{path}: its tables of the extension {name} have schema {version}, newer than the "
+                f"{newest} that this one knows; upgrade it"
+            )
+        for number, sql in enumerate(tables.STEPS[version:], version + 1):
+            connection.executescript(f"BEGIN IMMEDIATE;\n{sql}")
+            row = name, number, time.time()
+            connection.execute("INSERT OR REPLACE INTO extension VALUES (?, ?, ?)", row)
+            connection.execute("COMMIT")
+
+
+def dated() -> dict[str, Sequence[str]]:
+    """Return the columns with times to come of all extensions, by table."""
+    return {name: columns for each in _tables().values() for name, columns in each.DATED.items()}
+
+
+def _tables() -> Mapping[str, Tables]:
+    return loaded(GROUP)

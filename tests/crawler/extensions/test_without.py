@@ -1,0 +1,93 @@
+"""Freshet without extensions: each is hidden, then all, as if its folder had been deleted."""
+
+import json
+import sqlite3
+import tomllib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.integration.scripted import scripted
+from tests.integration.test_commands import LOCAL, Shell, links, page
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ROOT / "crawler/extensions"
+NAMES = sorted(each.parent.name for each in FOLDERS.glob("*/__init__.py"))
+#: Of these nobody finds the entry points, and an import fails.
+HIDING = """
+import importlib.metadata, sys
+hidden = {hidden!r}
+class Deleted:
+    def find_spec(self, name, path=None, target=None):
+        if any(f"{{name}}.".startswith(f"freshet.crawler.extensions.{{each}}.") for each in hidden):
+            raise ModuleNotFoundError(f"{{name}} was deleted", name=name)
+sys.meta_path.insert(0, Deleted())
+find = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **named: [
+    each for each in find(**named)
+    if not any(f".extensions.{{one}}." in f"{{each.value}}.".replace(":", ".") for one in hidden)
+]
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+#: Each by itself, then all together.
+SETS = list(dict.fromkeys([*((each,) for each in NAMES), tuple(NAMES)]))
+
+
+@pytest.mark.parametrize("hidden", SETS, ids="-".join)
+async def test_a_crawl_a_recrawl_and_a_replay(shell: Shell, hidden: tuple[str, ...]) -> None:
+    before = HIDING.format(hidden=hidden)
+    pages = {"/": page(0, links("/1", "/2")), "/1": page(1), "/2": page(2)}
+    async with scripted({"a": pages}) as sites:
+        site, warc = f"{sites.origin('a')}/", ("--archive", "archive")
+        first = await shell("crawl", site, *LOCAL, *warc, "--db", "a.db", before=before)
+        assert (first[0], json.loads(first[1])["pages"]) == (0, 3), first
+        # A store that was written with all of them goes on without, and with them again.
+        for each in ("", before, ""):
+            again = await shell("crawl", *LOCAL, "--db", "b.db", site, before=each)
+            assert (again[0], json.loads(again[1])["pages"]) == (0, 3), again
+        daemon = ("daemon", "--db", "b.db", "--budget", "100000/day", "--time-limit", "2")
+        kept = await shell(*daemon, *LOCAL, before=before)
+        assert kept[0] == 0, kept
+        replayed = await shell("replay", "archive", "--db", "c.db", "--json", before=before)
+        assert replayed[0] == 0, replayed
+    for path in shell.directory.glob("?.db"):
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+            assert db.execute("SELECT count(*) FROM observation").fetchone()[0] >= 3
+
+
+async def test_a_page_that_is_forgotten_takes_the_rows_of_hidden_extensions_along(
+    shell: Shell,
+) -> None:
+    async with scripted({"a": {"/": page(0)}}) as sites:
+        assert (await shell("crawl", f"{sites.origin('a')}/", *LOCAL, "--db", "a.db"))[0] == 0
+        with closing(sqlite3.connect(shell.directory / "a.db")) as db, db:
+            values = "1, 'hub', 'topic', 'token', 'secret', 'active', 9e9, 0, 9e9, 0, ''"
+            db.execute(f"INSERT INTO subscription VALUES ({values})")
+        words = ("forget", f"{sites.origin('a')}/", "--db", "a.db")
+        forgotten = await shell(*words, before=HIDING.format(hidden=NAMES))
+        assert forgotten[0] == 0, forgotten
+        with closing(sqlite3.connect(shell.directory / "a.db")) as db:
+            assert db.execute("SELECT count(*) FROM subscription").fetchone() == (0,)
+
+
+async def test_settings_of_a_hidden_extension_are_no_settings(shell: Shell) -> None:
+    (shell.directory / "freshet.toml").write_text('[receiver]\nlisten = "127.0.0.1:0"\n')
+    told = await shell("config", "show", before=HIDING.format(hidden=("push",)))
+    assert told[0] == 2
+    assert "receiver.listen is not a setting" in told[2]
+
+
+def test_every_entry_point_of_ours_is_of_an_extension_or_a_policy() -> None:
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    places = {
+        value for name in groups.keys() - {"freshet.policies"} for value in groups[name].values()
+    }
+    assert {value.split(".")[3] for value in places} == set(NAMES)
