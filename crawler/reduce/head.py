@@ -1,7 +1,7 @@
 """The words of a page to crawlers about itself, wherever they stand in the document."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from freshet.crawler.reduce.links import HUB_RELATIONS, is_feed, relations
@@ -28,7 +28,7 @@ class PageHead:
     def __init__(self, tree: Tree, url: str) -> None:
         self._tree = tree
         self._links = [(relations(said), said) for _, said in self._saying("link", "href")]
-        metas = list(self._saying("meta", "content"))
+        metas = self._saying("meta", "content")
         self._metas = [said for _, said in metas]
         self._pragmas = [
             (said["http-equiv"].strip().lower(), node, said["content"])
@@ -39,9 +39,9 @@ class PageHead:
         base = next((said["href"] for _, said in self._saying("base", "href")), "")
         self.base_url = http_url(base, url) or without_fragment(url)
 
-    def _saying(self, tag: str, attribute: str) -> Iterator[tuple[int, Mapping[str, str]]]:
-        found = ((node, self._tree.attributes(node)) for node in self._tree.named(tag))
-        return ((node, said) for node, said in found if attribute in said)
+    def _saying(self, tag: str, attribute: str) -> list[tuple[int, Mapping[str, str]]]:
+        read = self._tree.attributes
+        return [(it, said) for it in self._tree.named(tag) if attribute in (said := read(it))]
 
     def title(self) -> str | None:
         """Return the first title with a text, but for those of drawings."""

@@ -16,7 +16,7 @@ from freshet.compiled import function
 from freshet.crawler.fetch.responses import HTML_TYPES
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.pieces import checked, columns_of
-from freshet.crawler.reduce.tree import TRAITS, Tree
+from freshet.crawler.reduce.tree import NUMBERS, TRAITS, Tree
 from freshet.crawler.urls import Base, canonical_of_resolved, resolve_all
 from freshet.storage.identity import TRACKING_PARAMETERS
 from freshet.storage.records import Links
@@ -31,15 +31,15 @@ class _Told(Structure):
     """A page's links, as the core is told of them; the texts must live as long."""
 
     _fields_ = (
-        ("references", c_char_p), ("relations", c_char_p), ("anchors", c_char_p),
-        ("others", c_char_p), ("home", c_char_p), ("folder", c_char_p), ("origin", c_char_p),
-        ("place", c_char_p), ("tracking", c_char_p),
-        *[(f"length{i}", c_size_t) for i in range(6)],
+        *[(name, c_char_p) for name in "references relations anchors others are_links".split()],
+        *[(name, c_char_p) for name in "navigable home folder origin place tracking".split()],
+        *[(f"length{i}", c_size_t) for i in range(7)],
         ("keys", c_uint64 * 2),
     )  # fmt: skip
 
 
 _TRACKING: Final = "".join(f"{name}\n" for name in sorted(TRACKING_PARAMETERS)).encode()
+_NAVIGABLE: Final = "".join(f"{name}\n" for name in sorted(NAMES["navigable"])).encode()
 #: Strangers who choose URLs do not know what the core tells them apart by.
 _KEYS: Final = (c_uint64 * 2)(randbits(64), randbits(64))
 #: What Python answers of an element that leads nowhere.
@@ -62,12 +62,14 @@ def links_of(tree: Tree, base: str, limit: int) -> tuple[Links, bool]:
     """
     texts = [each.encode() for each in (tree.references, tree.relations, tree.anchors)]
     rows = np.frombuffer(tree.links, np.uint32)
-    others = np.flatnonzero(np.asarray(tree.trait)[rows] & _ANCHOR == 0).astype(np.uint32).tobytes()
+    others = np.flatnonzero(np.asarray(tree.trait)[rows] & _ANCHOR == 0)
+    are_links = (np.asarray(tree.name)[rows[others]] == NUMBERS["link"]).tobytes()
     place = Base(base)
     home, folder, origin = ("", "", "") if "@" in base else place.parts
     bases = home, folder, origin, home.partition("?")[0]
-    columns = (*texts, others, *map(str.encode, bases), _TRACKING)
-    lengths = (*map(len, texts), len(others) // 4, len(_TRACKING))
+    about = others.astype(np.uint32).tobytes(), are_links, _NAVIGABLE
+    columns = (*texts, *about, *map(str.encode, bases), _TRACKING)
+    lengths = (*map(len, (*texts, others, _NAVIGABLE, _TRACKING)),)
     told = _Told(*columns, *lengths, limit, _KEYS)
     core = c_void_p()
     try:
@@ -88,7 +90,7 @@ def _answers(tree: Tree, asked: Sequence[int], base: str) -> bytes:
         column.split("\n") for column in (tree.references, tree.relations, tree.anchors)
     )
     found = dict.fromkeys(asked, _NO_LINK)
-    rows = [i for i in asked if _may_lead(tree, tree.links[i], relations_[i])]
+    rows = [i for i in asked if _may_lead(tree, tree.links[i])]
     urls = resolve_all([references[i] for i in rows], base)
     for i, url in zip(rows, urls, strict=True):
         if url is not None:
@@ -100,12 +102,9 @@ def _answers(tree: Tree, asked: Sequence[int], base: str) -> bytes:
     return "".join(found.values()).encode()
 
 
-def _may_lead(tree: Tree, node: int, rel: str) -> bool:
+def _may_lead(tree: Tree, node: int) -> bool:
     """Return whether an element with a reference leads to a page for people."""
-    if tree.tag(node) != "link":
-        return True
-    is_navigable = not NAMES["navigable"].isdisjoint(tokens_of(rel))
-    return is_navigable and leads_to_page(tree.attributes(node))
+    return tree.tag(node) != "link" or leads_to_page(tree.attributes(node))
 
 
 def gathered(found: Iterable[tuple[str, str, str]], limit: int) -> tuple[Links, bool]:

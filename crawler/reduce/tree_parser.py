@@ -263,7 +263,7 @@ def _native(octets: bytes, limits: TreeLimits) -> Tree:
     finally:
         _tree_drop(made)
     edges = memoryview(ends).cast("I")[len(KNOWN) - 1 :]
-    others_named = (names[begin:end].decode() for begin, end in pairwise(edges))
+    others_named = [names[begin:end].decode() for begin, end in pairwise(edges)]
     texts = text, values, *others, cut.encode()
     return tree_from((*KNOWN, *others_named), (nodes, said, links), texts)
 

@@ -6,18 +6,21 @@
  * and every step takes time in proportion to what it reads. */
 
 #include "core.h"
-#include "octets.h"
+#include "pieces.h"
 
 /* What Python tells of a page: the octets of references, relations and anchors, with a "\n" behind
- * each; the numbers of links that are no anchors, in order; the base, its folder, its origin and
+ * each; the numbers of links that are no anchors, in order, and whether each is a
+ * "link" element; relations by which these lead to pages, with a "\n" behind each; the base, its folder, its origin and
  * itself without a query, which are empty if nothing is simply added to them; names of parameters
  * that say nothing of a page, in small letters; a key. */
 struct linked {
     const uint8_t *references, *relations, *anchors;
     const uint32_t *others;
+    const uint8_t *are_links, *navigable;
     const char *home, *folder, *origin, *place;
     const uint8_t *tracking;
-    size_t references_length, relations_length, anchors_length, others_count, tracking_length;
+    size_t references_length, relations_length, anchors_length, others_count, navigable_length;
+    size_t tracking_length;
     size_t most;
     uint64_t key[2];
 };
@@ -78,7 +81,7 @@ static uint8_t small(uint8_t letter)
 /* What an octet may be part of as it is: a word, a path, a query. */
 enum { IN_NAME = 1, IN_PATH = 2, IN_QUERY = 4 };
 
-static const uint8_t KINDS[256] = {
+static const uint8_t MAY_STAND[256] = {
     ['0' ... '9'] = 7, ['A' ... 'Z'] = 7, ['a' ... 'z'] = 7, ['_'] = 7, ['-'] = 7,
     ['.'] = 6, ['~'] = 6, ['!'] = 6, ['$'] = 6, ['&'] = 6, ['('] = 6, [')'] = 6, ['*'] = 6,
     ['+'] = 6, [','] = 6, [';'] = 6, ['='] = 6, [':'] = 6, ['@'] = 6, ['%'] = 6,
@@ -123,10 +126,11 @@ static bool pass_path(struct span *rest)
 {
     const uint8_t *at = rest->at, *end = rest->end;
     while (at < end && *at != '?') {
-        /* A segment of dots leads elsewhere, and so may one with escapes. */
-        if (!(KINDS[*at] & IN_PATH) || *at == '.' || *at == '%')
+        /* A segment of dots leads elsewhere; they may be escapes. */
+        if (!(MAY_STAND[*at] & IN_PATH) || *at == '.'
+            || (*at == '%' && end - at > 2 && at[1] == '2' && small(at[2]) == 'e'))
             return false;
-        while (at < end && KINDS[*at] & IN_PATH)
+        while (at < end && MAY_STAND[*at] & IN_PATH)
             at++;
         if (at < end && *at == '/')
             at++;
@@ -134,7 +138,7 @@ static bool pass_path(struct span *rest)
             break;
     }
     if (at < end && *at == '?')
-        for (at++; at < end && KINDS[*at] & IN_QUERY;)
+        for (at++; at < end && MAY_STAND[*at] & IN_QUERY;)
             at++;
     rest->at = at;
     return at == end;
@@ -149,10 +153,24 @@ static bool may_have_scheme(struct span text)
     return false;
 }
 
-/* Find the part of the base to which a reference is added, and what of it; returns whether that is
- * its URL. */
-static bool resolve(const struct linked *told, struct span *start, struct span *reference)
+/* Go past a host, a path and a query. Behind a host alone `*behind` is a "/". */
+static bool pass_place(struct span *rest, const char **behind)
 {
+    if (!pass_host(rest))
+        return false;
+    if (rest->at == rest->end) {
+        *behind = "/";
+        return true;
+    }
+    return *rest->at++ == '/' && pass_path(rest);
+}
+
+/* Find the part of the base to which a reference is added, what of it, and what stands behind it;
+ * returns whether that is its URL. */
+static bool resolve(
+    const struct linked *told, struct span *start, struct span *reference, const char **behind)
+{
+    *behind = "";
     if (!*told->home)
         return false;
     struct span rest = *reference;
@@ -165,21 +183,25 @@ static bool resolve(const struct linked *told, struct span *start, struct span *
     *reference = rest;
     if (levels || is_path) {
         *start = folder_above(told, levels);
-    } else if (begins_with(rest, "http://") || begins_with(rest, "https://")) {
-        *start = (struct span){rest.at, rest.at};
-        rest.at += rest.at[4] == 's' ? strlen("https://") : strlen("http://");
-        if (!pass_host(&rest) || rest.at == rest.end || *rest.at++ != '/')
-            return false;
-    } else if (rest.at < rest.end && *rest.at == '/') {
+        return pass_path(&rest);
+    }
+    bool has_scheme = begins_with(rest, "http://") || begins_with(rest, "https://");
+    if (has_scheme || begins_with(rest, "//")) {
+        *start = spelled(has_scheme ? "" : told->home);
+        /* A base has a scheme. */
+        if (!has_scheme)
+            start->end = (const uint8_t *)strchr(told->home, ':') + 1;
+        rest.at = (const uint8_t *)memchr(rest.at, '/', length_of(rest)) + strlen("//");
+        return pass_place(&rest, behind);
+    }
+    if (rest.at < rest.end && *rest.at == '/') {
         *start = spelled(told->origin);
         rest.at++;
-    } else {
-        bool is_query = rest.at < rest.end && *rest.at == '?';
-        *start = spelled(rest.at == rest.end ? told->home : is_query ? told->place : told->folder);
-        if (may_have_scheme(rest))
-            return false;
+        return pass_path(&rest);
     }
-    return pass_path(&rest);
+    bool is_query = rest.at < rest.end && *rest.at == '?';
+    *start = spelled(rest.at == rest.end ? told->home : is_query ? told->place : told->folder);
+    return !may_have_scheme(rest) && pass_path(&rest);
 }
 
 /* Return whether a reference surely has a scheme that no crawler follows. */
@@ -250,7 +272,7 @@ static uint8_t *write_normal(uint8_t *to, const uint8_t *begin, const uint8_t *e
             continue;
         }
         uint8_t meant = (uint8_t)(high << 4 | low);
-        if (KINDS[meant] & IN_NAME || meant == '.' || meant == '~') {
+        if (MAY_STAND[meant] & IN_NAME || meant == '.' || meant == '~') {
             *to++ = meant;
         } else {
             *to++ = '%';
@@ -381,19 +403,32 @@ static bool read_target(
 {
     struct growing *octets = &targets->octets;
     struct span start;
+    const char *behind;
     if (leads_nowhere(reference))
         return true;
     target->is_asked
-        = !is_plain(relations) || !resolve(targets->told, &start, &reference);
+        = !is_plain(relations) || !resolve(targets->told, &start, &reference, &behind);
     if (target->is_asked)
         return true;
     target->fetched.at = octets->count;
-    if (!add(octets, start.at, length_of(start)) || !add(octets, reference.at, length_of(reference)))
+    if (!add(octets, start.at, length_of(start)) || !add(octets, reference.at, length_of(reference))
+        || !add(octets, behind, strlen(behind)))
         return false;
     target->fetched.end = octets->count;
     int done = write_identity(targets, target);
     target->is_asked = !done;
     return done >= 0 && (!done || write_relations(targets, target, relations));
+}
+
+/* Return whether a "link" element may lead to a page by one of its relations. */
+static bool may_lead(const struct linked *told, struct span relations)
+{
+    if (!is_plain(relations))
+        return true;
+    for (struct span word; pass_word(&relations, &word);)
+        if (is_one_of(told->navigable, told->navigable_length, word))
+            return true;
+    return false;
 }
 
 /* Read the links of a page, to be given back to targets_drop. What is told must live as long. */
@@ -413,8 +448,7 @@ EXPORTED int64_t targets_read(const struct linked *told, struct targets **made)
         struct span reference = next_line(&references), said = next_line(&relations);
         target.anchor = next_line(&anchors);
         if (other < told->others_count && told->others[other] == i) {
-            target.is_asked = true;
-            other++;
+            target.is_asked = !told->are_links[other++] || may_lead(told, said);
         } else {
             done = read_target(targets, &target, reference, said);
         }
