@@ -5,7 +5,8 @@ stand against block pages: the tuned ones of ``not_content_pages``, and the half
 in ``--blocks``, a folder of clones, see :mod:`~scripts.benchmarks.block_pages`.
 No author or host weighs more than a few pages, and each is judged by weights that were fitted
 without its fold. The reliability table says how often pages with a probability were none;
-``--judge`` prints what each feature gains and harms on pages that it was not fitted on.
+``--judge`` prints what each feature gains and harms on pages that it was not fitted on,
+``--kinds`` how often the kind of a block page is right.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from freshet.crawler.compare.not_content.page import NotContentKind
 from scripts.benchmarks.block_pages import read_blocks
 from scripts.benchmarks.command import arguments, finish, say
 from scripts.benchmarks.not_content import facts_of_page, samples
+from scripts.benchmarks.not_content_kinds import judged
 from scripts.benchmarks.not_content_sites import Served, SiteMaker
 from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, short
 
@@ -229,7 +231,11 @@ def main() -> None:
         help="real pages to judge each rule on, with those of --blocks that are not fitted on",
     )  # fmt: skip
     parser.add_argument("--most", type=int, default=120, metavar="N", help="pages of a host")
+    parser.add_argument("--kinds", action="store_true", help="judge the kinds of block pages only")
     options = parser.parse_args()
+    if options.kinds:
+        finish(judged(options.blocks or (), say), options.output)
+        return
     if not options.real:
         say("nothing is fitted: name folders of real pages with --real")
         return

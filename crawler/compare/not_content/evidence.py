@@ -353,10 +353,25 @@ class _Cues:
         return total + (min(1, self.linked) if total else 0)
 
 
+def cues_by_kind(facts: PageFacts) -> dict[NotContentKind, tuple[int, ...]]:
+    """Return cues by kind: title, heading, first and other sentences, buttons, links, markup."""
+    cues = _cues_by_kind(_cue_weights(facts), facts)
+    return {
+        kind: (it.title, it.heading, sum(it.sentences[:1]), sum(it.sentences[1:]), it.controls,
+               it.linked, it.markup)
+        for kind, it in cues.items()
+    }  # fmt: skip
+
+
+def _cues_by_kind(said: _CueWeights, facts: PageFacts) -> dict[NotContentKind, _Cues]:
+    markup = structure(facts)
+    return {kind: _cues_of(kind, said, markup[kind]) for kind in NotContentKind}
+
+
 def weigh(facts: PageFacts) -> BlockPageEvidence:
     """Return the evidence for the likeliest kind; of equals the first of the enumeration."""
-    said, markup = _cue_weights(facts), structure(facts)
-    cues = {kind: _cues_of(kind, said, markup[kind]) for kind in NotContentKind}
+    said = _cue_weights(facts)
+    cues = _cues_by_kind(said, facts)
     kind = max(NotContentKind, key=lambda each: cues[each].total)
     best, signs = cues[kind], facts.signs
     reasons = [
