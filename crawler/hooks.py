@@ -4,9 +4,15 @@ Each hook is a group of entry points in the metadata of any installed package. F
 extensions, the folders of ``crawler/extensions``, use the same ones (``pyproject.toml``):
 
 - ``freshet.companions``: an :class:`Accompanying`, which runs beside a crawl or a daemon;
-- ``freshet.settings``: a table of the settings by its name (:class:`SettingsGroup`), with a
+- ``freshet.settings``: a table of the settings by its name
+  (:class:`freshet.config.settings.SettingsGroup`), with a
   ``defaults.toml`` in the same folder; ``settings.group(TYPE)`` gives its values;
-- ``freshet.tables``: tables in the store, with migrations (:class:`Tables`);
+- ``freshet.tables``: tables in the store, with migrations
+  (:class:`freshet.storage.extensions.Tables`);
+- ``freshet.verbs``: verbs of the command (:class:`freshet.crawler.cli.verbs.Verb`);
+- ``freshet.pages``: a page of the dashboard, of a function that makes an
+  :class:`freshet.crawler.dashboard.asked.ExtensionPage`;
+- ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
 - ``freshet.policies``: a policy (:mod:`freshet.scheduler.policy`).
 
 The hook of a one-shot crawl is loaded by every crawl: its module imports what it needs when it is
@@ -14,18 +20,20 @@ needed. Of an extension that is missing the crawler says nothing; a store that i
 written on, and it finds its tables again later.
 """
 
-import asyncio
-from collections.abc import Sequence
-from typing import Final, Protocol
+from __future__ import annotations
 
-from freshet.config.settings import Settings, SettingsGroup
-from freshet.crawler.network import Network
-from freshet.crawler.pool import FetchPool
-from freshet.crawler.run.wiring import Assembly, RunContext
-from freshet.storage.extensions import Tables
-from freshet.storage.records import Acknowledged
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-__all__ = ["COMPANIONS", "Accompanying", "Companion", "SettingsGroup", "Tables"]
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from freshet.config.settings import Settings
+    from freshet.crawler.network import Network
+    from freshet.crawler.pool import FetchPool
+    from freshet.crawler.run.wiring import Assembly, RunContext
+    from freshet.storage.records import Acknowledged
 
 #: Entry points that give :class:`Accompanying`.
 COMPANIONS: Final = "freshet.companions"
@@ -78,3 +86,36 @@ class Accompanying(Protocol):
 
     def accompany(self, context: RunContext, network: Network) -> Companion | None:
         """Return the companion of a run, which has not begun yet; None if it needs none."""
+
+
+#: Entry points that give :class:`Comparing`; the first one is used.
+COMPARISONS: Final = "freshet.comparisons"
+
+
+class Compared(NamedTuple):
+    """A comparison that is asked for: budgets a day, and where its result goes.
+
+    The policies see the share ``shown`` of the time before they are judged.
+    """
+
+    budgets: Sequence[float]
+    shown: float
+    plots: Path | None
+    parquet: Path | None
+    json: bool
+
+
+class Comparing(Protocol):
+    """Compares policies on the past of a store: a module with these functions, or an object."""
+
+    @property
+    def DEFAULT_POLICIES(self) -> Sequence[str]:  # noqa: N802 - a constant of a module
+        """The policies that are compared where none is named."""
+
+    def check(self, plots: Path | None, parquet: Path | None) -> None:
+        """Exit with one line where results could not be written to these folders."""
+
+    def compare(
+        self, store: Path, policies: Sequence[str], settings: Settings, asked: Compared
+    ) -> None:
+        """Compare them, print the result, and write the files."""

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import freshet
 from freshet.config.loading import defaults_text, load
-from freshet.crawler.cli.verbs import VERBS, application
+from freshet.crawler.cli.verbs import application, lines
 from freshet.crawler.synthetic_web.web import WebSpec, mixed
 from freshet.scheduler import policy
 from scripts.synthetic_server import serve
@@ -51,7 +51,7 @@ def commands(page: Path) -> Iterator[tuple[str, set[str]]]:
 def options() -> dict[str, set[str]]:
     """Return the options of each verb, those of its own verbs included."""
     found = {}
-    for verb in VERBS:
+    for verb in lines():
         command = get_command(application([verb])).commands[verb]  # type: ignore[attr-defined]
         parts = [command, *getattr(command, "commands", {}).values()]
         params = [each for part in parts for each in part.params]
@@ -77,7 +77,7 @@ def test_every_option_of_the_guide_exists(page: Path) -> None:
 
 
 def test_the_guide_lists_every_verb_in_the_order_of_the_help() -> None:
-    assert re.findall(r"^\| `(.+?)` \|", text(INDEX), re.MULTILINE) == list(VERBS)
+    assert re.findall(r"^\| `(.+?)` \|", text(INDEX), re.MULTILINE) == list(lines())
 
 
 def test_pages_of_the_guide_are_linked_short_and_begin_with_commands() -> None:

@@ -14,13 +14,17 @@ from freshet.crawler import terminal
 from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, as_json, ask, print_answer
-from freshet.crawler.lab.replay import Archives, Losses, replay
-from freshet.crawler.lab.report import check_folders, write_folders
+from freshet.crawler.hooks import COMPARISONS, Compared, Comparing
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
+from freshet.crawler.run.replay import Archives, Losses, replay
 from freshet.crawler.terminal import err, fail, print_json, show_list
+from freshet.entry_points import loaded
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
+
+#: What compares policies; None without the extension.
+_COMPARING: Final[Comparing | None] = next(iter(loaded(COMPARISONS).values()), None)
+_DEFAULT_POLICIES: Final = () if _COMPARING is None else _COMPARING.DEFAULT_POLICIES
 
 # -- replay report -----------------------------------------------------------
 _SQLITE: Final = b"SQLite format 3\0"
@@ -94,7 +98,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTIONS]",
-            help=f"A policy to compare; may be repeated (default: {', '.join(DEFAULT_POLICIES)}).",
+            help=f"A policy to compare; may be repeated (default: {', '.join(_DEFAULT_POLICIES)}).",
         ),
     ] = None,
     budget: Annotated[
@@ -136,11 +140,13 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     """
     settings, _ = read_settings(config, {})
     budgets = [crawls_per_day(text) for text in budget or []]
-    policies = policy or DEFAULT_POLICIES
+    policies = policy or _DEFAULT_POLICIES
+    compared = Compared(budgets, shown, plots, parquet, json)
     store = past[0]
     with terminal.told_in_one_line(PolicyError):
         _check(past, policies, db)
-        check_folders(plots, parquet)
+        if _COMPARING is not None:
+            _COMPARING.check(plots, parquet)
         if db is not None:
             reports, counts, losses = fill(db, past, settings)
             if not (policy or budgets or plots or parquet):
@@ -150,12 +156,9 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
-        answer = ask(store, policies, budgets, shown, settings)
-        if json:
-            print_json(as_json(answer))
-        else:
-            print_answer(answer)
-        write_folders(answer, plots, parquet)
+        if _COMPARING is None:
+            fail("policies are compared by the extension lab, which is not installed", 2)
+        _COMPARING.compare(store, policies, settings, compared)
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:

@@ -1,17 +1,19 @@
 """The verbs of the console command: one verb, one file, imported on demand."""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from freshet import __version__
+from freshet.entry_points import loaded
 
-#: The verbs in the groups of the help, each with the first line of its own help.
-GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+#: The verbs of the core in the groups of the help, each with the first line of its own help.
+_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Start": {
         "crawl": "Crawl sites politely and completely; record what changed.",
         "daemon": "Keep pages fresh within a budget of requests.",
@@ -39,12 +41,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "export": "Write pages, observations, links or estimates as a table.",
         "archive": "Show, index or package WARC archives.",
     },
-    "Plan": {
-        "plan": "Divide a budget among pages, and compare policies.",
-        "replay": "Fill a store from archives, or compare policies on its past.",
-        "simulate": "Simulate policies, or the daemon on a synthetic web.",
-        "discover": "Show which pages of a site reveal its new pages.",
-    },
+    "Plan": {"replay": "Fill a store from archives, or compare policies on its past."},
     "Maintain": {
         "config": "Show the settings.",
         "reload": "Let the running daemon read its settings and sites again.",
@@ -58,9 +55,55 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-VERBS: Final[Mapping[str, str]] = {
-    verb: line for verbs in GROUPS.values() for verb, line in verbs.items()
+_VERBS: Final[Mapping[str, str]] = {
+    verb: line for verbs in _GROUPS.values() for verb, line in verbs.items()
 }
+
+#: Entry points that add verbs: a mapping of names to :class:`Verb`, in a module that loads little.
+ADDED: Final = "freshet.verbs"
+
+
+class Verb(NamedTuple):
+    """A verb of an extension: its group of the help, the first line of its help, and its place.
+
+    ``command`` is ``module:attribute``: a function for typer, or a typer application.
+    """
+
+    group: str
+    line: str
+    command: str
+
+
+@cache
+def groups() -> Mapping[str, Mapping[str, str]]:
+    """Return all verbs in the groups of the help, those of extensions last."""
+    found = {group: dict(verbs) for group, verbs in _GROUPS.items()}
+    for name, verb in _added().items():
+        found.setdefault(verb.group, {}).setdefault(name, verb.line)
+    return found
+
+
+def lines() -> Mapping[str, str]:
+    """Return all verbs with the first lines of their help."""
+    return {verb: line for verbs in groups().values() for verb, line in verbs.items()}
+
+
+@cache
+def _added() -> Mapping[str, Verb]:
+    found: dict[str, Verb] = {}
+    for verbs in loaded(ADDED).values():
+        found |= verbs
+    return found
+
+
+def _imported(verb: str) -> Any:
+    """Return the command of a verb; its module is imported here."""
+    if verb in _VERBS:
+        module, name = f"freshet.crawler.cli.{_WITH.get(verb, verb)}", f"{verb}_command"
+    else:
+        module, _, name = _added()[verb].command.partition(":")
+    return getattr(import_module(module), name)
+
 
 #: Where a context keeps the verb and what was typed after it.
 TYPED: Final = "freshet.typed"
@@ -122,14 +165,13 @@ def application(arguments: list[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    if not arguments or arguments[0] not in VERBS:
-        for group, verbs in GROUPS.items():
+    if not arguments or (arguments[0] not in _VERBS and arguments[0] not in _added()):
+        for group, verbs in groups().items():
             for verb, line in verbs.items():
                 app.command(verb, cls=_Unread, help=line, rich_help_panel=group)(lambda: None)
         return app
     verb = arguments[0]
-    module = import_module(f"freshet.crawler.cli.{_WITH.get(verb, verb)}")
-    command = getattr(module, f"{verb}_command")
+    command = _imported(verb)
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=verb, cls=_Verbs)
         for each in command.registered_commands:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, Protocol, TypeVar
+
+from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
 from freshet.crawler.library import Library
+from freshet.crawler.service.http import Answer
 
 T = TypeVar("T")
 
@@ -42,3 +45,21 @@ class Asked:
         if not self.query.get("url"):
             raise UsageError(f"url: name the page, as {self.path}?url=https://example.org/")
         return self.query["url"]
+
+
+#: Entry points that give a function of the store's path and the settings, which returns a page.
+PAGES: Final = "freshet.pages"
+
+
+class ExtensionPage(Protocol):
+    """A page of the dashboard. The folder ``templates`` beside its module has its template."""
+
+    path: str
+    label: str
+    template: str
+
+    async def shown(self, asked: Asked) -> Mapping[str, object]:
+        """Return what the template shows."""
+
+    async def order(self, _request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
+        """Answer a form of the page."""

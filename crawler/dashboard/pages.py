@@ -22,19 +22,19 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.clock import iso
 from freshet.crawler.dashboard import changes, kept, one_page, overview, search, sites
-from freshet.crawler.dashboard.asked import Asked
-from freshet.crawler.dashboard.policies import Comparisons
+from freshet.crawler.dashboard.asked import PAGES, Asked, ExtensionPage
 from freshet.crawler.run.explanation import is_vague
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Post, Route, leading, whole
 from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
+from freshet.entry_points import loaded
 
 #: Reads what a page shows.
 View: TypeAlias = Callable[[Asked], Awaitable[Mapping[str, object]]]
@@ -93,13 +93,18 @@ class Dashboard:
         """Show what ``api`` answers from; it stays the caller's."""
         self._library, self._settings = api.library, settings
         self._name, self._templates = api.name, _templates()
-        comparisons = Comparisons(api.library.path, settings)
-        views = {**_PAGES, "/policies": (comparisons.shown, "policies.html")}
+        added: list[ExtensionPage] = [
+            make(api.library.path, settings) for make in loaded(PAGES).values()
+        ]
+        self._added = [(each.path, each.label) for each in added]
+        views = {**_PAGES, **{each.path: (each.shown, each.template) for each in added}}
         pages = {path: partial(self._page, *of) for path, of in views.items()}
         self.routes: Mapping[str, Route] = {
             **api.routes, **pages, _STATIC: _file, EVENTS: self._live
         }  # fmt: skip
-        self.posts: Mapping[str, Post] = {"/settings": self._change, "/policies": comparisons.order}
+        self.posts: Mapping[str, Post] = {
+            "/settings": self._change, **{each.path: each.order for each in added}
+        }  # fmt: skip
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page; that of a login has the form again."""
@@ -132,7 +137,7 @@ class Dashboard:
 
     def _html(self, template: str, values: Mapping[str, object], asked: Asked) -> str:
         common = {"path": asked.path, "asked": asked.query, "now": asked.now, "down": {}}
-        common |= {"csrf": asked.csrf, "name": self._name}
+        common |= {"csrf": asked.csrf, "name": self._name, "added": self._added}
         return self._templates.get_template(template).render(common | dict(values))
 
     async def _live(self, request: web.BaseRequest) -> Answer:
@@ -157,8 +162,10 @@ class Dashboard:
 
 @cache
 def _templates() -> Environment:
+    modules = [make.__module__ for make in loaded(PAGES).values()]
+    places = [__package__, *(module.rpartition(".")[0] for module in modules)]
     made = Environment(
-        loader=PackageLoader("freshet.crawler.dashboard"), autoescape=True,
+        loader=ChoiceLoader(list(map(PackageLoader, places))), autoescape=True,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     shown = (

@@ -13,7 +13,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 import numpy as np
 
 from freshet.crawler.cli.options import read_settings
-from freshet.crawler.lab.counterfactual import ask, read_past
+from freshet.crawler.extensions.lab.counterfactual import ask, read_past
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import compare
 from freshet.storage.database import open_store

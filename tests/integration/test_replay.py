@@ -13,10 +13,10 @@ from freshet.crawler.archive.replay import Played
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.crawler.lab.replay import Archives, RunPast, replay
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.replay import Archives, RunPast, replay
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.urls import origin

@@ -11,7 +11,7 @@ from freshet.crawler import cli
 from freshet.crawler.cli import verbs
 from freshet.crawler.cli.options import read_list
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.lab.plan_sources import read_csv
+from freshet.crawler.extensions.lab.plan_sources import read_csv
 from freshet.crawler.terminal import replacing
 
 

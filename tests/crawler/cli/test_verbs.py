@@ -12,13 +12,14 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from freshet.crawler import cli
-from freshet.crawler.cli.verbs import GROUPS, VERBS, application
+from freshet.crawler.cli.verbs import application, groups, lines
+from freshet.crawler.extensions.lab import cli as lab_cli
 from tests.console import freshet
 
 
 def test_the_help_lists_every_verb() -> None:
     result = CliRunner().invoke(application([]), ["--help"])
-    assert [verb for verb in VERBS if f"│ {verb} " not in result.stdout] == []
+    assert [verb for verb in lines() if f"│ {verb} " not in result.stdout] == []
 
 
 def test_the_help_groups_the_verbs_and_shows_each_line_whole(
@@ -26,8 +27,8 @@ def test_the_help_groups_the_verbs_and_shows_each_line_whole(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = freshet("--help").stdout
-    assert list(GROUPS) == re.findall(r"─ (\w+) ─+╮", shown)[1:]
-    assert [line for line in VERBS.values() if line not in shown] == []
+    assert list(groups()) == re.findall(r"─ (\w+) ─+╮", shown)[1:]
+    assert [line for line in lines().values() if line not in shown] == []
 
 
 @pytest.mark.parametrize("verb", ["crawl", "daemon"])
@@ -42,22 +43,23 @@ def test_rare_options_are_shown_by_help_all(verb: str) -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["crawll"], ["-h", "crawl"]])
 def test_what_names_no_verb_first_sees_all_of_them(arguments: list[str]) -> None:
-    assert len(application(arguments).registered_commands) == len(VERBS)
+    assert len(application(arguments).registered_commands) == len(lines())
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", lines())
 def test_a_line_of_the_help_is_the_first_of_the_help_of_its_verb(verb: str) -> None:
     (command,) = get_command(application([verb])).commands.values()  # type: ignore[attr-defined]
-    assert command.help.splitlines()[0] == VERBS[verb]
+    assert command.help.splitlines()[0] == lines()[verb]
 
 
 def test_every_module_with_a_verb_is_in_the_help() -> None:
-    names = [each.name for each in iter_modules(cli.__path__)]
-    found = [name for module in names for name in dir(import_module(f"{cli.__name__}.{module}"))]
+    folders = [cli, lab_cli]
+    modules = [f"{it.__name__}.{each.name}" for it in folders for each in iter_modules(it.__path__)]
+    found = [name for module in modules for name in dir(import_module(module))]
     ending = "_command"
     verbs = {name.removesuffix(ending) for name in found if name.endswith(ending)}
     # `show` belongs to the group `config`; get_command is typer's.
-    assert verbs - {"show", "get"} == set(VERBS)
+    assert verbs - {"show", "get"} == set(lines())
 
 
 def test_a_verb_alone_is_still_named_as_a_verb() -> None:
@@ -120,7 +122,7 @@ def test_a_store_that_is_not_there_is_one_line_and_none_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", ["", *VERBS])
+@pytest.mark.parametrize("verb", ["", *lines()])
 def test_the_help_shows_whole_names_and_no_types_of_python(
     verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

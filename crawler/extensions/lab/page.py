@@ -21,8 +21,8 @@ from aiohttp import web
 from freshet.config.settings import Settings
 from freshet.crawler.dashboard.asked import Asked, value_of
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.lab.charts import thinned
-from freshet.crawler.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
+from freshet.crawler.extensions.lab.charts import thinned
+from freshet.crawler.extensions.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed
 from freshet.crawler.service.http import Answer, leading
 from freshet.crawler.terminal import amount, percent, size, told_in_one_line
@@ -35,7 +35,7 @@ from freshet.storage.shards import Stores
 _KEPT, _MOST = 5, 6
 #: Address space of the process: the past of 100,000 pages takes half of it.
 _MEMORY_BYTES, _LINE_BYTES = 3 << 30, 1 << 22
-_DAY_S, _ROOT = 86_400.0, Path(__file__).parents[3]
+_DAY_S, _ROOT = 86_400.0, Path(__file__).parents[4]
 #: A cost's name, its unit, its place in a verdict, and its scale.
 _COSTS: Final = (("Stale copies", " %", "binary", 100.0), ("Harmonic cost", "", "harmonic", 1.0))
 
@@ -55,6 +55,8 @@ class _Run:
 
 class Comparisons:
     """The comparisons that readers order: one at a time; the last few are kept."""
+
+    path, label, template = "/policies", "Policies", "policies.html"
 
     def __init__(self, db: Path, settings: Settings) -> None:
         """Compare on the store at ``db``, or on one of its shards."""

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.lab import plan_sources
-from freshet.crawler.lab.plan_sources import PlanSources
+from freshet.crawler.extensions.lab import plan_sources
+from freshet.crawler.extensions.lab.plan_sources import PlanSources
 
 NUMBER = "a finite number of at least 0"
 
@@ -207,7 +207,7 @@ def test_without_duckdb_one_line_says_what_to_install(
     path = parquet_file(tmp_path, "SELECT 'https://a.example/' AS url, 1 AS change_rate")
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "freshet.crawler.lab.plan_sources.find_spec",
+        "freshet.crawler.extensions.lab.plan_sources.find_spec",
         lambda name: None if name == "duckdb" else found(name),
     )
     with pytest.raises(CrawlError, match="needs the extra 'parquet'"):

@@ -9,8 +9,8 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.lab.counterfactual import read_past
-from freshet.crawler.lab.plan_sources import PlanSources, RateLearning, read_store
+from freshet.crawler.extensions.lab.counterfactual import read_past
+from freshet.crawler.extensions.lab.plan_sources import PlanSources, RateLearning, read_store
 from freshet.scheduler.estimate import ESTIMATORS, poisson
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from tests.scheduler.estimate.pieces import pieces

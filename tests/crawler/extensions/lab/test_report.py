@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from freshet.crawler.lab.report import TABLES
+from freshet.crawler.extensions.lab.report import TABLES
 from tests.console import as_json, freshet
 from tests.storage.small_store import SmallStore
 
@@ -90,8 +90,8 @@ def test_what_cannot_be_written_is_said_in_one_line_before_the_work(
         assert result.exit_code in {1, 2}
         assert words in result.stderr
         assert result.stderr.count("\n") == 1
-    monkeypatch.setattr("freshet.crawler.lab.plan_sources.find_spec", lambda name: None)
-    monkeypatch.setattr("freshet.crawler.lab.report.find_spec", lambda name: None)
+    monkeypatch.setattr("freshet.crawler.extensions.lab.plan_sources.find_spec", lambda name: None)
+    monkeypatch.setattr("freshet.crawler.extensions.lab.report.find_spec", lambda name: None)
     for option, extra in (("--parquet", "parquet"), ("--plots", "plots")):
         without = replay(store.path, option, tmp_path / "made")
         assert f"needs the extra '{extra}'" in without.stderr

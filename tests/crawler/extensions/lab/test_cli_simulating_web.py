@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.cli.simulate import load
+from freshet.crawler.extensions.lab.cli.simulate import load
 from freshet.crawler.reduce.parser_process import _Worker
 from tests.console import as_json, freshet, shown
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.lab.rehearsal import FoundPages, TruePage, discovery, freshness, held
+from freshet.crawler.extensions.lab.rehearsal import (
+    FoundPages,
+    TruePage,
+    discovery,
+    freshness,
+    held,
+)
 
 DAY_S = 86_400.0
 

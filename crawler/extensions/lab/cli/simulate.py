@@ -18,7 +18,7 @@ import typer
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.lab.rehearsal import HALF_LIFE_S, Plan, Rehearsal, rehearse
+from freshet.crawler.extensions.lab.rehearsal import HALF_LIFE_S, Plan, Rehearsal, rehearse
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.synthetic_web import web as webs
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec

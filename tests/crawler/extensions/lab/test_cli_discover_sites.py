@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.console import as_json, unix
-from tests.crawler.cli.test_discover import DAY_S, WEEKS, discover, fill
+from tests.crawler.extensions.lab.test_cli_discover import DAY_S, WEEKS, discover, fill
 from tests.storage.small_store import SmallStore
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.lab.counterfactual import judging, side_by_side
+from freshet.crawler.extensions.lab.counterfactual import judging, side_by_side
 from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.captures import Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes

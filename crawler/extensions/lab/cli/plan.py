@@ -9,8 +9,8 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.lab import plan_sources
-from freshet.crawler.lab.plan import (
+from freshet.crawler.extensions.lab import plan_sources
+from freshet.crawler.extensions.lab.plan import (
     NO_HISTORY,
     Division,
     PlannedEphemeral,
@@ -20,7 +20,7 @@ from freshet.crawler.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.lab.plan_sources import RateLearning
+from freshet.crawler.extensions.lab.plan_sources import RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,

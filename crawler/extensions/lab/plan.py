@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
+from freshet.crawler.extensions.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
 from freshet.scheduler import planning
 from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats

@@ -9,7 +9,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, home_of
 from freshet.crawler.clock import calendar
-from freshet.crawler.lab.discover import (
+from freshet.crawler.extensions.lab.discover import (
     Cover,
     Throttled,
     cover_of,

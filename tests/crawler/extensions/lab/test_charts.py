@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.lab.charts import thinned
+from freshet.crawler.extensions.lab.charts import thinned
 from freshet.scheduler.agenda.audit import wilson
 
 

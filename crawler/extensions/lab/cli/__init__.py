@@ -1,0 +1,1 @@
+"""The verbs of the laboratory: one verb, one file."""
