@@ -156,7 +156,7 @@ def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
     """
     texts, bits, kinds, places = _cut(tree, pieces)
     empty, ticked = BOXES
-    if empty.encode() in tree.text or ticked.encode() in tree.text:
+    if not tree.text.isascii() and (empty.encode() in tree.text or ticked.encode() in tree.text):
         # Whether a box is ticked is a state, and no word.
         texts = [
             " ".join(said.translate(UNBOXED).split()) if empty in said or ticked in said else said

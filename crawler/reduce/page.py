@@ -5,17 +5,16 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape, unescape
 from itertools import chain, islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode, utf8_of
 from freshet.crawler.reduce.content import choice_of
@@ -62,9 +61,18 @@ class ParsedPage:
     requisites: tuple[str, ...] = ()
 
 
-#: The choice of the last pages, which the kinds of a change are judged by after their text, and
-#: their bytes at most: a tree takes some ten times as much.
-_KEPT: Final = LruCache[tuple[bytes, str | None, SelectorHints], tuple[Tree, Sequence[Piece]]](16)
+class _Kept(NamedTuple):
+    """A page that was parsed: its bytes, type and selectors, its tree and the chosen pieces."""
+
+    body: bytes
+    content_type: str | None
+    hints: SelectorHints
+    chosen: tuple[Tree, Sequence[Piece]]
+
+
+#: The last pages, by which the kinds of a change are judged after their text, and their bytes at
+#: most: a tree takes some ten times as much. To compare a few bodies costs less than a hash of one.
+_KEPT: Final = deque[_Kept](maxlen=16)
 _KEPT_BYTES: Final = 2**17
 
 
@@ -72,7 +80,10 @@ def chosen_lately(
     body: bytes, content_type: str | None, hints: SelectorHints
 ) -> tuple[Tree, Sequence[Piece]] | None:
     """Return the tree and the chosen pieces of a page that was parsed a moment ago."""
-    return _KEPT.use((body, content_type, hints))
+    for kept in tuple(_KEPT):
+        if kept.body == body and kept.content_type == content_type and kept.hints == hints:
+            return kept.chosen
+    return None
 
 
 def parse(
@@ -115,7 +126,7 @@ def parse(
         page = replace(page, requisites=page_requisites(tree, page.base_url))
     tree, pieces, has_included = choice_of(tree, html, hints)
     if not is_cut and len(body) <= _KEPT_BYTES:
-        _KEPT[body, content_type, hints] = tree, pieces
+        _KEPT.append(_Kept(body, content_type, hints, (tree, pieces)))
     remark = None
     if is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
