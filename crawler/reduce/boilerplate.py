@@ -98,11 +98,13 @@ _DISTANCE: Final = re.compile(
     " ago|just now|yesterday|today|last |past |this |vor | y a |hace |há | fa| geleden| sedan"
 )
 
-#: The first three characters of words that tell a phrase, "_" for a space.
-_STARTS: Final = {
-    name: frozenset(word.replace("_", " ")[:3] for word in _words(text))
+#: Beginnings of words that tell a phrase, "_" for a space, and the first three characters of each.
+_TELLING: Final = {
+    name: frozenset(word.replace("_", " ") for word in _words(text))
     for name, text in _DATA["starts"].items()
 }
+_STARTS: Final = {name: frozenset(word[:3] for word in it) for name, it in _TELLING.items()}
+_BEGINNINGS: Final = sorted(_TELLING["stamps"] | _TELLING["distances"])
 
 
 #: What CLDR writes for moments in the past, by scripts/relative_times.py, with 0 for any number.
@@ -130,6 +132,7 @@ _DIGITS: Final = [b"%d" % digit for digit in range(10)]
 _BEGINS: Final = 1
 _WITHIN: Final = 2
 _COUNTED: Final = 4
+_BEGINS_RELATIVE: Final = 8
 
 
 def _relative_groups() -> Iterator[tuple[int, bytes]]:
@@ -142,7 +145,7 @@ def _relative_groups() -> Iterator[tuple[int, bytes]]:
         else:
             start = text[:3]
             digits = _DIGITS if b"0" in start else _DIGITS[:1]
-            yield from ((_BEGINS, start.replace(b"0", digit)) for digit in digits)
+            yield from ((_BEGINS_RELATIVE, start.replace(b"0", digit)) for digit in digits)
 
 
 def _groups() -> bytes:
@@ -156,10 +159,15 @@ def _groups() -> bytes:
 
 
 class _Stamps(NamedTuple):
-    """Stamps, as the core is told of them: groups, the most characters, and too many words."""
+    """Stamps, as the core is told of them: groups, the most characters, and too many words.
+
+    ``starts`` begin stamps, a line each; ``relative`` bounds the characters of relative times.
+    """
 
     groups: bytes = _groups()
+    starts: bytes = "".join(f"{start}\n" for start in _BEGINNINGS).encode("ascii")
     characters: int = _MOST_CHARACTERS
+    relative: int = _MOST_RELATIVE
     words: int = _STAMP_WORDS
 
 

@@ -76,6 +76,7 @@ def _wording() -> numeric.Structure:
         ends=np.array([*accumulate(map(len, letters))], np.int64),
         letters=np.frombuffer(bytearray().join(letters), np.uint8),
         groups=np.frombuffer(bytearray(STAMPS.groups), np.uint8),
+        starts=np.frombuffer(bytearray(STAMPS.starts), np.uint8),
         line_numbers=_lines(NAMES["line_numbers"]),
         permalinks=_lines(PERMALINKS - {""}),
         passing=_lines(NAMES["passing_classes"]),
@@ -84,6 +85,7 @@ def _wording() -> numeric.Structure:
     numbers |= {name: TRAITS[name] for name in ("block", "apart", "tex")}
     numbers |= {"unseen": UNSEEN, "in_control": CONTROL, "names": len(kinds)}
     numbers |= {"most": STAMPS.characters, "words": STAMPS.words}
+    numbers |= {"relative": STAMPS.relative, "start_octets": len(STAMPS.starts)}
     numbers |= {"octets": len(arrays.line_numbers), "name_octets": len(arrays.letters)}
     numbers |= {"permalink_octets": len(arrays.permalinks), "passing_octets": len(arrays.passing)}
     return numeric.Structure("wording", arrays, **numbers)

@@ -164,9 +164,9 @@ static bool add_tex(struct line *line, struct span text)
 
 /* -- stamps ------------------------------------------------------------------------------------ */
 
-/* What a group of three characters tells: that it begins a stamp, is within one, or is within one
- * that begins with a number. */
-enum { BEGINS_STAMP = 1, IN_STAMP = 2, COUNTED = 4 };
+/* What a group of three characters tells: that it may begin a stamp, is within one, or is within one
+ * that begins with a number, or that it begins a relative time. */
+enum { BEGINS_STAMP = 1, IN_STAMP = 2, COUNTED = 4, BEGINS_RELATIVE = 8 };
 
 /* Characters count by their last five bits: what is no letter only makes a group tell too much. */
 static uint8_t told_by(const struct wording *known, const uint8_t *three)
@@ -179,6 +179,27 @@ static bool is_digit(uint8_t octet) { return octet >= '0' && octet <= '9'; }
 static bool is_word(uint8_t octet)
 {
     return is_digit(octet) || ((octet | 0x20) >= 'a' && (octet | 0x20) <= 'z') || octet == '_';
+}
+
+/* Return whether a text begins as stamps do. */
+static bool begins_stamp(const struct wording *known, struct span text)
+{
+    if (!(told_by(known, text.at) & BEGINS_STAMP))
+        return false;
+    const uint8_t *start = known->starts, *end = start + known->start_octets;
+    while (start < end) {
+        const uint8_t *at = text.at;
+        while (at < text.end && (*at >= 'A' && *at <= 'Z' ? *at | 0x20 : *at) == *start) {
+            at++;
+            start++;
+        }
+        if (*start == '\n')
+            return true;
+        while (*start != '\n')
+            start++;
+        start++;
+    }
+    return false;
 }
 
 /* Return whether a text may be a stamp: whether it is one is Python's to say. */
@@ -208,8 +229,10 @@ static bool may_be_stamp(const struct wording *known, const struct line *line)
         return false;
     if (within & (is_digit(text[first]) ? COUNTED | IN_STAMP : IN_STAMP))
         return true;
-    uint8_t begins = is_digit(text[first]) ? 0 : told_by(known, text + first);
-    return (begins | told_by(known, text)) & BEGINS_STAMP;
+    struct span whole = {text, text + length}, words = {text + first, text + length};
+    uint8_t groups = (is_digit(text[first]) ? 0 : told_by(known, words.at)) | told_by(known, text);
+    return (groups & BEGINS_RELATIVE && line->characters <= (size_t)known->relative)
+        || begins_stamp(known, whole) || (!is_digit(text[first]) && begins_stamp(known, words));
 }
 
 /* -- the walk ---------------------------------------------------------------------------------- */

@@ -421,18 +421,21 @@ struct trees {
 
 /* What elements are to the walk over the main text, by their numbers in every tree, the kinds of
  * blocks in them, and what they are called; the numbers of other names; bits of places and traits; the
- * most characters of a stamp, the words that are too many for one, and what groups tell of stamps; the
+ * most characters of a stamp, the words that are too many for one, the most characters of a relative
+ * time, what groups tell of stamps, and what begins one, each with a "\n" behind it; so have the
  * classes of numbers of lines, texts of links to a heading itself, and classes that say nothing of a
- * place, each with a "\n" behind it. */
+ * place. */
 struct wording {
     int64_t names, id, class, datetime;
     int64_t unseen, in_control, block, apart, tex;
-    int64_t most, words, octets, permalink_octets, passing_octets, name_octets;
+    int64_t most, words, relative, start_octets;
+    int64_t octets, permalink_octets, passing_octets, name_octets;
     int64_t *kinds; /* [names] */
     int64_t *block_kinds; /* [names] */
     int64_t *ends; /* [names] */
     uint8_t *letters; /* [name_octets] */
     uint8_t *groups; /* [GROUPS] */
+    uint8_t *starts; /* [start_octets] */
     uint8_t *line_numbers; /* [octets] */
     uint8_t *permalinks; /* [permalink_octets] */
     uint8_t *passing; /* [passing_octets] */

@@ -114,3 +114,17 @@ def test_no_relative_time_is_overlooked(number: str) -> None:
     lines = (files("freshet.crawler.reduce") / RELATIVE_TIMES).read_text("utf-8").splitlines()
     tree = tree_of("".join(f"<p>{line.replace('0', number)}</p>" for line in lines))
     assert not [text for text in main_text(tree, Pieces(tree)).texts if is_stamp(text)]
+
+
+STAMPS = [
+    *["Updated 3 hours ago", "Activity: 2 days ago", "Update an hour ago", "Log in yesterday"],
+    *["This page was last updated in 2024", "(c) 2024 Us", "Served by node", "Views: 12"],
+    *["Posted just now", "THE SITE was generated 2024-01-02", "Commit abc1234", "It is 12:30"],
+    *["Now 12:30"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_the_core_leaves_no_stamp_that_python_would_know(stamp: str) -> None:
+    assert is_stamp(stamp)
+    assert not agree(f"<p>{stamp}</p>").texts
