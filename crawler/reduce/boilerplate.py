@@ -104,7 +104,9 @@ _TELLING: Final = {
     for name, text in _DATA["starts"].items()
 }
 _STARTS: Final = {name: frozenset(word[:3] for word in it) for name, it in _TELLING.items()}
-_BEGINNINGS: Final = sorted(_TELLING["stamps"] | _TELLING["distances"])
+_BEGINNINGS: Final = "".join(
+    f"{word}\n" for word in sorted(_TELLING["stamps"] | _TELLING["distances"])
+).encode("ascii")
 
 
 #: What CLDR writes for moments in the past, by scripts/relative_times.py, with 0 for any number.
@@ -165,7 +167,7 @@ class _Stamps(NamedTuple):
     """
 
     groups: bytes = _groups()
-    starts: bytes = "".join(f"{start}\n" for start in _BEGINNINGS).encode("ascii")
+    starts: bytes = _BEGINNINGS
     characters: int = _MOST_CHARACTERS
     relative: int = _MOST_RELATIVE
     words: int = _STAMP_WORDS
