@@ -13,6 +13,8 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.pages``: a page of the dashboard, of a function that makes an
   :class:`freshet.crawler.dashboard.asked.ExtensionPage`;
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
+- ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL
+  (:class:`freshet.crawler.alerts.receivers.Receiver`);
 - ``freshet.policies``: a policy (:mod:`freshet.scheduler.policy`).
 
 The hook of a one-shot crawl is loaded by every crawl: its module imports what it needs when it is

@@ -43,6 +43,11 @@ class Delivery:
     retry_after_s: float | None = None
 
 
+#: Entry points that add receivers, by the scheme of their URLs: a function of the URL, the key that
+#: signs the messages (or None) and the time limit of a delivery in seconds.
+RECEIVERS: Final = "freshet.alert_receivers"
+
+
 class Receiver(Protocol):
     """Destination of messages, one at a time."""
 

@@ -16,7 +16,15 @@ from yarl import URL
 from freshet.config.settings import AlertMode, Alerts, Settings, masked
 from freshet.config.settings import AlertRuleSettings as RuleSettings
 from freshet.config.sites import pattern
-from freshet.crawler.alerts.receivers import LOG, Apprised, Logged, Receiver, Webhook, key_of
+from freshet.crawler.alerts.receivers import (
+    LOG,
+    RECEIVERS,
+    Apprised,
+    Logged,
+    Receiver,
+    Webhook,
+    key_of,
+)
 from freshet.crawler.clock import calendar
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
@@ -25,6 +33,7 @@ from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.service.logs import hide, hide_url, read_secret
+from freshet.entry_points import BrokenExtension, found, load
 from freshet.storage.tables.alerts import AlertFilter
 
 _HOUR_S: Final = 3_600.0
@@ -233,6 +242,8 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
     if channel.url == LOG:
         return Logged()
     timeout_s = settings.alerts.timeout_s
+    if (added := _added(channel, timeout_s)) is not None:
+        return added
     url = URL(channel.url)
     if url.scheme in _WEB:
         network, crawl = settings.network, settings.crawl
@@ -248,6 +259,19 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
         return Apprised(channel.url, timeout_s)
     except CrawlError as error:
         raise CrawlError(f"alerts.rules: {channel.name}: {channel.target}: {error}") from error
+
+
+def _added(channel: Channel, timeout_s: float) -> Receiver | None:
+    """Return the receiver that an extension has for the scheme of a channel's URL."""
+    scheme = channel.url.partition("://")[0]
+    for entry in found(RECEIVERS):
+        if entry.name == scheme:
+            try:
+                made: Receiver = load(entry)(channel.url, channel.key, timeout_s)
+            except BrokenExtension as error:
+                raise CrawlError(f"alerts.rules: {channel.name}: {error}") from error
+            return made
+    return None
 
 
 def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:

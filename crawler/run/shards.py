@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_fixed
@@ -33,7 +33,6 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pagerank import outflow
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.orders import Reread
-from freshet.crawler.run.state import DaemonState
 from freshet.crawler.senders import Inbox
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
@@ -43,6 +42,10 @@ from freshet.storage.errors import StoreError
 from freshet.storage.records import Acknowledged, Note, Targets
 from freshet.storage.shards import Shards, lease_of, take_lease
 from freshet.storage.tables import outgoing
+
+if TYPE_CHECKING:
+    # A crawl has none of it.
+    from freshet.crawler.run.state import DaemonState
 
 log = logging.getLogger(__name__)
 
