@@ -178,6 +178,15 @@ def test_the_architecture_opens_with_the_data_flow() -> None:
     assert opening in " ".join(words[:40])
 
 
+def test_the_page_for_contributors_names_files_that_exist() -> None:
+    text = page("CONTRIBUTING.md")
+    named = re.findall(r"`((?:config|crawler|docs|freshet|scheduler|storage|tests)/[\w./]+)`", text)
+    missing = [each for each in named if not (ROOT / each).exists() and "N" not in each]
+    assert len(text.splitlines()) <= 80
+    assert len(named) > 10
+    assert missing == []
+
+
 def test_the_glossary_has_at_most_65_terms_each_with_a_source_in_alphabetical_order() -> None:
     lines = [each for each in page("docs/GLOSSARY.md").splitlines() if each.startswith("**")]
     terms = [match[1] for each in lines if (match := re.match(r"\*\*(.+?)\*\* – .+ \(.+\)$", each))]

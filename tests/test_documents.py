@@ -24,7 +24,13 @@ ROOT = Path(__file__).parents[1]
 INDEX = ROOT / "docs/guide/index.md"
 GUIDE = sorted({*(ROOT / "docs/guide").glob("*.md")} - {INDEX})
 PAGES = [ROOT / "README.md", INDEX, ROOT / "docs/BENCHMARKS.md", ROOT / "docs/SCALE.md", *GUIDE]
-LINKED = [ROOT / "README.md", INDEX, *sorted((ROOT / "docs").glob("*.md")), *GUIDE]
+LINKED = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    INDEX,
+    *sorted((ROOT / "docs").glob("*.md")),
+    *GUIDE,
+]
 LINES_OF_A_PAGE = 220
 
 
