@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -152,6 +153,41 @@ def test_no_call_has_six_positional_arguments() -> None:
         if sum(not isinstance(each, ast.Starred) for each in call.args) >= 6
     ]
     assert long == []
+
+
+#: Limits of complexity, as ADR 0024 has them; a limit changes by another ADR.
+COMPLEXITY = 10
+BRANCHES = (
+    ast.If, ast.For, ast.While, ast.AsyncFor, ast.ExceptHandler, ast.IfExp, ast.comprehension,
+    ast.Assert, ast.match_case,
+)  # fmt: skip
+
+
+def complexity(function: ast.AST) -> int:
+    """Return the number of independent paths through a function, those of its inner ones too."""
+    nodes = list(ast.walk(function))
+    choices = sum(len(node.values) - 1 for node in nodes if isinstance(node, ast.BoolOp))
+    return 1 + sum(isinstance(node, BRANCHES) for node in nodes) + choices
+
+
+def complex_functions() -> dict[str, int]:
+    """Return the functions beyond the limit with their complexity, the worst of each name."""
+    found: dict[str, int] = {}
+    for module in modules().values():
+        for node in module.nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{module.name}:{node.name}"
+                found[name] = max(complexity(node), found.get(name, 0))
+    return {name: value for name, value in found.items() if value > COMPLEXITY}
+
+
+def test_no_function_becomes_more_complex_than_it_was_and_no_other_one_does() -> None:
+    """The exceptions are those of November 2026: what is simpler by now leaves the list."""
+    listed = tomllib.loads(page("tests/complex_functions.toml"))["functions"]
+    found = complex_functions()
+    grown = {name: value for name, value in found.items() if value > listed.get(name, COMPLEXITY)}
+    assert grown == {}, f"over {COMPLEXITY}, or more than before: split them by meaning"
+    assert listed.keys() - found.keys() == set(), "simple by now: take them off the list"
 
 
 def test_no_docstring_begins_with_a_question_word() -> None:
