@@ -131,15 +131,9 @@ def documents(snapshots: Repository, versions: Repository, visits: int) -> Itera
         published[terms[0].removesuffix(".md")].append((at, commit, is_news))
         if len(named) == 1:
             of_snapshot[named.pop()] = commit
-    pages: defaultdict[str, list[Snapshot]] = defaultdict(list)
-    for commit, at, _, body, files in snapshots.commits():
-        for done, name in files:
-            if done in "AM" and name.endswith(".html"):
-                found = _LOCATION.search(body)
-                url = next((group for group in found.groups() if group), "") if found else ""
-                seen = Snapshot(at, commit, url, of_snapshot.get(commit))
-                pages[name.removesuffix(".html")].append(seen)
+    pages = snapshots_of(snapshots)
     for name, history in sorted(pages.items()):
+        history[:] = [it._replace(version=of_snapshot.get(it.commit)) for it in history]
         labelled = [i for i, each in enumerate(history) if each.version is not None]
         if not labelled or name in mixed:
             continue
@@ -147,6 +141,18 @@ def documents(snapshots: Repository, versions: Repository, visits: int) -> Itera
         rest = range(labelled[0], len(history))
         chosen.update(rest[:: max(1, len(rest) // visits)])
         yield Document(name, [history[i] for i in sorted(chosen)], published[name])
+
+
+def snapshots_of(snapshots: Repository) -> dict[str, list[Snapshot]]:
+    """The snapshots of each page of a collection, oldest first, without labels."""
+    pages: defaultdict[str, list[Snapshot]] = defaultdict(list)
+    for commit, at, _, body, files in snapshots.commits():
+        for done, name in files:
+            if done in "AM" and name.endswith(".html"):
+                found = _LOCATION.search(body)
+                url = next((group for group in found.groups() if group), "") if found else ""
+                pages[name.removesuffix(".html")].append(Snapshot(at, commit, url, None))
+    return pages
 
 
 class Seen(NamedTuple):

@@ -180,31 +180,45 @@ def shares(rows: Sequence[Row], chances: NDArray[np.float64]) -> list[dict[str, 
     return found
 
 
-def rules(rows: Sequence[Row], others: Sequence[Row]) -> list[dict[str, Any]]:
+def rules(others: Sequence[Row]) -> list[dict[str, Any]]:
     """Return what each feature gains and harms on pages that it was not fitted on.
 
-    ``gain`` counts block pages of ``others`` that are marked with it and not without, less those
-    that are marked without it only; ``harm`` counts real pages in the same way. The weights are
-    fitted again without it.
+    ``gain`` counts block pages that are marked with it and not without, less those that are marked
+    without it only; ``harm`` counts real pages, and ``harm_texts`` paragraphs, in the same way.
     """
-    names = sorted({name for r in rows for name in r.features} - set(_OF_HOST))
     blocks = np.array([r.is_block for r in others])
-    chosen = balanced(rows)
-    whole = _marked(chosen, others, names)
+    texts = np.array([not r.is_block and r.weight < 1 for r in others])
+    whole = _marked(others)
     table = []
-    for name in names:
-        without = _marked(chosen, others, [each for each in names if each != name])
-        gained = whole.astype(int) - without.astype(int)
-        table.append(
-            {"rule": name, "gain": int(gained[blocks].sum()), "harm": int(gained[~blocks].sum())}
-        )
+    for name in json.loads(_WEIGHTS.read_text("utf-8")):
+        if name != "intercept":
+            gained = whole.astype(int) - _marked(others, without=name).astype(int)
+            sums = (int(gained[each].sum()) for each in (blocks, ~blocks & ~texts, texts))
+            table.append({"rule": name, **dict(zip(_GAINS, sums, strict=True))})
     return table
 
 
-def _marked(rows: Sequence[Row], others: Sequence[Row], names: Sequence[str]) -> NDArray[np.bool_]:
-    odds = matrix(others, names) @ fitted(rows, names)
-    marked: NDArray[np.bool_] = 1.0 / (1.0 + np.exp(-odds)) >= score.DOUBTFUL_FROM
-    return marked
+_GAINS: Final = ("gain", "harm", "harm_texts")
+
+
+def _marked(rows: Sequence[Row], without: str = "") -> NDArray[np.bool_]:
+    features = ({n: v for n, v in r.features.items() if n != without} for r in rows)
+    return np.array([score.probability(each) >= score.DOUBTFUL_FROM for each in features])
+
+
+def judged_rules(folders: Sequence[Path], blocks: Sequence[Path], most: int) -> None:
+    """Print what each rule gains and harms on these real pages, and block pages of others."""
+    real = [page for folder in folders for page in read_folder(folder, most)]
+    new = [(s.name, s.template) for s in samples(_PAGES.with_name("held_out")) if s.kind != "real"]
+    pages = (each for folder in blocks for each in read_blocks(folder))
+    new += [(each.author, each.html) for each in pages if each.half in {"report", "new"}]
+    others = [
+        *(r for r in block_rows(new) if r.weight == 1.0),
+        *real_rows(short(real), 1.0),
+        *real_rows(paragraphs(real), _PARAGRAPH),
+    ]
+    for line in rules(others):
+        say(" ".join(f"{name} {value}" for name, value in line.items()))
 
 
 def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
@@ -236,6 +250,9 @@ def main() -> None:
     if options.kinds:
         finish(judged(options.blocks or (), say), options.output)
         return
+    if options.judge:
+        judged_rules(options.judge, options.blocks or (), options.most)
+        return
     if not options.real:
         say("nothing is fitted: name folders of real pages with --real")
         return
@@ -253,17 +270,6 @@ def main() -> None:
         *block_rows(blocks), *real_rows(hard, 1.0), *real_rows(short(pages), 1.0),
         *real_rows(paragraphs(pages), _PARAGRAPH),
     ]  # fmt: skip
-    if options.judge:
-        real = [page for folder in options.judge for page in read_folder(folder, options.most)]
-        new = [
-            (each.author, each.html)
-            for folder in options.blocks or ()
-            for each in read_blocks(folder)
-            if each.half in {"report", "new"} and not each.author.startswith("framework")
-        ]
-        others = [*(r for r in block_rows(new) if r.weight == 1.0), *real_rows(short(real), 1.0)]
-        for line in rules(rows, others):
-            say(f"{line['rule']:24} gain {line['gain']:4} harm {line['harm']:4}")
     weights, told = fit(rows)
     _WEIGHTS.write_text(json.dumps(weights, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for table in ("reliability", "shares"):

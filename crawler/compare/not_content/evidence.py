@@ -389,7 +389,6 @@ def weigh(facts: PageFacts) -> BlockPageEvidence:
         features={
             **_for(best, facts),
             **_against(kind, said, facts),
-            kind.value: 1.0,
             "other kinds": min(8.0, sum(min(3, cues[k].total) for k in cues if k is not kind)),
         },
         why=", ".join(why for weight, why in strongest[:3] if weight),
@@ -442,7 +441,6 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         and not signs.frame_words
         and signs.media <= _A_PICTURE,
         "leads back here": returns(facts),
-        "refresh": signs.refresh_s is not None,
     }
 
 
@@ -465,17 +463,14 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
     about = said.heading.get(ABOUT, 0) + sum(weights.get(ABOUT, 0) for _, weights in said.texts)
     return {
         "words": log2(1 + words),
-        "hardly any words": words < 4,
         "own words": log2(1 + own),
         "many own words": log2(max(1.0, own / _SOME_WORDS)),
-        "share of own words": min(1.5, own / (words + 5)),
         "title about something": said.title.get(ABOUT, 0) > 0,
         "about something": min(3, about),
         "quotes": min(2, said.quoted),
         "more headings": log2(1 + max(0, headings - _MOST_HEADINGS)),
         "words of the frame": log2(1 + signs.frame_words),
         "code": min(3, signs.codes),
-        "dates": min(3, signs.dates),
     }
 
 

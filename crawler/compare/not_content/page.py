@@ -95,7 +95,7 @@ class PageSigns:
     frames, scripts, pictures and forms; ``hidden`` the values of hidden fields;
     ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds;
     ``refreshes_to_check`` says that it leads to a check of visitors (:func:`is_check`).
-    ``codes`` and ``dates`` count elements of preformatted text and of time.
+    ``codes`` counts elements of preformatted text.
     ``programs`` are the addresses of scripts that run, of inline ones ``module`` or ``inline``;
     ``roots`` are elements into which frameworks build a page, and whether they say nothing yet;
     ``unscripted`` is the text of all ``noscript`` elements.
@@ -125,7 +125,6 @@ class PageSigns:
     refresh_s: float | None = None
     refreshes_to_check: bool = False
     codes: int = 0
-    dates: int = 0
     programs: list[str] = field(default_factory=list)
     roots: dict[str, bool] = field(default_factory=dict)
     unscripted: str = ""
@@ -316,8 +315,6 @@ class _Body:
                 _note(signs.addresses, attributes.get("action"))
             case "pre" | "code":
                 signs.codes += 1
-            case "time":
-                signs.dates += 1
             case _:
                 pass
 

@@ -11,8 +11,8 @@ from importlib.resources import files
 from math import exp
 from typing import Final
 
-#: From this probability on a page is doubtful: of the real pages it was fitted on one in fifty
-#: is, judged by weights that were fitted without its host.
+#: From this probability on a page is doubtful: one in fifty of the real pages is that nothing was
+#: fitted on.
 DOUBTFUL_FROM: Final = 0.25
 
 
