@@ -16,16 +16,17 @@ FOLDERS = ROOT / "crawler/extensions"
 NAMES = sorted(each.parent.name for each in FOLDERS.glob("*/__init__.py"))
 #: Of these nobody finds the entry points, and an import fails.
 HIDING = """
-import importlib.metadata, sys
+import sys
+from freshet import entry_points
 hidden = {hidden!r}
 class Deleted:
     def find_spec(self, name, path=None, target=None):
         if any(f"{{name}}.".startswith(f"freshet.crawler.extensions.{{each}}.") for each in hidden):
             raise ModuleNotFoundError(f"{{name}} was deleted", name=name)
 sys.meta_path.insert(0, Deleted())
-find = importlib.metadata.entry_points
-importlib.metadata.entry_points = lambda **named: [
-    each for each in find(**named)
+declared = entry_points._declared
+entry_points._declared = lambda: [
+    each for each in declared()
     if not any(f".extensions.{{one}}." in f"{{each.value}}.".replace(":", ".") for one in hidden)
 ]
 """
