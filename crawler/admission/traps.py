@@ -273,8 +273,11 @@ def _shape(path: str, names: Collection[str]) -> str:
 # in other URLs, too; their number is the product of the values, and unbounded where any value can
 # be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value of their own. A
 # value *recurs* if it was seen beside two different rests: for a pair in a query the rest is the
-# URL without it, for a segment of a path the part before it. Categories in two languages are
-# combinations as well, so the content decides their worth (:mod:`crawler.admission.copies`).
+# URL without it, for a segment of a path the part before it. Versions and languages are
+# no values (``/docs/2.1/intro/graphs`` and ``/docs/latest/intro/graphs``), nor is anything in the
+# path of a file (``/docs/draft-7/intro/graphs.html``): all that is under one stands under others,
+# too, and each is a page of its own. Of what else combines the content decides the worth
+# (:mod:`crawler.admission.copies`).
 
 #: Values that are kept, those seen last, at some 150 bytes each.
 _VALUES: Final = 65_536
@@ -282,6 +285,19 @@ _VALUES: Final = 65_536
 _RECURS: Final = 0
 #: Pairs in a query up to which their names stand in the pattern.
 _NAMED: Final = 2
+
+#: Segments that name a version or a language (ISO 639-1) of what is below.
+_EDITION: Final = re.compile(
+    r"(?:v|version|release|r)?[-_.]?\d+(?:[._]\d+|\.x)+[-_.]?[a-z]*\d*|v\d+|latest|stable|current|next"
+    r"|master|main|trunk|head|dev|devel|development|edge|nightly|snapshot|unstable|lts|legacy|old"
+    r"|(?:a[abefkmrsvyz]|b[aeghimnors]|c[aehorsuvy]|d[aevz]|e[elnostu]|f[afijory]|g[adlnuv]"
+    r"|h[aeiortuyz]|i[adegikostu]|j[av]|k[agijklmnoruvwy]|l[abginotuv]|m[ghiklnrsty]"
+    r"|n[abdeglnorvy]|o[cjmrs]|p[ailst]|qu|r[mnouw]|s[acdegiklmnoqrstuvw]|t[aeghiklnorstwy]"
+    r"|u[grkz]|v[eio]|w[ao]|xh|y[io]|z[ahu])(?:[-_][a-z]{2,4})?",
+    re.IGNORECASE,
+)
+
+_FILE: Final = re.compile(r"\.(?:x?html?|md|txt|pdf)$", re.IGNORECASE)
 
 #: A value, and the rest beside it, as hashes that are not kept beyond the run.
 _Value = tuple[int, int]
@@ -294,6 +310,34 @@ class UrlParts:
     segments: tuple[str, ...]
     values: tuple[_Value, ...]
     pairs: tuple[_Value, ...]
+
+    @property
+    def size(self) -> int:
+        """Return how many there are."""
+        return len(self.segments) + len(self.pairs)
+
+
+def _parts(url: str) -> UrlParts:
+    """Return the parts of a canonical URL."""
+    site, slash, rest = url.partition("://")[2].partition("/")
+    path, _, query = (slash + rest).partition("?")
+    segments = tuple(each for each in path.split("/") if each)
+    pairs = tuple(query.split("&")) if query else ()
+    in_query = ((site, "?", pair, path, pairs[:n], pairs[n + 1 :]) for n, pair in enumerate(pairs))
+    return UrlParts(
+        segments,
+        _values(site, segments),
+        tuple((hash(it[:3]), hash((it[3], (*it[4], *it[5]))) or 1) for it in in_query),
+    )
+
+
+def _values(site: str, segments: Sequence[str]) -> tuple[_Value, ...]:
+    """Return the values in a path; files are none: their folder may stand under several others."""
+    if segments and _FILE.search(segments[-1]):
+        return ()
+    plain = ["" if _EDITION.fullmatch(each) else each for each in segments]
+    rests = (hash((tuple(plain[:n]), site)) or 1 for n in range(len(plain)))
+    return tuple((hash((site, each)), rest) for each, rest in zip(segments, rests, strict=True))
 
 
 class Combinations:
@@ -309,25 +353,14 @@ class Combinations:
 
     def note(self, url: str) -> UrlParts | None:
         """Note a canonical URL; return its parts, or None if it has too few."""
-        site, slash, rest = url.partition("://")[2].partition("/")
-        path, _, query = (slash + rest).partition("?")
-        segments = tuple(each for each in path.split("/") if each)
-        pairs = query.split("&") if query else []
-        if not self._least or (not segments and not pairs):
+        parts = _parts(url)
+        if not self._least or not parts.size:
             return None
-        values = tuple(
-            (hash((site, each)), hash((segments[:n], site)) or 1) for n, each in enumerate(segments)
-        )
-        in_query = tuple(
-            (hash((site, "?", pair)), hash((path, (*pairs[:n], *pairs[n + 1 :]))) or 1)
-            for n, pair in enumerate(pairs)
-        )
-        parts = UrlParts(segments, values, in_query)
         for value, beside in (*parts.values, *parts.pairs):
             # A recurring value stays one.
             is_first = self._rests.get(value) in {None, beside}
             self._rests[value] = beside if is_first else _RECURS
-        return parts if len(segments) + len(pairs) >= self._least else None
+        return parts if parts.size >= self._least else None
 
     def _recurs(self, value: _Value) -> bool:
         return self._rests.get(value[0]) == _RECURS

@@ -65,6 +65,32 @@ def test_ordinary_paths_are_no_combinations() -> None:
     assert {pattern(found, t) for t in (*articles, *people, *products)} == {None}
 
 
+_PAGES = [f"{part}/{page}" for part in ("intro", "clauses", "api") for page in ("a", "b", "c")]
+TREES = {
+    "versions": [f"/docs/{v}/{p}.html" for v in ("master", "v0.6.0", "v1.1") for p in _PAGES],
+    "drafts": [f"/docs/{v}/{p}.html" for v in ("discussions-36-1", "new-web") for p in _PAGES],
+    "versions without extensions": [f"/{v}/{p}" for v in ("1.0", "2.0", "latest") for p in _PAGES],
+    "folders": [f"/docs/{v}/{p}/" for v in ("stable", "dev", "3.x") for p in _PAGES],
+    "releases": [f"/manual/{v}/{p}" for v in ("release-2.1", "r3.0_1") for p in _PAGES],
+    "languages": [f"/{v}/{p}" for v in ("en", "de", "pt-br", "zh_CN") for p in _PAGES],
+    "both": [f"/{x}/{v}/{p}" for x in ("en", "fr") for v in ("v1", "v2") for p in _PAGES],
+    "both, other order": [
+        f"/{v}/{x}/{p}" for x in ("en", "fr") for v in ("9.1", "10.2") for p in _PAGES
+    ],
+    "products": [f"/{v}/docs/{p}.html" for v in ("anvil", "rocket") for p in _PAGES],
+    "deep": [f"/a/{v}/x/{p}.htm" for v in ("one", "two", "three") for p in _PAGES],
+    "Javadoc": [f"/{v}/org/{p}.html" for v in ("core-8_1", "core-8_2") for p in _PAGES],
+    "index files": [f"/docs/{v}/{p}/index.html" for v in ("draft-7", "web") for p in _PAGES],
+    "Markdown": [f"/{v}/{p}.md" for v in ("left", "right") for p in _PAGES],
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_versions_and_translations_of_a_manual_are_no_combinations(name: str) -> None:
+    found = seen(*TREES[name])
+    assert {pattern(found, target) for target in TREES[name]} == {None}
+
+
 def test_a_number_in_what_does_not_recur_is_left_out() -> None:
     found = seen(*(f"/user/{n}/{p}" for n in (17, 18) for p in ("a/b", "b/a", "b", "a")))
     assert pattern(found, "/user/17/a/b") == "/user/#/… (recurring values)"
