@@ -2,12 +2,9 @@
 
 A page is *captured* once there is a copy. Until then it is worth its importance times the days
 since it was found, which is what the index of the harmonic and the binary cost come to for a page
-that has certainly changed since, times the probability that it exists. Else dead links would eat a
-small budget, and where pages come and go, those that have waited long what is there still. Of a
-host of whose URLs c were captured and g were gone when they were first requested that is p = (c +
-0.3)/(c + g + 0.3), and likewise (c + 2p)/(c + g + 2) in an area of it, times e^{−δa}: a is how long
-ago the page was found, δ the rate at which the host's captured pages go; a page of g counts by as
-much as it could have been expected to be there. Sites link to pages before they publish them: a
+that has certainly changed since, times the probability that it exists
+(:mod:`~freshet.scheduler.agenda.existence`); else dead links would eat a small budget. A captured
+one is worth less where its folder has gone. Sites link to pages before they publish them: a
 URL that was dead at its first request is worth so much times the share of such URLs of the host
 that led to content later. A sitemap names pages and tells when they changed: one that was never
 read is worth ten pages.
@@ -17,7 +14,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,9 +24,10 @@ import aiosqlite
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from freshet.scheduler.agenda.existence import Existence
 from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints, rows_among
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.sources import AREAS, Rows
+from freshet.scheduler.sources import Rows
 from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Visit
 
@@ -59,15 +57,9 @@ _EARLY_DAYS: Final = 1.0
 _MOST_TIMES: Final = 30
 #: Kinds that say nothing of where a URL leads.
 _SILENT: Final = ("failed", "refused")
+_SHOWN: Final = ("new", "changed", "unchanged")
 _MOMENT_DAYS: Final = 1e-6
 _SITEMAP: Final = 10.0
-#: Pages that a host is taken to have shown: hosts have content or have none, so that the first dead
-#: links tell much.
-_UNSEEN: Final = 0.3
-#: What is known of a host weighs as much in each of its areas as that many pages there.
-_OF_THE_HOST: Final = 2.0
-#: Days that pages are taken to have lived on a host before one went.
-_LIVED_DAYS: Final = 30.0
 #: What a day of an overdue page is worth: more than all else. What is worth so much is overdue.
 _OVERDUE: Final = 1e200
 OVERDUE: Final = 1e150
@@ -144,6 +136,7 @@ class PageTable:
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
+        self.existence = Existence()
         self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
         # Each its own array: a valuation reads some of them whole.
         self._columns = {name: Column[Any](_ROW[name]) for name in _ROW.names or ()}
@@ -168,7 +161,9 @@ class PageTable:
             return place
         return self._row_of.get(page_id)
 
-    def add(self, page_id: NDArray[np.int64], **columns: NDArray[np.generic]) -> Rows:
+    def add(
+        self, page_id: NDArray[np.int64], *, urls: Sequence[str], **columns: NDArray[np.generic]
+    ) -> Rows:
         """Append pages that are not watched yet; return their rows, (m,)."""
         first = len(self)
         rows = np.arange(first, first + len(page_id))
@@ -177,6 +172,7 @@ class PageTable:
         for name, values in {"page_id": page_id, "absent": inf, "leads_to": -1, **columns}.items():
             self[name][first:] = values
         self._index(page_id, rows)
+        self.existence.watch(self["host"][first:], urls)
         return rows
 
     def _index(self, page_id: Ints, rows: Rows) -> None:
@@ -200,6 +196,7 @@ class PageTable:
         ``before`` are columns (k,) of the first rows before these visits; None: all are new.
         """
         there = ~visits.gone
+        self._recall_places(visits.row, there, before)
         last_there = np.full(len(self), -1)
         last_there[visits.row[there]] = np.flatnonzero(there)
         is_after = visits.gone & (np.arange(len(visits)) > last_there[visits.row])
@@ -223,6 +220,19 @@ class PageTable:
             else:
                 since[row] = at
                 self._count_turned(row, at, absent.pop(row, inf))
+
+    def _recall_places(self, rows: Rows, there: Bools, before: Arrays | None) -> None:
+        tried = np.zeros(len(self), np.bool_)
+        if before is not None:
+            known = slice(len(before["since"]))
+            tried[known] = before["captured"] | np.isfinite(before["absent"])
+        else:
+            # What only ever led elsewhere has no visits that tell.
+            led = ~self["captured"] & np.isfinite(self["absent"])
+            led[rows] = False
+            some = np.flatnonzero(led)
+            self.existence.recall(some, np.zeros(len(some), np.bool_), tried)
+        self.existence.recall(rows, there, tried)
 
     # -- in the store --
 
@@ -349,9 +359,11 @@ class PageTable:
         if len(new):
             # What was found this moment is worth more than nothing.
             waited = np.maximum(now - rows["since"][new], _MOMENT_DAYS) + turn
-            waited *= new_page * self.existing(now)[new]
+            waited *= new_page * self.existence.of_new(new)
             waited[rows["sitemap"][new]] *= _SITEMAP
             found[new] = rows["importance"][new] * waited
+        held = rows["captured"] & (rows["gone"] == 0)
+        found[held] *= self.existence.of_held()[held]
         found[rows["gone"] > 0] *= _GONE_FACTOR
         empty = rows["empty"][:] = self._empty()
         found[empty] = self._of_turning(np.flatnonzero(empty), now)
@@ -420,34 +432,6 @@ class PageTable:
         found: Floats = rows["importance"][some] * since
         return found
 
-    def existing(self, now: float) -> Floats:
-        """Return (n,), the probability that a page exists, if it was never requested."""
-        rows = self
-        captured, host = rows["captured"].astype(np.float64), rows["host"]
-        dying = self._dying()[host]
-        # A host without any content is another name of one: its other URLs lead elsewhere, too.
-        is_name = (np.bincount(host, captured) == 0)[host]
-        vain = ((rows["gone"] > 0) | (rows["away"] & is_name)) & ~rows["captured"]
-        age = np.maximum(np.where(vain, rows["since"], now) - rows["found_at"], 0.0)
-        living = np.exp(-dying * age)
-        dead = np.where(vain, living, 0.0)
-        on_host = _share(captured, dead, host, _UNSEEN, 1.0)
-        found: Floats = living * _share(
-            captured, dead, host * AREAS + rows["area"], _OF_THE_HOST, on_host
-        )
-        return found
-
-    def _dying(self) -> Floats:
-        """Return (H,), the rate at which pages of each host go, a day."""
-        rows = self
-        captured = rows["captured"]
-        host, hosts = rows["host"][captured], int(rows["host"].max(initial=-1)) + 1
-        gone = np.bincount(host, rows["gone"][captured] > 0, minlength=hosts)
-        lived = np.maximum(rows["since"] - rows["found_at"], 0.0)[captured]
-        days = np.bincount(host, lived, minlength=hosts)
-        found: Floats = gone / (days + _LIVED_DAYS)
-        return found
-
     def reweigh(self, rows: Rows, importance: Floats, half_life: Floats) -> None:
         """Set the importance of these pages and whether they are sources, (m,) each."""
         self["importance"][rows], self["half_life"][rows] = importance, half_life
@@ -503,6 +487,8 @@ class PageTable:
         """Take in a visit, which decides when the page may be requested again."""
         found, page = visit.observation, _Page(self, row)
         at, asked = found.at / _DAY_S, float(page["asked"][0])
+        if found.kind not in _SILENT:
+            self._place(row, found=found.kind in _SHOWN)
         page["taken"], page["asked"] = False, at
         if page["away"] and found.kind not in _SILENT:
             page["away"], page["captured"] = False, visit.due.digests is not None
@@ -530,13 +516,25 @@ class PageTable:
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = visit.retry_at / _DAY_S
             case _:
-                alias = visit.alias
-                page["absent"] = np.minimum(page["absent"], page["since"])
-                page["failures"] = 0
-                if alias is not None:
-                    page["away"], page["captured"] = True, False
-                for_good = np.array([alias is not None and alias.kind == "permanent"])
-                page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
+                self._led_on(page, visit)
+
+    def _led_on(self, page: "_Page", visit: Visit) -> None:
+        """Take in that a URL led elsewhere, or to nothing that is kept."""
+        alias, at = visit.alias, visit.observation.at / _DAY_S
+        page["absent"] = np.minimum(page["absent"], page["since"])
+        page["failures"] = 0
+        if alias is not None:
+            page["away"], page["captured"] = True, False
+        for_good = np.array([alias is not None and alias.kind == "permanent"])
+        page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
+
+    def _place(self, row: int, *, found: bool) -> None:
+        """Tell the neighbours of a page whether a visit ``found`` it."""
+        page = _Page(self, row)
+        if page["captured"] and not page["gone"]:
+            self.existence.visited(row, found=found)
+        elif not page["captured"] and page["absent"] == inf:
+            self.existence.tried(row, found=found)
 
     def _count_turned(self, row: int, at: float, absent: float) -> None:
         """Count a page that is back, if it was ``absent`` since a day."""
@@ -578,17 +576,6 @@ class _Page:
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
         self._table[name][self._at] = value
-
-
-def _share(
-    captured: Floats, dead: Floats, group: Rows, prior: float, expected: Floats | float
-) -> Floats:
-    """Return (n,), the share of existing pages of each group, shrunk to the expected one."""
-    groups = int(group.max(initial=-1)) + 1
-    there = np.bincount(group, captured, minlength=groups)[group]
-    tried = there + np.bincount(group, dead, minlength=groups)[group]
-    found: Floats = (there + prior * expected) / (tried + prior)
-    return found
 
 
 # -- moved pages -------------------------------------------------------------

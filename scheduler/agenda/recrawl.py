@@ -500,7 +500,7 @@ class RecrawlAgenda:
             await self.watch(found.take(~terms.never))
             return
         rows = self.pages.add(
-            found.page_id, host=codes, importance=terms.importance,
+            found.page_id, urls=found.url, host=codes, importance=terms.importance,
             least=terms.least_days, most=terms.most_days, area=terms.area,
             half_life=terms.half_life_days,
             spelling=np.array([pages_agenda.spelling(url) for url in found.url], np.int64),

@@ -31,7 +31,7 @@ from freshet.storage.tables.snapshots import LearntUpTo, Parts
 log = logging.getLogger(__name__)
 
 #: What is learnt from the same observations: changes with the method.
-_VERSION: Final = 1
+_VERSION: Final = 2
 #: Pages of one part.
 _PAGES: Final = 1 << 16
 #: From this number of observations on, a few corrections are left for later.
@@ -125,6 +125,7 @@ class Snapshots:
         agenda = self._agenda
         pages = agenda.pages
         yield "hubs", agenda.hubs.written()
+        yield "existence", pages.existence.written()
         for first in range(0, len(pages), _PAGES):
             some = slice(first, min(first + _PAGES, len(pages)))
             yield (
@@ -195,6 +196,8 @@ class Snapshots:
         pages.turned = found["turned"]
         async for _, arrays in snapshots.read(reader, ids, "hubs"):
             agenda.hubs.read(arrays)
+        async for _, arrays in snapshots.read(reader, ids, "existence"):
+            pages.existence.read(arrays)
         self._read = self._read or Parts(await snapshots.path_of(reader))
         async for code, arrays in snapshots.read(reader, ids, "site"):
             ranker.recall_site(int(code), arrays, self._part)

@@ -107,7 +107,7 @@ def _found(pages: PageTable, hubs: HubPages, urls: list[str], first: int, day: f
     n = len(urls)
     at, site = np.full(n, day), np.zeros(n, np.intp)
     rows = pages.add(
-        np.arange(first, first + n), host=site, importance=np.ones(n), found_at=at, since=at,
-        captured=np.ones(n, np.bool_),
+        np.arange(first, first + n), urls=urls, host=site, importance=np.ones(n),
+        found_at=at, since=at, captured=np.ones(n, np.bool_),
     )  # fmt: skip
     hubs.watch(rows, site, urls, at)

@@ -218,8 +218,8 @@ async def test_others_commit_between_the_parts(
     while not writing.done():
         seen.add(await database.write(lambda db: db.execute(counted).fetchone()[0]))
     await writing
-    # The hubs, a part of pages, three of each host, and the list of these.
-    assert seen == set(range(2 + 3 * HOSTS + 2))
+    # The hubs, the places of URLs, a part of pages, three of each host, and the list of these.
+    assert seen == set(range(3 + 3 * HOSTS + 2))
 
 
 @pytest.mark.parametrize(("before", "between"), [(True, False), (False, True), (True, True)])

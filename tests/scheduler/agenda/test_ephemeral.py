@@ -71,8 +71,9 @@ class Site:
         n = len(self.found)
         since = np.array(self.since)
         self.pages.add(
-            np.arange(n), host=np.zeros(n, np.intp), importance=np.ones(n),
-            found_at=np.array(self.found), since=np.where(np.isnan(since), NOW, since),
+            np.arange(n), urls=["https://a.test/"] * n, host=np.zeros(n, np.intp),
+            importance=np.ones(n), found_at=np.array(self.found),
+            since=np.where(np.isnan(since), NOW, since),
             captured=~np.isnan(since), half_life=np.array([*self.half_life, *[nan] * (n - 2)]),
         )  # fmt: skip
         revealing = self._hubs(n).revealing(self.pages, now)

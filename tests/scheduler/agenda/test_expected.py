@@ -18,9 +18,10 @@ from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.sources import SourceTable
 
 #: Two captured pages, one that is gone, one new, one that failed, and one that was withdrawn.
+URL = "http://a.example/"
 PAGES = PageTable()
 PAGES.add(
-    np.arange(6), host=np.array([0, 1, 0, 1, 1, 1]),
+    np.arange(6), urls=[URL] * 6, host=np.array([0, 1, 0, 1, 1, 1]),
     importance=np.array([3.0, 1.0, 9.0, 2.0, 9.0, 9.0]),
     since=np.array([8.0, 9.0, 9.0, 7.0, 9.0, 9.0]),
     captured=np.array([1, 1, 1, 0, 0, 0], np.bool_), gone=np.array([0, 0, 2, 0, 0, 0]),
@@ -85,10 +86,12 @@ def test_of_many_pages_a_sample_stands_for_those_of_its_host(
 
 def test_a_census_stays_as_it_was() -> None:
     pages = PageTable()
-    pages.add(np.arange(2), captured=np.array([True, False]), not_before=np.full(2, -inf))
+    pages.add(
+        np.arange(2), urls=[URL] * 2, captured=np.array([True, False]), not_before=np.full(2, -inf),
+    )  # fmt: skip
     census = Census.of(pages)
     pages["captured"][:] = True
-    pages.add(np.arange(2, 3))
+    pages.add(np.arange(2, 3), urls=[URL])
     assert (len(census), census.held.tolist()) == (2, [True, False])
     assert census.waiting.tolist() == [False, True]
 

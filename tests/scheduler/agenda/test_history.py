@@ -14,7 +14,10 @@ from tests.storage.crawl_store import DAY_S, START, CrawlStore, url_of, visit
 async def test_a_visit_has_the_day_that_its_own_answer_named(store: CrawlStore) -> None:
     await store.admit("/a", "/b")
     pages = PageTable()
-    pages.add(np.array([await store.page_id("/a"), await store.page_id("/b")]))
+    pages.add(
+        np.array([await store.page_id("/a"), await store.page_id("/b")]),
+        urls=["http://a.example/"] * 2,
+    )
     live = PendingEvidence(store.database.reader, pages)
     visits = [
         ("/a", 1.0, 0.5),

@@ -10,6 +10,7 @@ from freshet.scheduler.agenda.pages import PageTable, spelling
 from freshet.storage.records import DueUrl, Observation, Rejected, Visit
 
 DAY_S = 86_400.0
+URL = "http://a.example/"
 
 
 def failed(day: float, *, retry_at: float | None, charged: bool) -> Visit:
@@ -24,7 +25,7 @@ def rejected(day: float, seen: Rejected) -> Visit:
 
 def page_table() -> PageTable:
     pages = PageTable()
-    pages.add(np.array([7], np.int64), importance=np.ones(1), most=np.full(1, np.inf))
+    pages.add(np.array([7], np.int64), urls=[URL], importance=np.ones(1), most=np.full(1, np.inf))
     return pages
 
 
@@ -81,7 +82,7 @@ def test_a_restart_does_not_shorten_the_interval_of_a_block_page() -> None:
 def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
     pages = PageTable()
     pages.add(
-        np.arange(3), importance=np.ones(3), most=np.full(3, np.inf),
+        np.arange(3), urls=[URL] * 3, importance=np.ones(3), most=np.full(3, np.inf),
         sitemap=np.array([False, True, True]), captured=np.array([False, False, True]),
     )  # fmt: skip
     page, sitemap, read = pages.weighted(np.full(3, 0.5), 2.0).tolist()
@@ -94,7 +95,7 @@ def sites(**columns: list[float]) -> PageTable:
     pages, n = PageTable(), len(next(iter(columns.values())))
     plain = {"importance": [1.0] * n, "most": [np.inf] * n}
     given = {name: np.array(values) for name, values in (plain | columns).items()}
-    pages.add(np.arange(n), **given)
+    pages.add(np.arange(n), urls=[URL] * n, **given)
     return pages
 
 
@@ -122,7 +123,7 @@ def test_a_dead_link_that_is_admitted_again_is_worth_what_a_new_one_is() -> None
     assert dead < 0.01 * new
     pages.admit_again([0])
     again, other = pages.weighted(np.zeros(2), 60.0)
-    assert again == other > new
+    assert again == other == new
 
 
 def test_a_new_link_that_is_dead_is_tried_once_more_where_sites_link_early() -> None:
@@ -139,42 +140,10 @@ def test_a_new_link_that_is_dead_is_tried_once_more_where_sites_link_early() -> 
     found = Observation(0, 31.0 * DAY_S, "new")
     pages.settle(0, Visit(DueUrl(0, "http://a.example/", "http://a.example/", 1, 0.0), found))
     pages.add(
-        np.array([6]), host=np.array([0]), importance=np.ones(1), most=np.full(1, np.inf),
-        gone=np.array([1]), asked=np.ones(1),
+        np.array([6]), urls=[URL], host=np.array([0]), importance=np.ones(1),
+        most=np.full(1, np.inf), gone=np.array([1]), asked=np.ones(1),
     )  # fmt: skip
     pages["absent"][6] = 0.0
     worth = pages.weighted(np.zeros(7), 31.0)
     assert worth[6] == pytest.approx(1.5 / (1 + 1 + 20) * 29, rel=0.02)
     assert worth[3] == pytest.approx(late + 0.5 / (1 + 20) * 29, rel=1e-2)
-
-
-def test_where_urls_prove_to_be_dead_the_next_one_is_likely_to_be() -> None:
-    # Three dead links in one area; in another, two pages. The last of each was not asked for.
-    pages = sites(
-        area=[1, 1, 1, 1, 2, 2, 2], gone=[1, 1, 1, 0, 0, 0, 0], captured=[0, 0, 0, 0, 1, 1, 0]
-    )
-    on_host = (2 + 0.3) / (2 + 3 + 0.3)
-    found = pages.existing(0.0)
-    assert found[3] == pytest.approx(2 * on_host / (3 + 2))
-    assert found[6] == pytest.approx((2 + 2 * on_host) / (2 + 2))
-    worth = pages.weighted(np.zeros(7), 4.0, turn=3.0, new_page=2.0)
-    assert worth[3] == pytest.approx(2 * (4 + 3) * found[3])
-
-
-def test_where_pages_come_and_go_those_that_wait_may_be_gone_by_then() -> None:
-    # Two pages lived for 10 days, one is there after 10; the others wait to be asked for.
-    pages = sites(
-        captured=[1, 1, 1, 0, 0], gone=[1, 1, 0, 0, 0], since=[10.0, 10.0, 10.0, 0.0, 20.0],
-        found_at=[0.0, 0.0, 0.0, 0.0, 20.0],
-    )  # fmt: skip
-    dying = 2 / (30 + 30)
-    old, new = pages.existing(20.0)[3:]
-    assert old == pytest.approx(new * np.exp(-20 * dying))
-    # A dead link on the same host that was asked for late says less of the others.
-    late = sites(
-        captured=[1, 1, 1, 0, 0], gone=[1, 1, 0, 1, 0], since=[10.0, 10.0, 10.0, 20.0, 20.0],
-        found_at=[0.0, 0.0, 0.0, 0.0, 20.0],
-    )  # fmt: skip
-    tried = 3 + np.exp(-20 * dying)
-    on_host = (3 + 0.3) / (tried + 0.3)
-    assert late.existing(20.0)[4] == pytest.approx((3 + 2 * on_host) / (tried + 2))

@@ -95,8 +95,9 @@ def test_a_url_without_content_is_worth_what_the_like_of_it_turned_into() -> Non
         table, day = PageTable(), np.zeros(3)
         absent = np.where(np.arange(3) < turned, np.inf, 0.0)
         table.add(
-            np.arange(3), host=np.zeros(3, np.intp), importance=np.ones(3), asked=day + 10.0,
-            absent=absent, captured=np.isinf(absent), not_before=day - np.inf, most=day + np.inf,
+            np.arange(3), urls=["http://a.example/"] * 3, host=np.zeros(3, np.intp),
+            importance=np.ones(3), asked=day + 10.0, absent=absent, captured=np.isinf(absent),
+            not_before=day - np.inf, most=day + np.inf,
         )  # fmt: skip
         rows, no = np.repeat(np.arange(turned), 2), np.zeros(2 * turned, np.bool_)
         gone = np.arange(2 * turned) % 2 == 0

@@ -1,0 +1,174 @@
+"""The probability that a URL leads to a page: by its neighbours, or by the news of its folder.
+
+Sites link to much that is not there, and what is not there stands together: a draft that was
+dropped, a version that was removed, parameters that nobody answers. So a URL exists with the
+probability that those along its path did: from p = 0.7 on, for each prefix of its path (digits are
+all alike), and for its extension in its folder, with a query or without,
+
+    p ← (found + p)/(tried + 1),
+
+of the URLs ``tried`` there for the first time as many as were ``found``. A page that was held at
+its last visit is still there with the probability
+
+    (1 + found since)/(1 + visits since)
+
+by the visits to other pages of its folder since then: a folder that is gone goes as a whole.
+
+Cost: a valuation divides once for each prefix of the folders met, and once for each page. Memory:
+16 bytes a page, and some 500 a folder. Reference: ours.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from freshet.scheduler.arrays import Arrays, Bools, Column, Floats
+from freshet.scheduler.sources import Rows
+
+_PRIOR: Final = 0.7
+_DIGITS: Final = re.compile(r"\d+")
+#: Prefixes of a path that are told apart; what is deeper is alike.
+_DEPTH: Final = 12
+_COLUMNS: Final = (
+    "inside", "found", "tried", "place", "met_then", "visits_then", "met", "visits"
+)  # fmt: skip
+
+
+def _places(url: str) -> list[str]:
+    """Return the places of a URL, from the whole host to its folder with its extension."""
+    parts = urlsplit(url)
+    names = _DIGITS.sub("#", parts.path).split("/")
+    folders = ["/".join(names[:k]) for k in range(1, min(len(names), _DEPTH + 1))]
+    ending = f".{names[-1].rsplit('.', 1)[1]}" if "." in names[-1] else ""
+    return [*folders, f"{folders[-1]}/{'?' if parts.query else '*'}{ending}"]
+
+
+class Existence:
+    """Learns by the first visits to URLs, and by all later ones; folders are integer codes.
+
+    *Law.* What it knows depends on the order of the visits alone.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[int, str], int] = {}
+        #: Of each place: what it is in (itself: nothing), found and tried.
+        self._inside = Column[np.int64](np.int64)
+        self._found = Column[np.float64](np.float64)
+        self._tried = Column[np.float64](np.float64)
+        #: Of each page: its place; of the visits to its place, how many met a page, and how many
+        #: there were, at its last visit.
+        self._place = Column[np.int64](np.int64)
+        self._met_then = Column[np.float64](np.float64)
+        self._visits_then = Column[np.float64](np.float64)
+        self._met = Column[np.float64](np.float64)
+        self._visits = Column[np.float64](np.float64)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def watch(self, host: Rows, urls: Sequence[str]) -> None:
+        """Append pages of these hosts."""
+        codes = [self._code(*each) for each in zip(host.tolist(), urls, strict=True)]
+        self._place.extend(codes)
+        for column in (self._met_then, self._visits_then):
+            column.append(len(codes))
+
+    def _code(self, host: int, url: str) -> int:
+        code = -1
+        for place in _places(url):
+            inside, code = code, self._codes.setdefault((host, place), len(self._inside))
+            if code == len(self._inside):
+                self._inside.extend([inside])
+                for column in (self._found, self._tried, self._met, self._visits):
+                    column.append(1)
+        return code
+
+    def tried(self, row: int, *, found: bool) -> None:
+        """Take in the first visit to a URL that tells whether it leads to a page."""
+        code = int(self._place.rows[row])
+        self._mark(row)
+        while code >= 0:
+            self._found.rows[code] += found
+            self._tried.rows[code] += 1
+            code = int(self._inside.rows[code])
+
+    def visited(self, row: int, *, found: bool) -> None:
+        """Take in a visit to a page that was held."""
+        code = self._folder(row)
+        self._met.rows[code] += found
+        self._visits.rows[code] += 1
+        self._mark(row)
+
+    def recall(self, rows: Rows, found: Bools, tried: Bools) -> None:
+        """Take in visits (m,) in their order; ``tried`` (n,) says of which pages it knew before."""
+        first = np.zeros(len(rows), np.bool_)
+        first[np.unique(rows, return_index=True)[1]] = True
+        first &= ~tried[rows]
+        for row, is_found in zip(rows[first].tolist(), found[first].tolist(), strict=True):
+            self.tried(row, found=is_found)
+        folder = self._inside.rows[self._place.rows[rows]]
+        order = np.argsort(folder, kind="stable")
+        sorted_ = folder[order]
+        begins = np.searchsorted(sorted_, sorted_)
+        for counts, then, one in (
+            (self._met.rows, self._met_then.rows, found & ~first),
+            (self._visits.rows, self._visits_then.rows, ~first),
+        ):
+            total = np.cumsum(np.append(0.0, one[order]))
+            so_far = np.empty(len(rows))
+            so_far[order] = total[1:] - total[begins] + counts[sorted_]
+            # The last one of each row stands.
+            then[rows] = so_far
+            np.add.at(counts, folder, one)
+
+    # -- in the store --
+
+    def written(self) -> Arrays:
+        """Return all that is known."""
+        names = json.dumps([[host, place] for host, place in self._codes])
+        columns = {name: getattr(self, f"_{name}").rows for name in _COLUMNS}
+        return {"names": np.frombuffer(names.encode("ascii"), np.uint8), **columns}
+
+    def read(self, written: Arrays) -> None:
+        """Know what was written, and nothing else."""
+        names = json.loads(bytes(written["names"]))
+        self._codes = {(host, place): code for code, (host, place) in enumerate(names)}
+        for name in _COLUMNS:
+            getattr(self, f"_{name}").extend(written[name])
+
+    def _mark(self, row: int) -> None:
+        code = self._folder(row)
+        self._met_then.rows[row] = self._met.rows[code]
+        self._visits_then.rows[row] = self._visits.rows[code]
+
+    def _folder(self, row: int) -> int:
+        """Return the folder of a page."""
+        return int(self._inside.rows[self._place.rows[row]])
+
+    def of_new(self, rows: Rows) -> Floats:
+        """Return (m,), the probabilities that URLs that were never requested lead to pages."""
+        place, inside = self._place.rows[rows], self._inside.rows
+        codes, which = np.unique(place, return_inverse=True)
+        chains = [codes]
+        while (chains[-1] >= 0).any():
+            chains.append(np.where(chains[-1] < 0, -1, inside[chains[-1]]))
+        found, tried = self._found.rows, self._tried.rows
+        p = np.full(len(codes), _PRIOR)
+        for chain in reversed(chains):
+            known = chain >= 0
+            at = chain[known]
+            p[known] = (found[at] + p[known]) / (tried[at] + 1)
+        there: Floats = p[which]
+        return there
+
+    def of_held(self) -> Floats:
+        """Return (n,), the probabilities that pages that were held are still there."""
+        folder = self._inside.rows[self._place.rows]
+        met = self._met.rows[folder] - self._met_then.rows
+        visits = self._visits.rows[folder] - self._visits_then.rows
+        there: Floats = (1 + met) / (1 + visits)
+        return there
