@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from math import inf
+from math import inf, sqrt
+from random import Random
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -49,7 +50,7 @@ class Links:
 
     def __init__(self, window: Window) -> None:
         self._hosts = window.site.hosts
-        self._read: dict[tuple[str, int], Sequence[str]] = {}
+        self._read: dict[tuple[str, int], tuple[Sequence[str], bool]] = {}
 
     def of(self, answer: Answer | None, url: str) -> Sequence[str]:
         """The links of an answer: where it leads, or what its page shows."""
@@ -58,12 +59,25 @@ class Links:
         if answer.blob is None:
             location = dict(answer.headers).get("Location", "")
             return self._inside([resolve(location, url) or url])
+        return self._look(answer, url)[0]
+
+    def leads_on(self, answer: Answer, url: str) -> bool:
+        """Whether an answer is a page that only leads to another one of the site."""
+        return answer.blob is not None and self._look(answer, url)[1]
+
+    def _look(self, answer: Answer, url: str) -> tuple[Sequence[str], bool]:
+        """The links of a page, and whether the first of them is where it leads."""
+        if answer.blob is None:
+            return (), False
         key = url, answer.blob
         if key not in self._read:
+            self._read[key] = (), False
             kind = dict(answer.headers)["Content-Type"]
-            is_page = kind.startswith("text/html")
-            found = parse(answer.body, url, kind).links.urls if is_page else ()
-            self._read[key] = self._inside(found)
+            if kind.startswith("text/html"):
+                found = parse(answer.body, url, kind)
+                to = self._inside(found.meta_refresh[1:] if found.meta_refresh else ())
+                urls = self._inside(found.links.urls)
+                self._read[key] = tuple(dict.fromkeys([*to, *urls])), bool(to)
         return self._read[key]
 
     def _inside(self, urls: Sequence[str]) -> Sequence[str]:
@@ -99,6 +113,9 @@ class Crawler:
         self.new: dict[str, None] = {}
         self.day = self._robots_at = 0.0
         self.crawl()
+        order = list(self.known.items())
+        Random(window.seed).shuffle(order)
+        self.known = dict(order)
         self.web.forget()
 
     @property
@@ -126,7 +143,8 @@ class Crawler:
         answer = self.web.answer(url)
         self.new.pop(url, None)
         it = self.known.setdefault(url, _Known(self.day))
-        it.asked, it.page = self.day, None if answer is None else answer.page
+        nothing = answer is None or self._links.leads_on(answer, url)
+        it.asked, it.page = self.day, None if nothing or answer is None else answer.page
         it.tries = 0 if it.page is not None else it.tries + 1
         return self._links.of(answer, url)
 
@@ -220,6 +238,41 @@ def recrawl(window: Window, links: Links, requests: int) -> Crawler:
     return crawler
 
 
+def careful_rotation(window: Window, links: Links, requests: int) -> Crawler:
+    """All living pages in turn, in sessions of 2√n requests."""
+    return _in_sessions(window, links, requests, lambda living: int(2 * sqrt(living)))
+
+
+def careful_recrawl(window: Window, links: Links, requests: int) -> Crawler:
+    """All living pages in sessions of all."""
+    return _in_sessions(window, links, requests, lambda living: living + 1)
+
+
+def _in_sessions(
+    window: Window, links: Links, requests: int, size_of: Callable[[int], int]
+) -> Crawler:
+    """Save requests for a session, ask robots.txt, then what is new, then the oldest living."""
+    crawler, a_day = Crawler(window, links), requests / window.days
+    dead = {url for url, it in crawler.known.items() if it.page is None}
+    while True:
+        living = [url for url in crawler.known if url not in dead]
+        size = max(2, min(size_of(len(living)), requests))
+        day = (crawler.requests + size) / a_day
+        if day >= window.days:
+            return crawler
+        crawler.at(day)
+        end = crawler.requests + size
+        crawler.ask_robots()
+        while crawler.requests < end:
+            url = next(iter(crawler.new), None) or min(
+                (it for it in crawler.known if it not in dead),
+                key=lambda it: crawler.known[it].asked,
+            )
+            crawler.explore(url)
+            if crawler.known[url].page is None:
+                dead.add(url)
+
+
 class _ByPace:
     """The URL due first by an interval policy that sees significant changes."""
 
@@ -307,6 +360,11 @@ def clairvoyant(window: Window, links: Links, requests: int) -> Crawler:
 #: A strategy: the crawler after so many requests in a window.
 Strategy: TypeAlias = Callable[[Window, Links, int], Crawler]
 
+#: The best of what a careful crawler does without learning.
+RIVALS: Mapping[str, Strategy] = {
+    "careful rotation": careful_rotation,
+    "careful recrawl": careful_recrawl,
+}
 PLAIN: Mapping[str, Strategy] = {
     "rotation": rotation,
     "recrawl": recrawl,

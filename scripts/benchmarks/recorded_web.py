@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote, urlsplit
 import zstandard
 
 from freshet.crawler.clock import Clock
-from freshet.crawler.fetch.client import Request
+from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.fetch.responses import judge
 from freshet.storage.records import FetchResult, Validators
 
@@ -147,10 +147,12 @@ class RecordedWeb:
     Answers carry ETag and Last-Modified, and conditional requests are heeded. The recording is
     ``ahead`` of the clock by so many seconds. Its ``sitemap`` is its own one, if any, or it names
     all pages: ``honest`` with the time of each one's last version, or ``daily`` with midnight.
+    What is no more there answers 404, as most servers do.
 
     Attributes:
         asked: Unix seconds of all requests.
         shown: the page and the Unix seconds of those that showed one (200 or 304).
+        page_at: the page that a request for a URL at some Unix seconds showed.
         statuses: how often each was the answer; those for robots.txt count apart, in ``robots``.
         kinds: requests by what they met.
     """
@@ -164,6 +166,7 @@ class RecordedWeb:
         self._sitemap = sitemap
         self.asked: list[float] = []
         self.shown: list[tuple[int, float]] = []
+        self.page_at: dict[tuple[str, float], int] = {}
         self.statuses: Counter[int] = Counter()
         self.robots = 0
         self.kinds: Counter[str] = Counter()
@@ -177,7 +180,7 @@ class RecordedWeb:
     async def fetch(self, request: Request) -> FetchResult:
         """Answer as the site would have."""
         validators = request.validators or Validators()
-        answer, now = self.answer(request.url, validators), self._clock.now()
+        answer, now = self.answer(request.url, validators, request.accept), self._clock.now()
         if answer is None:
             return FetchResult(
                 request.url, "failed", now, _EXCHANGE_S, None, "no_such_host",
@@ -196,8 +199,10 @@ class RecordedWeb:
     async def close(self) -> None:
         """Do nothing: nothing is open."""
 
-    def answer(self, url: str, validators: Validators | None = None) -> Answer | None:
-        """Count a request and answer it; None: there is no such host."""
+    def answer(
+        self, url: str, validators: Validators | None = None, accept: Accept = "page"
+    ) -> Answer | None:
+        """Count a request for a purpose and answer it; None: there is no such host."""
         now = self._clock.now()
         self.asked.append(now)
         parts = urlsplit(url)
@@ -215,14 +220,18 @@ class RecordedWeb:
             self.statuses[answer.status] += 1
         if answer.page is not None:
             self.shown.append((answer.page, now))
-        self.kinds[self._kind(parts.path, answer)] += 1
+            self.page_at[url, now] = answer.page
+        self.kinds[self._kind(parts.path, answer, accept)] += 1
         return answer
 
-    def _kind(self, path: str, answer: Answer) -> str:
+    def _kind(self, path: str, answer: Answer, accept: Accept) -> str:
         if path == "/robots.txt":
             return "robots.txt"
+        if accept == "probe":
+            return "probes"
         if answer.status >= 400:
-            return "missing"
+            # A list that is not there was guessed, or is dead as a page may be.
+            return "guesses" if accept != "page" else "missing"
         if answer.status == 301:
             return "redirects"
         return "pages" if answer.page in self.recording.pages else "sitemaps and feeds"
@@ -240,8 +249,7 @@ class RecordedWeb:
             path = f"{path}.html"
         version = site.at(site.ids[path], now) if path in site.ids else None
         if version is None or version.blob is None:
-            status = 404 if version is None else 410
-            return Answer(status, (("Content-Type", "text/html; charset=utf-8"),), _NOT_FOUND)
+            return Answer(404, (("Content-Type", "text/html; charset=utf-8"),), _NOT_FOUND)
         kind = _TYPES.get(splitext(path)[1], "text/html; charset=utf-8")
         page, blob = site.ids[path], version.blob
         return self._shown(

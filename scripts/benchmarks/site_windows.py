@@ -3,8 +3,9 @@
 A page costs from the day on which a chain of links first leads to it from the start page (looked at
 daily; with a sitemap, from its birth) to its end. H(k) is a day's cost for k significant changes
 missed; a page that exists and is not held has missed its birth as well. A change is significant
-where the main text is another and resembles the one before by 0.98 at most. Pages that live under
-30 days are left out. Days count from the first of the window.
+where an extractor that is not the crawler's finds another text (:mod:`scripts.benchmarks.
+site_labels`); what the crawler's own finds is another window. Pages that live under 30 days are
+left out. Days count from the first of the window.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from statistics import median
 
 from scripts.benchmarks.daemon_sites import load_pages
 from scripts.benchmarks.recorded_web import Recording
+from scripts.benchmarks.site_labels import changes
 
 DAY_S = 86_400.0
 
@@ -98,7 +100,7 @@ class Window:
     """``days`` of a recorded site from its day ``first`` on.
 
     ``pages`` are those that count, by their ids in the recording; ``rates`` their true changes a
-    day over the whole recording.
+    day over the whole recording. Equal pages stand in the order of a ``seed``.
     """
 
     site: Recording
@@ -106,20 +108,31 @@ class Window:
     days: float
     pages: Mapping[int, Known]
     rates: Mapping[int, float]
+    seed: int = 0
 
     @classmethod
-    def of(cls, site: Recording, first: float, days: float, *, sitemap: bool = False) -> Window:
-        """The window of a recording; with a ``sitemap`` a page is known from its birth on."""
+    def of(
+        cls, site: Recording, first: float, days: float, *, sitemap: bool = False, own: bool = False
+    ) -> Window:
+        """The window of a recording; with a ``sitemap`` a page is known from its birth on.
+
+        Changes are the crawler's ``own`` ones, or those of an independent extractor.
+        """
         origin = site.begin + first * DAY_S
         shown = {} if sitemap else _reached(site, origin, days)
         pages, rates = {}, {}
+        theirs = {} if own else changes(site)
         for number, page in load_pages(site.path).items():
+            days_of = ((at - site.begin) / DAY_S for at in theirs.get(number, ()))
+            within = tuple(day for day in days_of if page.birth < day < page.death)
             born, end = page.birth - first, min(page.death - first, days)
             start = max(born, 0.0) if sitemap else max(born, shown.get(number, inf))
             if start < end:
-                changes = tuple(day - first for day in page.changes if day - first < end)
-                pages[number] = Known(start, end, born, changes)
-                rates[number] = len(page.changes) / (page.death - page.birth)
+                moved = tuple(
+                    day - first for day in (page.changes if own else within) if day - first < end
+                )
+                pages[number] = Known(start, end, born, moved)
+                rates[number] = len(page.changes if own else within) / (page.death - page.birth)
         return cls(site, first, days, pages, rates)
 
     @property

@@ -4,7 +4,9 @@ The whole daemon runs on recorded sites in virtual time. A first complete crawl 
 everybody; from then on every request counts: robots.txt, sitemaps, feeds, redirects, dead links.
 One request for each page and 60 or 20 days. Costs are those of
 :mod:`scripts.benchmarks.site_windows`, strategies those of
-:mod:`scripts.benchmarks.plain_strategies`.
+:mod:`scripts.benchmarks.plain_strategies`. The daemon holds what its store says: a page that it
+refused or left out is missing, whatever it asked. Costs are means over runs that differ in the
+order of equal pages. The two rivals are reported apart, and by the size of sites.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import argparse
 import asyncio
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from random import Random
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 from time import process_time
 from typing import Any, Final, TypeAlias
 from unittest.mock import patch
@@ -34,12 +38,14 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.robots.cache import RobotsCache
+from freshet.crawler.run import notes
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.status import record
 from freshet.scheduler.agenda import pages, recrawl
 from freshet.scheduler.agenda.audit import BesideRotation
+from freshet.scheduler.agenda.existence import Existence
 from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import Sessions
@@ -53,7 +59,7 @@ from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import recorded
-from scripts.benchmarks.plain_strategies import ORACLES, PLAIN, Links, follower
+from scripts.benchmarks.plain_strategies import ORACLES, PLAIN, RIVALS, Links, Visits, follower
 from scripts.benchmarks.recorded_web import RecordedWeb, Recording
 from scripts.benchmarks.site_windows import DAY_S, Bill, Window
 from tests.integration.quick import unwatched
@@ -63,6 +69,15 @@ Row: TypeAlias = dict[str, Any]
 #: The network is not used, but a crawler beyond loopback must say who it is.
 _SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_page": 1}
 
+
+#: The visits that left a version in the store, by the URLs that were requested.
+_HELD: Final = (
+    "SELECT page.fetch_url, finding.at FROM finding JOIN page ON page.id = finding.page_id "
+    "WHERE kind IN ('new', 'changed', 'unchanged') AND page.held_back IS NULL"
+)
+#: Pages whose worth differs by this share at most are equal.
+_EQUAL: Final = 1e-6
+_STATUS_DAYS: Final = 30.0
 
 _LEARN, _ADMIT, _REVEALING = SiteClockRanker.learn, PageTable.admit_again, HubPages.revealing
 
@@ -98,7 +113,8 @@ WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "share of dead URLs": [(recrawl, "_EMPTY_SHARE", 1.0)],
     "dead links once more": [(pages, "_EARLY_TRIES", inf)],
     "dead links linked anew": [(PageTable, "admit_again", _admitted)],
-    "existence": [(PageTable, "existing", lambda t, _now: np.ones(len(t)))],
+    "existence": [(Existence, "of_new", lambda _, rows: np.ones(len(rows)))],
+    "folders that go": [(Existence, "of_held", lambda it: np.ones(len(it)))],
     "hub pages": [(HubPages, "revealing", _unrevealing)],
     "other spellings": [(pages, "spelling", lambda _url: 0)],
     "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
@@ -136,10 +152,13 @@ class Sites:
 class Kept:
     """What the daemon made of a window: its bill, and its requests by what they met.
 
-    ``record`` is what it says of itself beside a rotation.
+    ``held`` are the days of the visits to each page that left their version in the store, ``asked``
+    those of all. ``record`` is what the daemon says of itself beside a rotation.
     """
 
     bill: Bill
+    held: Visits
+    asked: Visits
     kinds: Mapping[str, int]
     seconds: float
     record: BesideRotation | None
@@ -153,7 +172,7 @@ class Kept:
 
 def daemon(
     windows: Sequence[Window], db: Path, interval: float, *, sitemap: str = "own",
-    policy: str = "site_clock", seed: int = 1, without: str | None = None,
+    policy: str = "site_clock", without: str | None = None,
 ) -> list[Kept]:  # fmt: skip
     """What the daemon made of these windows under one budget, ``without`` one of WITHOUT."""
     days = min(window.days for window in windows)
@@ -165,57 +184,78 @@ def daemon(
     db.unlink(missing_ok=True)
     started = process_time()
 
-    async def whole() -> tuple[float, BesideRotation | None]:
+    async def whole() -> tuple[float, Set[tuple[str, float]], BesideRotation | None]:
         await crawl(settings, CrawlOrder(db, seeds), watch=unwatched, fetcher=sites, clock=clock)
         for web in sites.webs:
             web.forget()
         begin = clock.now()
         order = DaemonOrder(db, seeds, budget, policy, days * DAY_S)
+        seed = windows[0].seed
         report = await keep(
-            settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed)
+            settings, order, watch=unwatched, fetcher=sites, clock=clock, rng=Random(seed + 1)
         )
         if report.ending == "interrupted":
             # A daemon takes the signals; what it made of half a window is no figure.
             sys.exit("interrupted")
         async with reading(db) as connection:
-            return begin, (await record(connection, clock.now()))[0]
+            held = await connection.execute_fetchall(_HELD)
+            own = (await record(connection, clock.now()))[0]
+            return begin, {(url, at) for url, at in held}, own
 
     with ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        for owner, name, other in WITHOUT[without] if without else ():
+        others = WITHOUT[without] if without else ()
+        for owner, name, other in (*others, *_judged(windows[0].seed)):
             stack.enter_context(patch.object(owner, name, other))
-        begin, own = runner.run(whole())
-    took = process_time() - started
-    return [
-        Kept(window.bill(_visits(web, begin)), dict(web.kinds), took / len(windows), own)
-        for window, web in zip(windows, sites.webs, strict=True)
-    ]
-
-
-def _visits(web: RecordedWeb, begin: float) -> dict[int, list[float]]:
-    found: dict[int, list[float]] = {}
-    for page, at in web.shown:
+        begin, stored, own = runner.run(whole())
+    took = (process_time() - started) / len(windows)
+    found = []
+    for window, web in zip(windows, sites.webs, strict=True):
         # The first crawl is that of the first moment.
-        found.setdefault(page, []).append(max(0.0, (at - begin) / DAY_S))
+        shown = ((page, url, at) for (url, at), page in web.page_at.items())
+        asked, held = defaultdict[int, list[float]](list), defaultdict[int, list[float]](list)
+        for page, url, at in sorted(shown, key=itemgetter(2)):
+            day = max(0.0, (at - begin) / DAY_S)
+            asked[page].append(day)
+            if (url, at) in stored:
+                held[page].append(day)
+        found.append(Kept(window.bill(held), held, asked, dict(web.kinds), took, own))
     return found
 
 
+def _judged(seed: int) -> Sequence[tuple[object, str, object]]:
+    """What the judge sets: the order of equal pages, and no status at each hour."""
+    weighted = PageTable.weighted
+
+    def stirred(table: PageTable, *args: Any, **named: Any) -> Floats:
+        luck = np.random.default_rng(seed).random(len(table))
+        return weighted(table, *args, **named) * (1 + _EQUAL * luck)
+
+    return (PageTable, "weighted", stirred), (notes, "_EVERY_S", _STATUS_DAYS * DAY_S)
+
+
 def compared(window: Window, db: Path, interval: float, options: argparse.Namespace) -> Row:
-    """One window under every strategy: the costs, and what the daemon did."""
+    """One window under every strategy: the costs, means over the runs, and what the daemon did."""
     links, requests = Links(window), round(window.mean_pages * window.days / interval)
-    costs, bills = {}, {}
-    for name, strategy in {**PLAIN, **ORACLES}.items():
-        bills[name] = window.bill(strategy(window, links, requests).visits)
-        costs[name] = round(bills[name].cost, 4)
+    strategies = {**RIVALS, **({} if options.rivals else {**PLAIN, **ORACLES})}
     if options.sitemap != "own":
-        follows = follower(window, links, requests, options.sitemap)
-        costs["follower"] = round(window.bill(follows.visits).cost, 4)
-    (kept, *without) = (
-        daemon(
-            [window], db, interval, sitemap=options.sitemap, policy=options.policy, without=name
-        )[0]
+        strategies["follower"] = partial(follower, sitemap=options.sitemap)
+    runs = [replace(window, seed=seed) for seed in range(options.runs)]
+    costs, bills = {}, {}
+    for name, strategy in strategies.items():
+        made = [it.bill(strategy(it, links, requests).visits) for it in runs]
+        bills[name] = made[0]
+        costs[name] = round(fmean(bill.cost for bill in made), 4)
+    kept, *without = (
+        [
+            daemon(
+                [it], db, interval, sitemap=options.sitemap, policy=options.policy, without=name
+            )[0]
+            for it in runs
+        ]
         for name in (None, *options.without)
     )
-    best = min(costs[name] for name in PLAIN)
+    cost = fmean(it.bill.cost for it in kept)
+    own = replace(window, pages=Window.of(window.site, window.first, window.days, own=True).pages)
     return {
         "site": window.site.path.stem,
         "first_day": window.first,
@@ -223,14 +263,21 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
         "pages": round(window.mean_pages, 1),
         "requests": requests,
         "costs": costs,
-        "daemon": described(kept) | {"of_rotation": _of_rotation(kept, bills["rotation"])},
-        "rotation": _new_pages(bills["rotation"]),
-        "of_best_plain": round(kept.bill.cost / best, 3) if best else None,
-        "without": {
-            name: described(each) | {"of_all_on": round(each.bill.cost / kept.bill.cost, 3)}
-            for name, each in zip(options.without, without, strict=True)
+        "daemon": described(kept[0])
+        | {
+            "cost": round(cost, 4),
+            "costs": [round(it.bill.cost, 4) for it in kept],
+            "asked": round(fmean(window.bill(it.asked).cost for it in kept), 4),
+            "by_own_changes": round(fmean(own.bill(it.held).cost for it in kept), 4),
+            "of_rotation": _of_rotation(kept[0], bills["careful rotation"]),
         },
-        "of_each": {name: round(kept.bill.cost / cost, 3) for name, cost in costs.items() if cost},
+        "careful rotation": _new_pages(bills["careful rotation"]),
+        "of_each": {name: round(cost / other, 3) for name, other in costs.items() if other},
+        "without": {
+            name: described(runs[0])
+            | {"of_all_on": round(fmean(it.bill.cost for it in runs) / cost, 3)}
+            for name, runs in zip(options.without, without, strict=True)
+        },
     }
 
 
@@ -290,19 +337,58 @@ def table(rows: Sequence[Row]) -> str:
     """The windows as a table in Markdown."""
     names = list(rows[0]["costs"]) if rows else []
     lines = [
-        f"| site, first day, interval | {' | '.join(names)} | daemon | of the best plain |",
+        f"| site, first day, interval | {' | '.join(names)} | daemon | of the better rival |",
         "|---" * (len(names) + 3) + "|",
     ]
     for row in rows:
         costs = " | ".join(f"{row['costs'][name]:.4f}" for name in names)
         place = f"{row['site']}, {row['first_day']:g}, {row['interval']:g}"
-        share = "–" if row["of_best_plain"] is None else f"{row['of_best_plain']:.2f}"
+        share = f"{max(row['of_each'].get(name, 0.0) for name in RIVALS):.2f}"
         lines.append(f"| {place} | {costs} | {row['daemon']['cost']:.4f} | {share} |")
         # Files of earlier versions have no such rows.
         for name, it in row.get("without", {}).items():
             blank = " | " * len(names)
             lines.append(f"| without {name}{blank}| {it['cost']:.4f} | ×{it['of_all_on']:.2f} |")
     return "\n".join(lines)
+
+
+#: Classes of sites by their pages: from so many on.
+_CLASSES: Final = {"all": 0.0, "< 25": 0.0, "25 to 60": 25.0, "60 to 200": 60.0, "> 200": 200.0}
+
+
+def _size(row: Row) -> str:
+    return max((name for name in _CLASSES if name != "all" and _CLASSES[name] <= row["pages"]),
+               key=_CLASSES.__getitem__)  # fmt: skip
+
+
+def summary(rows: Sequence[Row]) -> Row:
+    """The daemon's costs beside each strategy, geometric means, sites weigh the same."""
+    of_site = {
+        site: [r for r in rows if r["site"] == site] for site in sorted({r["site"] for r in rows})
+    }
+    found: Row = {}
+    for size in _CLASSES:
+        sites = {site: its for site, its in of_site.items() if size in {"all", _size(its[0])}}
+        if sites:
+            found[size] = {
+                "sites": len(sites),
+                **{name: _mean_share(list(sites.values()), name) for name in rows[0]["costs"]},
+            }
+    better = [max(row["of_each"].get(name, 0.0) for name in RIVALS) for row in rows]
+    kinds = Counter[str]()
+    for row in rows:
+        kinds.update({k: share / len(rows) for k, share in row["daemon"]["shares"].items()})
+    return found | {
+        "worst_of_the_better_rival": max(better, default=None),
+        "requests": {kind: round(share, 3) for kind, share in kinds.most_common()},
+    }
+
+
+def _mean_share(sites: Sequence[Sequence[Row]], name: str) -> float | None:
+    """The mean over sites of the means over their windows; a site without changes has none."""
+    shares = [[r["of_each"][name] for r in its if r["of_each"].get(name)] for its in sites]
+    means = [geometric_mean(each) for each in shares if each]
+    return round(geometric_mean(means), 3) if means else None
 
 
 def main() -> None:
@@ -325,6 +411,8 @@ def main() -> None:
         "--without", choices=WITHOUT, action="append", default=[],
         help="run the daemon once more with this switched off; repeatable",
     )  # fmt: skip
+    parser.add_argument("--runs", type=int, default=3, help="in other orders of equal pages")
+    parser.add_argument("--rivals", action="store_true", help="beside the two rivals alone")
     parser.add_argument("--together", action="store_true", help="also all under one budget")
     parser.add_argument("--quick", action="store_true", help="one window of 180 days, 60 days")
     parser.add_argument("--figure", type=Path, metavar="PNG", help="draw the windows")
@@ -342,14 +430,10 @@ def main() -> None:
         from scripts.benchmarks import sites_drawing
 
         sites_drawing.draw(rows, options.figure)
-    means = {}
-    for interval in sorted({row["interval"] for row in rows}, reverse=True):
-        # A site that nothing happened to in a window has no share.
-        of_all = (row["of_best_plain"] for row in rows if row["interval"] == interval)
-        shares = [share for share in of_all if share]
-        worst = max(shares, default=None)
-        mean = round(geometric_mean(shares), 3) if shares else None
-        means[f"{interval:g} days"] = {"mean": mean, "worst": worst, "windows": len(shares)}
+    means = {
+        f"{interval:g} days": summary([row for row in rows if row["interval"] == interval])
+        for interval in sorted({row["interval"] for row in rows}, reverse=True)
+    }
     command.finish({"geometric_means": means, "windows": rows, "together": joint}, options.output)
 
 
