@@ -6,7 +6,7 @@ What speaks for and against it are features, which :mod:`.score` weighs.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import log2
@@ -28,6 +28,7 @@ from freshet.crawler.compare.not_content.page import (
     NotContentKind,
     PageFacts,
     PageSigns,
+    is_root,
     says_nothing,
 )
 
@@ -205,7 +206,9 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
 #: A script that is a whole program: the names that bundlers give, and their folders.
 _BUNDLE: Final = re.compile(
     r"(?:^|[/._-])(?:main|app|bundle|index|runtime|vendors?|chunks?|client|entry|polyfills|build|dist|"
-    r"assets|_next|_nuxt|static/js)(?:$|[/._-])|[._-][0-9A-Za-z_-]{8,}\.m?js|^module$"
+    r"assets|_next|_nuxt|static/js)(?:$|[/._-])|^module$"
+    # A hash, and no name of several words.
+    r"|[._-](?=[A-Za-z_-]*(?:\d|[a-z][A-Z]))[0-9A-Za-z_-]{8,}\.m?js"
 )
 _PROGRAM: Final = re.compile(r"(?:(?:https?:)?//(?P<host>[^/?#]*))?(?P<path>[^?#]*)", re.I)
 #: A longer text for those without scripts is content.
@@ -214,24 +217,35 @@ _MOST_NOSCRIPT_WORDS: Final = 150
 _SPLASH_WORDS: Final = 3
 
 
-def unbuilt(facts: PageFacts) -> Iterator[Sign]:
-    """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
+def _heard(facts: PageFacts) -> tuple[list[str], int]:
+    """Return what a page shows, and how many words of its own it has."""
     signs = facts.signs
-    if not signs.is_whole:
-        return
     shown = [*signs.headings, *signs.linked, *signs.controls]
     shown += [] if signs.is_all_frame else signs.texts
-    said = [text for text in shown if not says_nothing(text) and text not in signs.unscripted]
     heard = sum(len(text.split()) for text in facts.blocks.texts if not says_nothing(text))
-    heard -= len(signs.unscripted.split()) + signs.frame_words
-    if (
+    return shown, heard - len(signs.unscripted.split()) - signs.frame_words
+
+
+def _speaks(signs: PageSigns, shown: Sequence[str], heard: int) -> bool:
+    """Return whether a page says or asks something, or has nothing that could build it."""
+    return bool(
         not signs.programs
         or signs.refresh_s is not None
         or signs.form_count + signs.fields + signs.passwords + signs.long_fields
-        or said
+        or any(not says_nothing(text) and text not in signs.unscripted for text in shown)
         or heard > _SPLASH_WORDS
         or len(signs.unscripted.split()) > _MOST_NOSCRIPT_WORDS
-    ):
+    )
+
+
+#: The weight of a place where scripts may build the page that frameworks do not name so.
+UNNAMED_STAGE: Final = 3
+
+
+def unbuilt(facts: PageFacts) -> Iterator[Sign]:
+    """Weigh whether scripts build the page: it says nothing, and has where and what to build."""
+    signs, (shown, heard) = facts.signs, _heard(facts)
+    if not signs.is_whole or _speaks(signs, shown, heard):
         return
     empty = [root for root, is_empty in signs.roots.items() if is_empty]
     if signs.frame_words and not empty:
@@ -245,8 +259,10 @@ def unbuilt(facts: PageFacts) -> Iterator[Sign]:
     weight = 1 + is_own + is_bundle + is_blank + 2 * bool(root) + 3 * notice
     if weight >= 3 and signs.media <= bool(root or notice):
         told = ", scripts and a notice on JavaScript" if notice else " and scripts"
-        # Checks of visitors ask for JavaScript, too.
-        yield 4 if any(_captcha(facts)) else 6, (f"an empty {root}" if root else "no text") + told
+        # Checks of visitors ask for JavaScript, too. Any empty element beside scripts tells little.
+        is_known = notice or is_bundle or not root or is_root(root)
+        weight = 4 if any(_captcha(facts)) else 6 if is_known else UNNAMED_STAGE
+        yield weight, (f"an empty {root}" if root else "no text") + told
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:

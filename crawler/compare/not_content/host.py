@@ -18,7 +18,13 @@ from zlib import crc32
 from pydantic import TypeAdapter, ValidationError
 
 from freshet.crawler.compare.not_content.cues import folded, title_parts
-from freshet.crawler.compare.not_content.evidence import TICKET, BlockPageEvidence, unbuilt, weigh
+from freshet.crawler.compare.not_content.evidence import (
+    TICKET,
+    UNNAMED_STAGE,
+    BlockPageEvidence,
+    unbuilt,
+    weigh,
+)
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
 from freshet.crawler.compare.not_content.score import DOUBTFUL_FROM, probability
 from freshet.crawler.lru import LruCache
@@ -399,9 +405,11 @@ def _judgement(
 
 def needs_javascript(facts: PageFacts) -> NotContent | None:
     """Judge only whether scripts would build the page; nothing is learnt of it."""
-    kind, proofs = NotContentKind.NEEDS_JAVASCRIPT, frozenset({Proof.WORDS, Proof.MARKUP})
-    signs = (f"{why} say {_SAID[kind]}" for _, why in unbuilt(facts))
-    return next((NotContent(kind, why, 0.98, proofs) for why in signs), None)
+    kind = NotContentKind.NEEDS_JAVASCRIPT
+    for weight, why in unbuilt(facts):
+        proofs = {Proof.MARKUP} if weight <= UNNAMED_STAGE else {Proof.WORDS, Proof.MARKUP}
+        return NotContent(kind, f"{why} say {_SAID[kind]}", 0.98, frozenset(proofs))
+    return None
 
 
 def _unnamed(facts: PageFacts, proofs: Container[Proof]) -> NotContentKind:

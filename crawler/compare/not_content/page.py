@@ -1,10 +1,11 @@
 """The signs of a page that may be a block page, and the judgement on it."""
 
 import re
-from collections.abc import Mapping, Sized
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
@@ -60,6 +61,13 @@ _ROOTS: Final = re.compile(
     r"^(?:_*(?:next|nuxt|gatsby|layout|docusaurus)|(?:react-?|vue-?|js-?)?(?:app|root)|"
     r"(?:app|main|page)-?(?:root|app|mount|container)|q-app|svelte|elm|ember-?app|"
     r"mount(?:-?point)?|target)$",
+    re.IGNORECASE,
+)
+#: Elements that are filled beside the content of a page, whether scripts build that or not.
+_PART: Final = re.compile(
+    r"(?:^|[-_])(?:nav|navi|navbar|navigation|menu|menus|header|footer|side-?bar|toc|bread-?crumbs?"
+    r"|search|banner|ads?|cookies?|cart|chat|comments?|share|social|toolbar|tooltip|modal|dialog"
+    r"|overlay|toast|notifications?|player|map)(?:$|[-_])",
     re.IGNORECASE,
 )
 #: Elements of a page's own, or of ReDoc.
@@ -196,14 +204,26 @@ def _text_in(node: LexborNode) -> str:
     return text
 
 
+def _empty_stages(tree: LexborHTMLParser) -> Iterator[str]:
+    """Yield the named elements that say nothing, but for those beside the content of a page."""
+    for node in tree.css(_STAGES):
+        is_part = _PART.search(node.id or "")
+        if not is_part and says_nothing(_text_in(node)) and not node.css_first(_MEDIA):
+            yield f"#{node.id}"
+
+
+def is_root(name: str) -> bool:
+    """Return whether frameworks name the place like this where they build a page."""
+    return name[0] == "<" or bool(_ROOTS.match(name[1:]))
+
+
 def _read_stage(tree: LexborHTMLParser, text: str, signs: PageSigns) -> None:
     """Read where scripts may build the page, and what it shows without words."""
     for node in tree.css("body [id]")[:300]:
         if _ROOTS.match(node.id or "") and len(signs.roots) < _MOST_ROOTS:
             signs.roots[f"#{node.id}"] = says_nothing(_text_in(node))
-    for node in tree.css(_STAGES)[:_MOST_ROOTS]:
-        if says_nothing(_text_in(node)) and not node.css_first(_MEDIA):
-            signs.roots.setdefault(f"#{node.id}", True)
+    for name in islice(_empty_stages(tree), _MOST_ROOTS):
+        signs.roots.setdefault(name, True)
     for tag in list(dict.fromkeys(_CUSTOM.findall(text)))[:_MOST_ROOTS]:
         if first := tree.css_first(f"body {tag}"):
             signs.roots[f"<{tag}>"] = says_nothing(_text_in(first))

@@ -1,5 +1,6 @@
 """What is read from the markup of a short page."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +60,21 @@ def test_hostile_bodies_cost_no_more_than_their_beginning() -> None:
 def test_no_body_is_too_odd_to_be_judged(body: bytes) -> None:
     facts = PageFacts("https://h.example/a", None, Blocks(), sketch(()), body, "text/html")
     HostJudge().judge(facts, 0.0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["main-nav", "side-nav", "nav-tree", "site-header", "page_footer", "sidebar", "toc",
+     "search-results", "cookie-banner", "cart", "comments", "modal-root", "chat-widget", "ads"],
+)  # fmt: skip
+def test_what_is_filled_beside_the_content_is_no_place_where_scripts_build_the_page(
+    name: str,
+) -> None:
+    facts = facts_of(f"<div id={name}></div><p>Words</p><script src=/a.js></script>")
+    assert facts.signs.roots == {}
+
+
+@pytest.mark.parametrize("name", ["app", "root", "content", "page-content", "navigator-app"])
+def test_other_empty_elements_may_be_where_scripts_build_the_page(name: str) -> None:
+    facts = facts_of(f"<div id={name}></div><script src=/a.js></script>")
+    assert facts.signs.roots == {f"#{name}": True}
