@@ -9,10 +9,12 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from scripts.benchmarks.plain_strategies import PLAIN
+from scripts.benchmarks.plain_strategies import PLAIN, RIVALS
 from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE
 
-_MARKS = dict(zip(PLAIN, ("o", "s", "^", "v", "D"), strict=True))
+_MARKS = dict(zip((*RIVALS, *PLAIN), ("P", "X", "o", "s", "^", "v", "D"), strict=True))
+#: What the others are shares of.
+_BASE = next(iter(RIVALS))
 _LOWEST = 0.01
 
 
@@ -31,12 +33,17 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             axes.set_title(f"one request a page and {interval:g} days")
             axes.axvline(1.0, color=GREY, lw=1)
             for place, row in enumerate(some):
-                best = min(row["costs"][name] for name in PLAIN)
-                shares = {name: cost / best for name, cost in row["costs"].items() if best}
+                base = row["costs"][_BASE]
+                shares = {name: cost / base for name, cost in row["costs"].items() if base}
                 for name, mark in _MARKS.items():
-                    axes.plot(shares[name], place, mark, mfc="none", mec=GREY, ms=4, mew=0.8)
-                axes.plot(max(shares["rates known"], _LOWEST), place, "x", color=ORANGE, ms=5)
-                axes.plot(max(shares["clairvoyant"], _LOWEST), place, "|", color=GREEN, ms=8)
+                    if name in shares:
+                        axes.plot(shares[name], place, mark, mfc="none", mec=GREY, ms=4, mew=0.8)
+                for name, mark, colour in (
+                    ("rates known", "x", ORANGE),
+                    ("clairvoyant", "|", GREEN),
+                ):
+                    if name in shares:
+                        axes.plot(max(shares[name], _LOWEST), place, mark, color=colour, ms=6)
                 axes.plot(_share(row), place, "o", color=BLUE, ms=6)
             axes.set_yticks(range(len(some)), [_name(row, some) for row in some])
             axes.set_ylim(-0.6, len(some) - 0.4)
@@ -46,13 +53,13 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
                 [0.01, 0.03, 0.1, 0.3, 1, 3], ["≤ 0.01", "0.03", "0.1", "0.3", "1", "3"]
             )
             axes.set_xticks([], minor=True)
-            axes.set_xlabel("harmonic cost, share of the best plain strategy")
+            axes.set_xlabel(f"harmonic cost, share of {_BASE}")
         _explain(figure)
         figure.savefig(path, dpi=160)
 
 
 def _share(row: Mapping[str, Any]) -> float:
-    return float(row["of_best_plain"] or 1.0)
+    return float(row["of_each"].get(_BASE, 1.0))
 
 
 def _name(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
