@@ -7,7 +7,8 @@ all alike), and for its extension in its folder, with a query or without,
 
     p ← (found + p)/(tried + 1),
 
-of the URLs ``tried`` there for the first time as many as were ``found``. A page that was held at
+of the URLs ``tried`` there for the first time as many as were ``found``; those that lead on do not
+count. A page that was held at
 its last visit is still there with the probability
 
     (1 + found since)/(1 + visits since)

@@ -227,8 +227,9 @@ class PageTable:
             known = slice(len(before["since"]))
             tried[known] = before["captured"] | np.isfinite(before["absent"])
         else:
-            # What only ever led elsewhere has no visits that tell.
+            # What was refused or skipped has no visits that tell.
             led = ~self["captured"] & np.isfinite(self["absent"])
+            led &= ~self["away"] & (self["leads_to"] < 0)
             led[rows] = False
             some = np.flatnonzero(led)
             self.existence.recall(some, np.zeros(len(some), np.bool_), tried)
@@ -488,7 +489,8 @@ class PageTable:
         found, page = visit.observation, _Page(self, row)
         at, asked = found.at / _DAY_S, float(page["asked"][0])
         if found.kind not in _SILENT:
-            self._place(row, found=found.kind in _SHOWN)
+            is_led_on = found.kind == "redirected"
+            self._place(row, found=found.kind in _SHOWN, is_led_on=is_led_on)
         page["taken"], page["asked"] = False, at
         if page["away"] and found.kind not in _SILENT:
             page["away"], page["captured"] = False, visit.due.digests is not None
@@ -528,12 +530,13 @@ class PageTable:
         for_good = np.array([alias is not None and alias.kind == "permanent"])
         page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
 
-    def _place(self, row: int, *, found: bool) -> None:
+    def _place(self, row: int, *, found: bool, is_led_on: bool) -> None:
         """Tell the neighbours of a page whether a visit ``found`` it."""
         page = _Page(self, row)
         if page["captured"] and not page["gone"]:
             self.existence.visited(row, found=found)
-        elif not page["captured"] and page["absent"] == inf:
+        elif not page["captured"] and page["absent"] == inf and not is_led_on:
+            # What leads on tells nothing of the page to which it does, nor of its neighbours.
             self.existence.tried(row, found=found)
 
     def _count_turned(self, row: int, at: float, absent: float) -> None:
