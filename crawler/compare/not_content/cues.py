@@ -191,6 +191,7 @@ class _Book:
                     self._by_first[each if each.count(" ") == 1 else each.split()[0]].add(each)
                 else:
                     self._by_letter[each[0]].add(each)
+        self._longest = max(map(len, self._by_first), default=0)
 
     def weights(self, sentence: str, spoken: Container[str]) -> dict[str, int]:
         """Return the greatest weight of each kind in a folded sentence."""
@@ -229,12 +230,15 @@ class _Book:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         found = set(self._by_first.get(word, ()))
-        for n in range(1, len(word) + 1):
+        # A page may be one word.
+        for n in range(1, min(len(word), self._longest) + 1):
             found |= self._by_first.get(f" {word[:n]}", set())
         if not word.isascii():
             for letter in set(word) & self._by_letter.keys():
                 found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
-        self._known[word] = known = tuple(found)
+        known = tuple(found)
+        if len(word) <= self._longest:
+            self._known[word] = known
         return known
 
 

@@ -132,3 +132,10 @@ def test_a_word_or_the_markup_may_tell(title: str | None, text: str, body: bytes
 
 def test_an_ordinary_note_tells_nothing() -> None:
     assert not tells("Opening hours", ["We bake bread from six in the morning."], b"<p>We bake")
+
+
+def test_a_word_of_millions_of_letters_costs_no_more_than_its_length_and_is_not_kept() -> None:
+    # By a step for each of its beginnings it would take an hour.
+    endless = "login" * 1_000_000
+    assert weights(f" {endless} ", {"any", "en"}) == weights(" loginloginlogin ", {"any", "en"})
+    assert weights(f" {endless} login ", {"any", "en"}) == weights(" x login ", {"any", "en"})
