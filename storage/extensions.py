@@ -18,9 +18,8 @@ class Tables(Protocol):
 
     They refer to the tables of the core by foreign keys, and delete their rows by triggers: where a
     row of the core is deleted, and where a page is forgotten (a row in ``forgetting``). So a store
-    is written on where the extension is missing. Of the core's tables
-    they change none. A table of an earlier version may be there already: a step that makes one says
-    ``IF NOT EXISTS``.
+    is written on where the extension is missing. Of the core's tables they change none. A table of
+    an earlier version may be there already: a step that makes one says ``IF NOT EXISTS``.
     """
 
     @property

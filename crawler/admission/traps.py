@@ -273,11 +273,11 @@ def _shape(path: str, names: Collection[str]) -> str:
 # in other URLs, too; their number is the product of the values, and unbounded where any value can
 # be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value of their own. A
 # value *recurs* if it was seen beside two different rests: for a pair in a query the rest is the
-# URL without it, for a segment of a path the part before it. Versions and languages are
-# no values (``/docs/2.1/intro/graphs`` and ``/docs/latest/intro/graphs``), nor is anything in the
-# path of a file (``/docs/draft-7/intro/graphs.html``): all that is under one stands under others,
-# too, and each is a page of its own. Of what else combines the content decides the worth
-# (:mod:`crawler.admission.copies`).
+# URL without it, for a segment of a path the part before it. In a rest all versions are one, and so
+# are all languages: what stands under one stands under others, too, and each is a page of its own
+# (``/docs/2.1/intro/graphs`` and ``/docs/latest/intro/graphs``). Nothing in the path of a file is a
+# value (``/docs/draft-7/intro/graphs.html``), as not all versions can be known by their names. Of
+# what combines the content decides the worth (:mod:`crawler.admission.copies`).
 
 #: Values that are kept, those seen last, at some 150 bytes each.
 _VALUES: Final = 65_536
@@ -286,7 +286,7 @@ _RECURS: Final = 0
 #: Pairs in a query up to which their names stand in the pattern.
 _NAMED: Final = 2
 
-#: Segments that name a version or a language (ISO 639-1) of what is below.
+#: Segments that name a version or a language (ISO 639-1) of what is below, and names of files.
 _EDITION: Final = re.compile(
     r"(?:v|version|release|r)?[-_.]?\d+(?:[._]\d+|\.x)+[-_.]?[a-z]*\d*|v\d+|latest|stable|current|next"
     r"|master|main|trunk|head|dev|devel|development|edge|nightly|snapshot|unstable|lts|legacy|old"
@@ -296,7 +296,6 @@ _EDITION: Final = re.compile(
     r"|u[grkz]|v[eio]|w[ao]|xh|y[io]|z[ahu])(?:[-_][a-z]{2,4})?",
     re.IGNORECASE,
 )
-
 _FILE: Final = re.compile(r"\.(?:x?html?|md|txt|pdf)$", re.IGNORECASE)
 
 #: A value, and the rest beside it, as hashes that are not kept beyond the run.
@@ -323,12 +322,11 @@ def _parts(url: str) -> UrlParts:
     path, _, query = (slash + rest).partition("?")
     segments = tuple(each for each in path.split("/") if each)
     pairs = tuple(query.split("&")) if query else ()
-    in_query = ((site, "?", pair, path, pairs[:n], pairs[n + 1 :]) for n, pair in enumerate(pairs))
-    return UrlParts(
-        segments,
-        _values(site, segments),
-        tuple((hash(it[:3]), hash((it[3], (*it[4], *it[5]))) or 1) for it in in_query),
+    in_query = tuple(
+        (hash((site, "?", pair)), hash((path, (*pairs[:n], *pairs[n + 1 :]))) or 1)
+        for n, pair in enumerate(pairs)
     )
+    return UrlParts(segments, _values(site, segments), in_query)
 
 
 def _values(site: str, segments: Sequence[str]) -> tuple[_Value, ...]:
@@ -353,8 +351,7 @@ class Combinations:
 
     def note(self, url: str) -> UrlParts | None:
         """Note a canonical URL; return its parts, or None if it has too few."""
-        parts = _parts(url)
-        if not self._least or not parts.size:
+        if not self._least or not (parts := _parts(url)).size:
             return None
         for value, beside in (*parts.values, *parts.pairs):
             # A recurring value stays one.

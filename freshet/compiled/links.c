@@ -6,7 +6,7 @@
 
 /* Go past a host, as parsing writes it and with letters at its end; returns whether there is
  * one. */
-static bool pass_host(struct span *text)
+bool pass_host(struct span *text)
 {
     for (size_t labels = 1;; labels++, text->at++) {
         struct span label = {text->at, text->at};

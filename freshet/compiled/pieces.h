@@ -87,6 +87,7 @@ static inline struct span value_in(const struct columns *tree, const struct said
 
 /* Return whether a word, in any case, is one of the lines in these octets. */
 bool is_one_of(const uint8_t *at, size_t octets, struct span word);
+bool pass_host(struct span *text);
 
 /* Return whether the rows of a tree name only what is there. */
 bool is_tree(const struct columns *tree);

@@ -88,26 +88,6 @@ static const uint8_t MAY_STAND[256] = {
     ['/'] = 4, ['?'] = 4, ['|'] = 4, ['['] = 4, [']'] = 4,
 };
 
-/* Go past a host with letters at its end, as parsing writes it; returns whether there is one. */
-static bool pass_host(struct span *text)
-{
-    for (size_t labels = 1;; labels++, text->at++) {
-        struct span label = {text->at, text->at};
-        size_t letters = 0;
-        for (; label.end < text->end; label.end++) {
-            bool is_small = *label.end >= 'a' && *label.end <= 'z';
-            if (!is_small && !(*label.end >= '0' && *label.end <= '9') && *label.end != '-')
-                break;
-            letters += is_small;
-        }
-        if (label.at == label.end || begins_with(label, "xn--"))
-            return false;
-        text->at = label.end;
-        if (text->at == text->end || *text->at != '.')
-            return labels > 1 && letters == length_of(label) && letters > 1;
-    }
-}
-
 /* Return what is left of the base's folder above so many others, which may be all of them. */
 static struct span folder_above(const struct linked *told, size_t levels)
 {

@@ -227,9 +227,13 @@ class PageTable:
             known = slice(len(before["since"]))
             tried[known] = before["captured"] | np.isfinite(before["absent"])
         else:
-            # What was refused or skipped has no visits that tell.
+            # What was refused or skipped, or led elsewhere, has no visits that tell.
             led = ~self["captured"] & np.isfinite(self["absent"])
-            led &= ~self["away"] & (self["leads_to"] < 0)
+            led[rows] = False
+            away = np.flatnonzero(self["away"])
+            target, is_known = self._final(away)
+            led[away] = False
+            led[away[is_known]] = self["host"][away[is_known]] != self["host"][target]
             led[rows] = False
             some = np.flatnonzero(led)
             self.existence.recall(some, np.zeros(len(some), np.bool_), tried)
@@ -489,8 +493,7 @@ class PageTable:
         found, page = visit.observation, _Page(self, row)
         at, asked = found.at / _DAY_S, float(page["asked"][0])
         if found.kind not in _SILENT:
-            is_led_on = found.kind == "redirected"
-            self._place(row, found=found.kind in _SHOWN, is_led_on=is_led_on)
+            self._place(row, visit)
         page["taken"], page["asked"] = False, at
         if page["away"] and found.kind not in _SILENT:
             page["away"], page["captured"] = False, visit.due.digests is not None
@@ -530,14 +533,18 @@ class PageTable:
         for_good = np.array([alias is not None and alias.kind == "permanent"])
         page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
 
-    def _place(self, row: int, *, found: bool, is_led_on: bool) -> None:
-        """Tell the neighbours of a page whether a visit ``found`` it."""
-        page = _Page(self, row)
+    def _place(self, row: int, visit: Visit) -> None:
+        """Tell the neighbours of a page whether a visit found it."""
+        page, kind = _Page(self, row), visit.observation.kind
+        # A URL that leads on within its host tells nothing of its neighbours: they may be the end
+        # of its way. Those of an old name of a host lead away, too.
+        leads_on = kind == "redirected" and (
+            visit.alias is None or urlsplit(visit.alias.url)[1] == urlsplit(visit.due.url)[1]
+        )
         if page["captured"] and not page["gone"]:
-            self.existence.visited(row, found=found)
-        elif not page["captured"] and page["absent"] == inf and not is_led_on:
-            # What leads on tells nothing of the page to which it does, nor of its neighbours.
-            self.existence.tried(row, found=found)
+            self.existence.visited(row, found=kind in _SHOWN)
+        elif not page["captured"] and page["absent"] == inf and not leads_on:
+            self.existence.tried(row, found=kind in _SHOWN)
 
     def _count_turned(self, row: int, at: float, absent: float) -> None:
         """Count a page that is back, if it was ``absent`` since a day."""

@@ -125,14 +125,13 @@ class Window:
         for number, page in load_pages(site.path).items():
             days_of = ((at - site.begin) / DAY_S for at in theirs.get(number, ()))
             within = tuple(day for day in days_of if page.birth < day < page.death)
+            changed = page.changes if own else within
             born, end = page.birth - first, min(page.death - first, days)
             start = max(born, 0.0) if sitemap else max(born, shown.get(number, inf))
             if start < end:
-                moved = tuple(
-                    day - first for day in (page.changes if own else within) if day - first < end
-                )
-                pages[number] = Known(start, end, born, moved)
-                rates[number] = len(page.changes if own else within) / (page.death - page.birth)
+                days_there = tuple(day - first for day in changed if day - first < end)
+                pages[number] = Known(start, end, born, days_there)
+                rates[number] = len(changed) / (page.death - page.birth)
         return cls(site, first, days, pages, rates)
 
     @property

@@ -205,10 +205,10 @@ def _text_in(node: LexborNode) -> str:
 
 
 def _empty_stages(tree: LexborHTMLParser) -> Iterator[str]:
-    """Yield the named elements that say nothing, but for those beside the content of a page."""
-    for node in tree.css(_STAGES):
-        is_part = _PART.search(node.id or "")
-        if not is_part and says_nothing(_text_in(node)) and not node.css_first(_MEDIA):
+    """Yield those of the first named elements, but for parts of a frame, that say nothing."""
+    stages = (node for node in tree.css(_STAGES) if not _PART.search(node.id or ""))
+    for node in islice(stages, _MOST_ROOTS):
+        if says_nothing(_text_in(node)) and not node.css_first(_MEDIA):
             yield f"#{node.id}"
 
 
@@ -222,7 +222,7 @@ def _read_stage(tree: LexborHTMLParser, text: str, signs: PageSigns) -> None:
     for node in tree.css("body [id]")[:300]:
         if _ROOTS.match(node.id or "") and len(signs.roots) < _MOST_ROOTS:
             signs.roots[f"#{node.id}"] = says_nothing(_text_in(node))
-    for name in islice(_empty_stages(tree), _MOST_ROOTS):
+    for name in _empty_stages(tree):
         signs.roots.setdefault(name, True)
     for tag in list(dict.fromkeys(_CUSTOM.findall(text)))[:_MOST_ROOTS]:
         if first := tree.css_first(f"body {tag}"):

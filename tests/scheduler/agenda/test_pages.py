@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.agenda.pages import PageTable, spelling
-from freshet.storage.records import DueUrl, Observation, Rejected, Visit
+from freshet.storage.records import Alias, DueUrl, Observation, Rejected, Visit
 
 DAY_S = 86_400.0
 URL = "http://a.example/"
@@ -147,3 +147,18 @@ def test_a_new_link_that_is_dead_is_tried_once_more_where_sites_link_early() -> 
     worth = pages.weighted(np.zeros(7), 31.0)
     assert worth[6] == pytest.approx(1.5 / (1 + 1 + 20) * 29, rel=0.02)
     assert worth[3] == pytest.approx(late + 0.5 / (1 + 20) * 29, rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("to", "counts"),
+    [("http://a.example/b/", False), (None, False), ("https://other.example/b", True)],
+)
+def test_a_url_that_leads_to_another_host_tells_of_its_neighbours_and_others_do_not(
+    to: str | None, counts: bool
+) -> None:
+    pages = PageTable()
+    pages.add(np.arange(2), urls=[f"{URL}b", f"{URL}c"], absent=np.full(2, np.inf))
+    found = Observation(0, DAY_S, "redirected")
+    alias = None if to is None else Alias(to, "permanent")
+    pages.settle(0, Visit(DueUrl(0, f"{URL}b", f"{URL}b", 1, 0.0), found, alias=alias))
+    assert (pages.existence.of_new(np.array([1]))[0] < 0.7 - 1e-9) == counts
