@@ -10,8 +10,8 @@ import logging
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -246,9 +246,10 @@ class Apprised:
         answered: asyncio.Future[Delivery] = loop.create_future()
 
         def work() -> None:
+            reason = list[str]()
+            _met.set(reason)  # each thread has a context of its own
             try:
-                with _reason() as reason:
-                    taken = self._service.notify(body=body, title=title, body_format="text")
+                taken = self._service.notify(body=body, title=title, body_format="text")
                 answer = Delivery("taken") if taken else Delivery("failed", self._failed(reason))
             except Exception as error:  # noqa: BLE001 - of some hundred services, told as it is
                 answer = Delivery("failed", f"the service failed: {type(error).__name__}")
@@ -280,38 +281,21 @@ def _whom(url: str) -> str:
     return f"mail server {re.split('[/?]', rest)[0].rpartition('@')[2]}"
 
 
+#: The errors that the delivery of this thread has met; apprise's own threads inherit the context.
+_met: ContextVar[list[str]] = ContextVar("_met")
+
+
 class _Reasons(logging.Handler):
     """Errors of sockets that apprise logs; nothing else of its lines, which may quote passwords."""
 
     _ERROR: Final = re.compile(r"\[Errno -?\d+\] ([A-Za-z ]+)|\b(timed out)\b")
 
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.found: list[str] = []
-        self.deliveries = 0
-
     def emit(self, record: logging.LogRecord) -> None:
         if match := self._ERROR.search(record.getMessage()):
-            self.found.append(match[1] or match[2])
+            _met.get([]).append(match[1] or match[2])
 
 
-_reasons: Final = _Reasons()
-
-
-@contextmanager
-def _reason() -> Iterator[list[str]]:
-    """Yield what apprise logs as the reason of a failure; nothing while it has other deliveries.
-
-    Its threads do not tell for which of them they work.
-    """
-    _reasons.deliveries += 1
-    alone, found = _reasons.deliveries == 1, list[str]()
-    _reasons.found = []
-    try:
-        yield found
-        found += _reasons.found if alone and _reasons.deliveries == 1 else ()
-    finally:
-        _reasons.deliveries -= 1
+_reasons: Final = _Reasons(logging.DEBUG)
 
 
 def _service(url: str) -> Any:

@@ -275,3 +275,18 @@ async def test_a_service_that_cannot_be_reached_is_named_without_secrets(
         logging.getLogger().removeHandler(handler)
     assert (answer.outcome, answer.said) == ("failed", words)
     assert [line for line in seen if "secret-word" in line] == []
+
+
+async def test_a_reason_is_told_while_another_delivery_hangs() -> None:
+    never = asyncio.Event()
+
+    async def handle(_request: web.BaseRequest) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    async with serving(handle) as url:
+        hanging = Apprised(url.replace("http://", "json://"), 0.05)
+        assert "no answer" in (await hanging.deliver(MESSAGE, NOW)).said
+        refused = await Apprised("json://127.0.0.1:2/x", 20.0).deliver(MESSAGE, NOW)
+        assert refused.said == "the service did not answer (connection refused)"
+        never.set()
