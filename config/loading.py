@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -19,13 +20,7 @@ from pydantic import ValidationError
 from pydantic_settings import EnvSettingsSource
 
 from freshet.config import ConfigError
-from freshet.config.settings import (
-    GROUPS,
-    AlertRuleSettings,
-    Settings,
-    SiteSettings,
-    settings_model,
-)
+from freshet.config.settings import GROUPS, Settings, SettingsGroup, SiteSettings, settings_model
 from freshet.config.sites import incomplete
 from freshet.entry_points import loaded
 
@@ -38,12 +33,22 @@ _LONGEST_VALUE = 60
 _MAX_BYTES = 1 << 20
 #: A dotted key costs the parser the square of its parts.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
-#: Settings whose values are not quoted in errors: they may hold secrets.
-_KEYS: Mapping[str, Collection[str]] = {
-    "alerts.rules": AlertRuleSettings.model_fields,
-    "sites": SiteSettings.model_fields,
-}
-_NOT_QUOTED = frozenset({"alerts.rules", "operation.token", "sites"})
+_SITES: Final = "sites"
+#: Settings whose values are not quoted in errors, beside lists of tables: they may hold secrets.
+_NOT_QUOTED: Final = frozenset({"operation.token"})
+
+
+@cache
+def _lists() -> Mapping[str, Collection[str]]:
+    """Return the settings that are lists of tables, with the keys of these."""
+    groups = {name: field.annotation for name, field in settings_model().model_fields.items()}
+    found = {
+        f"{name}.{key}": list(table.model_fields)
+        for name, group in groups.items()
+        if isinstance(group, type) and issubclass(group, SettingsGroup)
+        for key, table in group.LISTS.items()
+    }
+    return {**found, _SITES: list(SiteSettings.model_fields)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,18 +240,18 @@ def _sentence(error: ValidationError, given: _Layer) -> str:
     depth = 1 if str(first["loc"][0]) in given else 2
     name = ".".join(str(part) for part in first["loc"][:depth])
     shown = f"{name} = {_quoted(given[name].value)}"
-    if name in _NOT_QUOTED:
+    if name in {*_NOT_QUOTED, *_lists()}:
         loc = first["loc"][depth:]
         inside = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
         shown = name + "".join(inside)
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         # Groups have been looked at before: this is a key of a table in a list.
-        near = get_close_matches(str(first["loc"][-1]), _KEYS[name], n=1)
+        near = get_close_matches(str(first["loc"][-1]), _lists()[name], n=1)
         message = "there is no such key" + (f"; did you mean {near[0]}?" if near else "")
     elif first["type"] == "model_type":
         message = f"each is a table [[{name}]]"
-        message += "; --sites names a list of sites to crawl" * (name == "sites")
+        message += "; --sites names a list of sites to crawl" * (name == _SITES)
     more = f" (and {len(others)} more)" if others else ""
     return f"{given[name].origin}: {shown}: {message[0].lower()}{message[1:]}{more}"
 

@@ -7,11 +7,11 @@ missing one is an error. Sizes are bytes, names end in their unit where there is
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -159,6 +159,19 @@ class SettingsGroup(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    #: Whether a running daemon takes over another value.
+    RELOADED: ClassVar[bool] = False
+    #: Keys that hold a list of tables, with the type of these; errors quote none of their values.
+    LISTS: ClassVar[Mapping[str, type["SettingsGroup"]]] = {}
+
+    def at(self, url: str) -> Iterable[tuple[str, object]]:
+        """Return the keys that say something of the page at a URL, each with what holds there."""
+        return ()
+
+    def silent(self) -> Self:
+        """Return settings by which nobody is told anything."""
+        return self
+
 
 G = TypeVar("G", bound=SettingsGroup)
 
@@ -193,98 +206,6 @@ class Operation(SettingsGroup):
                 "input should be a loopback address such as 127.0.0.1:9464; for others set "
                 "operation.token, too: who asks must know it (docs/guide/operate.md)"
             )
-        return value
-
-
-AlertKinds = Annotated[
-    tuple[
-        Literal[
-            "changed",
-            "new",
-            "gone",
-            "rejected",
-            "refreshed",
-            "words",
-            "links",
-            "images",
-            "state",
-            "order",
-            "layout",
-        ],
-        ...,
-    ],
-    Text,
-    Field(min_length=1),
-]
-AlertMode = Literal["immediate", "hourly", "daily"]
-Hour = Annotated[int, Number, Field(ge=0, le=23)]
-
-
-_Words = Annotated[str, Field(max_length=200), like(r"(?s).*\S.*", "have more than white space")]
-#: One may stand without brackets.
-_Several = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
-Phrases = Annotated[tuple[_Words, ...], _Several, Field(min_length=1)]
-
-
-class AlertRuleSettings(SettingsGroup):
-    """One alert rule: which pages, which receiver. ``None`` inherits from ``[alerts]``.
-
-    Any of ``appears``, ``vanishes``, ``above`` and ``below`` suffices; without them every change.
-    """
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], _Several, Field(min_length=1)]
-    url: Secret
-    secret: Secret | None = None
-    kinds: AlertKinds | None = None
-    mode: AlertMode | None = None
-    hour: Hour | None = None
-    zone: TimeZone | None = None
-    most: Count | None = None
-    appears: Phrases | None = None
-    vanishes: Phrases | None = None
-    above: Annotated[float, Number] | None = None
-    below: Annotated[float, Number] | None = None
-    number: _Words | None = None
-    within: _Words | None = None
-
-    @check("number", "within")
-    @classmethod
-    def _is_of_a_condition(cls, value: str | None, info: ValidationInfo) -> str | None:
-        needed: tuple[str, ...] = ("above", "below")
-        if info.field_name == "within":
-            needed = ("appears", "vanishes", *needed)
-        elif value is not None and value.count("*") > 1:
-            raise ValueError("input should have one *, which stands for the number")
-        if value is not None and all(info.data.get(name) is None for name in needed):
-            raise ValueError(f"input should come with {' or '.join(needed)}")
-        return value
-
-
-class Alerts(SettingsGroup):
-    """Alerts: rules, rhythm, and retries."""
-
-    kinds: AlertKinds
-    mode: AlertMode
-    hour: Hour
-    zone: TimeZone
-    most: Count
-    timeout_s: PositiveSeconds
-    back_off_initial_s: PositiveSeconds
-    back_off_factor: Factor
-    back_off_max_s: PositiveSeconds
-    back_off_jitter: Share
-    give_up_s: Seconds
-    rules: Annotated[tuple[AlertRuleSettings, ...], Text]
-
-    @check("rules")
-    @classmethod
-    def _has_names_of_its_own(
-        cls, value: tuple[AlertRuleSettings, ...]
-    ) -> tuple[AlertRuleSettings, ...]:
-        names = [rule.name for rule in value]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"input should have distinct rule names; {twice} occurs twice")
         return value
 
 
@@ -457,6 +378,8 @@ class _ChangeSettings(SettingsGroup):
 class Ephemeral(SettingsGroup):
     """Competition of ephemeral sources with pages that are kept fresh."""
 
+    RELOADED: ClassVar = True
+
     recognise: bool
     half_life_hours: Weight
     item_worth: Weight
@@ -465,6 +388,8 @@ class Ephemeral(SettingsGroup):
 
 class DaemonSettings(SettingsGroup):
     """Budget and policy of a daemon; the command line has options for these, too."""
+
+    RELOADED: ClassVar = True
 
     budget: str
     policy: str
@@ -683,7 +608,6 @@ class Settings(BaseSettings):
     presentation: PresentationSettings
     archive: _ArchiveSettings
     operation: Operation
-    alerts: Alerts
 
     @classmethod
     def settings_customise_sources(
@@ -702,6 +626,14 @@ class Settings(BaseSettings):
     def group(self, kind: type[G]) -> G:
         """Return the group of this type, which an extension adds (entry points ``GROUPS``)."""
         return next(value for _, value in self if isinstance(value, kind))
+
+    def groups(self) -> dict[str, SettingsGroup]:
+        """Return all groups by their names."""
+        return {name: value for name, value in self if isinstance(value, SettingsGroup)}
+
+    def silent(self) -> Self:
+        """Return settings by which nobody is told anything."""
+        return self.model_copy(update={name: it.silent() for name, it in self.groups().items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the groups: the class is made anew by whoever reads them."""

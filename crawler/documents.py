@@ -18,7 +18,7 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import zstandard
 from aiosqlite import Connection as Reader
@@ -46,7 +46,6 @@ from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import changefeed, observations, site_settings
-from freshet.storage.tables.alerts import PendingAlert
 
 log = logging.getLogger(__name__)
 
@@ -582,8 +581,36 @@ def _chosen(
 # From the stored bytes, or from the counts where these are not kept.
 
 
-#: What a summary is of: a change with its version, the one before, and counts of blocks.
-Summarised: TypeAlias = PendingAlert | PageChange
+class Summarised(Protocol):
+    """A change to be summarised: its versions, the one before first, and counts of blocks."""
+
+    @property
+    def url(self) -> str:
+        """The URL of the page."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of its observation."""
+
+    @property
+    def kinds(self) -> str | None:
+        """The kinds of change, separated by spaces."""
+
+    @property
+    def before_id(self) -> int | None:
+        """The version before."""
+
+    @property
+    def version_id(self) -> int | None:
+        """The version after."""
+
+    @property
+    def blocks_added(self) -> int | None:
+        """The number of blocks that are new."""
+
+    @property
+    def blocks_removed(self) -> int | None:
+        """The number of blocks that are gone."""
 
 
 async def change_summary(connection: Reader, parser: Parser, change: Summarised, width: int) -> str:

@@ -13,8 +13,12 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.pages``: a page of the dashboard, of a function that makes an
   :class:`freshet.crawler.dashboard.asked.ExtensionPage`;
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
-- ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL
-  (:class:`freshet.crawler.alerts.receivers.Receiver`);
+- ``freshet.recorders``: a function of the settings that makes a
+  :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
+- ``freshet.status``: a :class:`StatusPart` of ``freshet status`` and of the dashboard, by its key;
+- ``freshet.checks``: a function like :class:`Checking`, which adds steps to ``freshet check``;
+- ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL, for the extension
+  alerts (:class:`freshet.crawler.extensions.alerts.receivers.Receiver`);
 - ``freshet.policies``: a policy (:mod:`freshet.scheduler.policy`).
 
 The hook of a one-shot crawl is loaded by every crawl: its module imports what it needs when it is
@@ -24,18 +28,24 @@ written on, and it finds its tables again later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from freshet.entry_points import loaded
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from aiosqlite import Connection as Reader
+
     from freshet.config.settings import Settings
+    from freshet.crawler.importance import Importances
     from freshet.crawler.network import Network
     from freshet.crawler.pool import FetchPool
+    from freshet.crawler.reduce.parser_process import Parser
     from freshet.crawler.run.wiring import Assembly, RunContext
-    from freshet.storage.records import Acknowledged
+    from freshet.storage.records import Acknowledged, FetchResult
 
 #: Entry points that give :class:`Accompanying`.
 COMPANIONS: Final = "freshet.companions"
@@ -50,8 +60,12 @@ class Companion:
     #: The address at which it listens, for the log, or "".
     listens: str = ""
 
-    async def start(self, assembly: Assembly, pool: FetchPool) -> None:
+    async def start(
+        self, assembly: Assembly, pool: FetchPool, importances: Importances | None
+    ) -> None:
         """Begin, before the first visit; it may add listeners to one and chores to the other.
+
+        ``importances`` returns how much pages are worth to a daemon; a crawl has none.
 
         Raises:
             CrawlError: it cannot begin as the settings say.
@@ -121,3 +135,69 @@ class Comparing(Protocol):
         self, store: Path, policies: Sequence[str], settings: Settings, asked: Compared
     ) -> None:
         """Compare them, print the result, and write the files."""
+
+
+#: Entry points that give :class:`StatusPart`; the name is the key in JSON.
+STATUS: Final = "freshet.status"
+
+
+class StatusTable(NamedTuple):
+    """A table of ``freshet status``."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+class StatusPart(Protocol):
+    """Reads and shows the state of an extension: a module with these functions, or an object."""
+
+    async def read(self, db: Reader) -> Any:
+        """Return the state in a store: dataclasses, lists and plain values."""
+
+    def merged(self, found: Iterable[Any]) -> Any:
+        """Return the state in several stores together, each as :meth:`read` returned it."""
+
+    def table(self, state: Any) -> StatusTable:
+        """Return what the verb shows of it."""
+
+    def troubles(self, state: Any) -> Iterable[tuple[str, str]]:
+        """Return what an operator has to know, each with what to do."""
+
+
+def status_parts() -> dict[str, StatusPart]:
+    """Return the parts of the status that extensions add."""
+    return loaded(STATUS)
+
+
+async def parts_of(db: Reader) -> dict[str, Any]:
+    """Return the state of all extensions in a store, by their keys."""
+    return {name: await part.read(db) for name, part in status_parts().items()}
+
+
+def merged_parts(stores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the state of all extensions in several stores together."""
+    return {
+        name: part.merged([each[name] for each in stores]) for name, part in status_parts().items()
+    }
+
+
+#: Entry points that give :class:`Checking`.
+CHECKS: Final = "freshet.checks"
+
+
+class Checking(Protocol):
+    """Adds steps to ``freshet check``: a function."""
+
+    async def __call__(
+        self, parser: Parser, settings: Settings, page: FetchedPage
+    ) -> Sequence[tuple[str, str, str]]:
+        """Return steps: the name of each, its answer in a word, and the reason."""
+
+
+class FetchedPage(NamedTuple):
+    """A page that was just fetched, with the blocks of its text."""
+
+    url: str
+    result: FetchResult
+    texts: Sequence[str]

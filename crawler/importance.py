@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import isnan
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import aiosqlite
 import numpy as np
@@ -42,6 +42,26 @@ from freshet.storage.tables import near_duplicates as near_duplicates_tables
 DEFAULT = 1.0
 _SAID = {"browser": "set in a browser for", "table": "set in the file for"}
 _NAMES = {"pagerank": "PageRank", "opened": "opens"}
+
+
+class ListedPage(Protocol):
+    """A page of a list, such as one that an alert is about."""
+
+    @property
+    def page_id(self) -> int:
+        """Its number."""
+
+    @property
+    def url(self) -> str:
+        """The URL of the page."""
+
+    @property
+    def origin(self) -> str:
+        """The origin of its host."""
+
+
+#: Returns how much each of these pages is worth.
+Importances: TypeAlias = Callable[[Sequence[ListedPage]], Awaitable[Sequence[float]]]
 
 
 @dataclass(frozen=True, slots=True)

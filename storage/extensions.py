@@ -8,9 +8,12 @@ from typing import Protocol
 
 from freshet.entry_points import loaded
 from freshet.storage.errors import StoreError
+from freshet.storage.records import Visit
 
 #: Entry points that give :class:`Tables`, by the name of the extension.
 GROUP = "freshet.tables"
+#: Entry points that give functions of a run's settings that make a :class:`Recording`.
+RECORDERS = "freshet.recorders"
 
 
 class Tables(Protocol):
@@ -32,6 +35,21 @@ class Tables(Protocol):
     @property
     def DATED(self) -> Mapping[str, Sequence[str]]:  # noqa: N802 - likewise
         """Columns with times to come, by table: they are set to now when a clock was set back."""
+
+
+class Recording(Protocol):
+    """Writes rows of an extension in the transaction of what they are about."""
+
+    def record(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
+        """Write what these visits give rise to, after their rows; called on the writer's thread.
+
+        Without visits: other rows were written, such as amendments of verdicts.
+        """
+
+
+def recorders(settings: object) -> list[Recording]:
+    """Return what extensions write in the transactions of a run with these settings."""
+    return [make(settings) for make in loaded(RECORDERS).values()]
 
 
 def migrate(path: Path, connection: Connection) -> None:

@@ -17,9 +17,9 @@ from typing import Protocol, TypeVar
 from freshet.storage.database import Database
 from freshet.storage.entries import Claims, HostState, Kind, Retraction
 from freshet.storage.errors import StoreError
+from freshet.storage.extensions import Recording
 from freshet.storage.records import Acknowledged, Entry, Note, Observation, Targets, Visit
 from freshet.storage.tables import (
-    alerts,
     changefeed,
     claims,
     frontier,
@@ -32,7 +32,6 @@ from freshet.storage.tables import (
     search,
     url_patterns,
 )
-from freshet.storage.tables.alerts import AlertFilter
 from freshet.storage.tables.url_parameters import UrlParameters
 from freshet.storage.tables.url_patterns import CopyRule
 
@@ -50,21 +49,21 @@ class VisitTables:
     """Applies batches for one run; holds what the one writer may cache between them.
 
     No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
-    lead to such URLs and need not reach the store again. ``alert_rules`` select the observations to
-    alert of. ``met`` counts how often bounds held something back; what is added is kept. A
-    ``meter`` measures what visits change of search quality.
+    lead to such URLs and need not reach the store again. ``recorders`` write
+    what extensions note of a batch. ``met`` counts how often bounds held something back; what is
+    added is kept. A ``meter`` measures what visits change of search quality.
     """
 
     def __init__(
         self,
         run_id: int,
         rule: CopyRule | None = None,
-        alert_rules: Sequence[AlertFilter] = (),
+        recorders: Sequence[Recording] = (),
         met: Counter[str] | None = None,
         meter: search.Meter | None = None,
     ) -> None:
         self.meter = meter
-        self.alert_rules = alert_rules
+        self.recorders = recorders
         self._met = Counter[str]() if met is None else met
         self._met_before = Counter(self._met)
         self._newly_met = Counter[str]()
@@ -151,18 +150,18 @@ class VisitTables:
         ]
         now = max(entry.at for entry in entries)
         self._tell(db, visits, now)
-        alerts.record(db, self.alert_rules, visits)
-        alerts.review(db, self.alert_rules, now)
         return _with(*weighed, kept, acknowledged)
 
     def _tell(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
-        """Let changefeed and search index follow, and keep what that changed of search quality."""
+        """Let changefeed, search index and extensions follow, and keep gains of search quality."""
         words = {v.due.page_id: c.words for v in visits if (c := v.capture) and c.words is not None}
         gained = changefeed.tell(db, changefeed.touched(db, visits), now, words, self.meter)
         seen = [v.observation for v in visits if v.observation.kind in _STALE]
         changes = [(o.page_id, o.at, gained[o.page_id]) for o in seen if o.page_id in gained]
         if changes:
             search.append_changes(db, changes)
+        for each in self.recorders:
+            each.record(db, visits, now)
 
     def may_be_final(self, page_id: int) -> bool:
         """Return whether another page may redirect to this one."""

@@ -89,20 +89,22 @@ async def recorded(folder: Path) -> dict[str, list[str]]:
     found: list[str] = []
     async with scripted({"a": pages}) as sites:
         site = f"{sites.origin('a')}/"
-        for words in (
+        crawls: tuple[tuple[str, ...], ...] = (
             ("crawl", site, *LOCAL, "--archive", "warc"),
             ("crawl", site, *LOCAL),
             ("daemon", *LOCAL, "--budget", "100000/day", "--time-limit", "1"),
-        ):
+        )
+        for words in crawls:
             found += keys(await shell.json(*words), words[0])
             pages["/1"] = page(3)
-        for verb, *words in (
+        shows: tuple[tuple[str, ...], ...] = (
             ("status",), ("changes",), ("diff", f"{site}1"), ("history", site),
             ("search", "stone"), ("explain", site), ("signals",), ("duplicates",), ("alerts",),
             ("check", site, "--allow-private-addresses"), ("gc",), ("doctor",),
             ("archive", "warc"), ("plan", "--budget", "10/day"),
-        ):  # fmt: skip
-            code, told, complaint = await shell(verb, *words, "--json")
+        )  # fmt: skip
+        for verb, *others in shows:
+            code, told, complaint = await shell(verb, *others, "--json")
             assert told.startswith("{"), (verb, code, told, complaint)
             found += keys(json.loads(told), verb)
         _, told, _ = await shell("changefeed")

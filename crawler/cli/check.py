@@ -14,7 +14,6 @@ from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.rules import condition_of, matching
 from freshet.crawler.cli.config import toml_value
 from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.options import (
@@ -39,6 +38,7 @@ from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.fetch.responses import is_repeatable
+from freshet.crawler.hooks import CHECKS, FetchedPage
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.reduce.formats.registry import as_shown
 from freshet.crawler.reduce.page import ParsedPage
@@ -51,6 +51,7 @@ from freshet.crawler.run.wiring import never_at, render_at, stored_histories, st
 from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
+from freshet.entry_points import loaded
 from freshet.storage.database import reading
 from freshet.storage.entries import DOUBTFUL, REBASED, REFRESHED
 from freshet.storage.queries import page
@@ -114,7 +115,7 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
             if result is not None and result.outcome != "failed":
                 result = as_shown(result, settings.fetch.max_body_bytes)
                 judged = await _judged(settings, parser, db, found, result, now=now)
-                await _watched(parser, settings, judged, result)
+                await _extended(parser, settings, judged, result)
                 return judged
         return found
     finally:
@@ -278,20 +279,12 @@ async def _block_page(
     return HostJudge.from_bytes(stored).judge(facts, now)
 
 
-async def _watched(parser: Parser, settings: Settings, found: Check, result: FetchResult) -> None:
-    """Add what the alert rules with a condition that ask for this page would find on it."""
-    if result.outcome != "fetched":
-        return
-    for rule, asks in zip(settings.alerts.rules, matching(settings.alerts), strict=True):
-        condition = condition_of(rule)
-        if condition is None or not asks.pattern.fullmatch(found.url):
-            continue
-        texts = [block["text"] for block in found.blocks]
-        if condition.hints is not None:
-            parsed = await parsed_page(parser, result, condition.hints)
-            texts = [] if isinstance(parsed, Unparsable) else list(parsed.blocks.texts)
-        answer = "nothing there" if condition.hints and not texts else ""
-        found.steps.append(Step(f"alert {rule.name}", answer, condition.on(texts)))
+async def _extended(parser: Parser, settings: Settings, found: Check, result: FetchResult) -> None:
+    """Add the steps of extensions."""
+    if result.outcome == "fetched":
+        page = FetchedPage(found.url, result, [block["text"] for block in found.blocks])
+        for checking in loaded(CHECKS).values():
+            found.steps += [Step(*each) for each in await checking(parser, settings, page)]
 
 
 def _read(parsed: ParsedPage) -> Step:

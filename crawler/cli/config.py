@@ -9,7 +9,7 @@ import typer
 
 from freshet.config import ConfigError
 from freshet.config.settings import Settings, SiteSettings
-from freshet.config.sites import Sites, StoredSite, pattern
+from freshet.config.sites import Sites, StoredSite
 from freshet.config.writing import Tables, amended
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
@@ -100,9 +100,10 @@ def _of_site(
             rows.append((key, everywhere[name], f"{origins[name]}, {name}"))
         else:
             rows.append((key, None, "not set"))
-    alerts = settings.alerts.rules
-    rules = [rule.name for rule in alerts if any(pattern(m).fullmatch(url) for m in rule.match)]
-    rows.append(("alerts.rules", rules or None, origins["alerts.rules"] if rules else "none match"))
+    for group, it in settings.groups().items():
+        for key, holds in it.at(url):
+            name = f"{group}.{key}"
+            rows.append((name, holds or None, origins[name] if holds else "none match"))
     return rows
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
+from freshet.crawler.hooks import merged_parts, status_parts
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import (
     amount,
@@ -39,9 +40,7 @@ from freshet.storage.database import owner_of
 from freshet.storage.entries import Discovered, Outlook, RobotsRecord, summed
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import DoubtfulPage, Holdings, WaitingHost
-from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables import hosts, near_duplicates, openings, runs, search, url_patterns
-from freshet.storage.tables.alerts import RuleCounts
 from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.openings import ListCounts
@@ -258,7 +257,7 @@ class Status:
     search_quality: float | None
     openings: ListCounts | None
     attention: tuple[float, float, float] | None
-    alerts: list[RuleCounts]
+    extensions: Mapping[str, Any]
     daemon: DaemonStatus | None
 
     def seconds(self, run: CrawlRun) -> float:
@@ -267,8 +266,10 @@ class Status:
 
     def as_json(self) -> dict[str, object]:
         """Return the status as JSON values."""
-        values = asdict(self)
-        del values["observed_at"], values["kinds"]
+        values: dict[str, Any] = asdict(self)
+        # In its place behind those of extensions.
+        del values["observed_at"], values["kinds"], values["daemon"]
+        values |= values.pop("extensions")
         count, shown = values["doubtful"]
         return values | {
             "doubtful": {"pages": count, "most_probable": shown},
@@ -414,7 +415,7 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         search_quality=None,
         openings=summed(lists) if (lists := [x for it in all_of if (x := it.openings)]) else None,
         attention=None,
-        alerts=alerts_tables.merged(it.alerts for it in all_of),
+        extensions=merged_parts([it.extensions for it in all_of]),
         daemon=daemon,
     )
 
@@ -468,7 +469,7 @@ async def _read(db: Path, now: float) -> Status:
             search_quality=await _quality(connection),
             openings=(lists := await openings.counts(connection)),
             attention=await _attention(connection, lists),
-            alerts=await alerts_tables.counts(connection),
+            extensions={name: await part.read(connection) for name, part in status_parts().items()},
             daemon=daemon,
         )
 
@@ -489,16 +490,8 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
         [(f"{origin}{p.shape}", p.kind, p.crawled, p.held) for origin, p in status.bounded],
     )
     _show_first("Bounds met by the last run", ("bound", "times"), list(status.bounds.items()))
-    # Unsent alerts; `freshet alerts` says more.
-    _show_first(
-        "Alerts",
-        ("rule", "waiting", "pending", "given up", "why"),
-        [
-            (each.rule, each.waiting, each.pending, each.failed, each.said)
-            for each in status.alerts
-            if each.waiting or each.pending or each.failed
-        ],
-    )
+    for name, part in status_parts().items():
+        _show_first(*part.table(status.extensions[name]))
     show_not_crawled(status.held_back)
     shells = status.needs_javascript
     _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))

@@ -17,7 +17,6 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Start": {
         "crawl": "Crawl sites politely and completely; record what changed.",
         "daemon": "Keep pages fresh within a budget of requests.",
-        "watch": "Watch a page for a price, a number, a word or any change.",
         "import": "Turn the watch list of another program into a site list.",
         "serve": "Show the store in a browser, and answer programs over HTTP.",
     },
@@ -37,7 +36,6 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Export": {
         "changefeed": "Print what changed since a cursor, one JSON object a line.",
-        "alerts": "Show alert rules and their messages; test or send them.",
         "export": "Write pages, observations, links or estimates as a table.",
         "archive": "Show, index or package WARC archives.",
     },
@@ -66,20 +64,26 @@ ADDED: Final = "freshet.verbs"
 class Verb(NamedTuple):
     """A verb of an extension: its group of the help, the first line of its help, and its place.
 
-    ``command`` is ``module:attribute``: a function for typer, or a typer application.
+    ``command`` is ``module:attribute``: a function for typer, or a typer application. In the help
+    it follows the verb ``after``, or is the last of its group.
     """
 
     group: str
     line: str
     command: str
+    after: str = ""
 
 
 @cache
 def groups() -> Mapping[str, Mapping[str, str]]:
-    """Return all verbs in the groups of the help, those of extensions last."""
+    """Return all verbs in the groups of the help."""
     found = {group: dict(verbs) for group, verbs in _GROUPS.items()}
     for name, verb in _added().items():
-        found.setdefault(verb.group, {}).setdefault(name, verb.line)
+        verbs = list(found.get(verb.group, {}).items())
+        names = [each for each, _ in verbs]
+        place = names.index(verb.after) + 1 if verb.after in names else len(verbs)
+        if name not in names:
+            found[verb.group] = dict([*verbs[:place], (name, verb.line), *verbs[place:]])
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from aiosqlite import Connection as Reader
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from freshet.crawler.dashboard import changes, kept, sites
 from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import Documents
+from freshet.crawler.hooks import merged_parts, parts_of, status_parts
 from freshet.crawler.library import asking
 from freshet.crawler.run.status import DaemonStatus, daemon_status, merged
 from freshet.crawler.tally import AUDITED_S
@@ -19,8 +21,7 @@ from freshet.crawler.terminal import counted, percent
 from freshet.storage.database import owner_of
 from freshet.storage.queries import columns, overview, page
 from freshet.storage.queries.overview import WaitingHost
-from freshet.storage.tables import alerts, hosts, observations, runs
-from freshet.storage.tables.alerts import RuleCounts
+from freshet.storage.tables import hosts, observations, runs
 from freshet.storage.tables.runs import CrawlRun
 
 _SHOWN = 8
@@ -37,7 +38,7 @@ class _Part:
     daemon: DaemonStatus | None
     audits: NDArray[np.void] | None
     writer: str | None
-    alerts: Sequence[RuleCounts]
+    extensions: Mapping[str, Any]
     to_come: int
     waiting: Sequence[WaitingHost]
     troubled: Sequence[WaitingHost]
@@ -109,15 +110,8 @@ def _warnings(
                 ),
                 "Their pages are visited less often than is worth it; their owners may allow more.",
             )
-    for each in alerts.merged(it.alerts for it in found):
-        if each.failed:
-            yield (
-                (
-                    f"{counted(each.failed, 'message')} of the rule {each.rule} could not be sent: "
-                    f"{each.said}"
-                ),
-                "`freshet alerts --retry` sends them again.",
-            )
+    for name, state in merged_parts([it.extensions for it in found]).items():
+        yield from status_parts()[name].troubles(state)
 
 
 async def mark(asked: Asked) -> object:
@@ -139,7 +133,7 @@ async def _read(made: Documents, now: float) -> _Part:
             daemon=daemon,
             audits=None if daemon is None else await columns.audits(db, now - AUDITED_S),
             writer=None if owner is None else owner.name,
-            alerts=await alerts.counts(db),
+            extensions=await parts_of(db),
             to_come=await overview.to_come(db) if daemon is None else 0,
             waiting=[*await overview.parked(db, now), *await overview.deferred(db)],
             troubled=await _without_robots(db),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from freshet.config.settings import Settings
 from freshet.crawler.hooks import COMPANIONS, Accompanying, Companion
@@ -11,6 +12,9 @@ from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.entry_points import loaded
 from freshet.storage.records import Acknowledged
+
+if TYPE_CHECKING:
+    from freshet.crawler.importance import Importances
 
 
 def check(settings: Settings) -> None:
@@ -32,12 +36,14 @@ class Companions:
         return [each.listens for each in self._all if each.listens]
 
     @asynccontextmanager
-    async def beside(self, assembly: Assembly, pool: FetchPool) -> AsyncIterator[None]:
+    async def beside(
+        self, assembly: Assembly, pool: FetchPool, importances: "Importances | None" = None
+    ) -> AsyncIterator[None]:
         """Let them run while the block visits pages."""
         started: list[Companion] = []
         try:
             for each in self._all:
-                await each.start(assembly, pool)
+                await each.start(assembly, pool, importances)
                 started.append(each)
             yield
         finally:

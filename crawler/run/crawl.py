@@ -11,10 +11,6 @@ from random import Random
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import HasRoom, Seeding
-from freshet.crawler.alerts.messages import stored_importances
-from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.rules import channels, matching
-from freshet.crawler.alerts.sender import sender
 from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import UsageError
@@ -48,6 +44,7 @@ from freshet.crawler.tally import DaemonSnapshot, Ending, Tally
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
+from freshet.storage.extensions import recorders
 from freshet.storage.records import StoredSeed
 from freshet.storage.tables import frontier as frontier_tables
 from freshet.storage.tables import observations, runs, site_settings, url_patterns
@@ -114,7 +111,6 @@ async def crawl(
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
-    channels(settings.alerts)
     companions.check(settings)
     require_browser(settings)
     async with AsyncExitStack() as stack:
@@ -155,12 +151,9 @@ async def crawl(
             archive=archive,
             browsers=network.browsers,
         )
-        importances = stored_importances(database, settings)
-        outbox = sender(context, network.resolver, importances)
-        stack.push_async_callback(outbox.close)
         beside = companions.Companions(context, network)
         stack.push_async_callback(beside.close)
-        return await _CrawlRun(context, outbox, shard, beside).perform(watch, resumed=is_resumed)
+        return await _CrawlRun(context, shard, beside).perform(watch, resumed=is_resumed)
 
 
 async def _open_run(
@@ -198,12 +191,10 @@ class _CrawlRun:
     """One invocation of a crawl."""
 
     def __init__(
-        self, context: RunContext, outbox: Outbox, shard: Shard | None,
-        beside: companions.Companions,
-    ) -> None:  # fmt: skip
+        self, context: RunContext, shard: Shard | None, beside: companions.Companions
+    ) -> None:
         self._context = context
         self._companions = beside
-        self._outbox = outbox
         self._shard = shard
         self._settings = context.settings
         self._database = context.database
@@ -228,7 +219,7 @@ class _CrawlRun:
             patience_s=chosen.patience_s,
         )
         pacer = Pacer(inf, started_at)
-        pool = self._assembly.pool(seeding, rules, pacer, begun=self._begun)
+        pool = self._assembly.pool(seeding, rules, pacer, begun=self._companions.begun)
         if self._shard is not None:
             pool.more_comes = self._shard.may_get_more
             running = Running(
@@ -240,7 +231,7 @@ class _CrawlRun:
         left = partial(frontier_tables.due_by_host, self._database.reader)
         live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)
         listeners.append(watch(live))
-        listeners += [self._outbox.committed, self._companions.committed]
+        listeners.append(self._companions.committed)
         with stopping_on_signals(pool, self._context):
             await self._assembly.ask_schemes(seeding)
             async with self._companions.beside(self._assembly, pool):
@@ -248,7 +239,6 @@ class _CrawlRun:
             await self._correct(started_at)
             await self._close_run(ending)
             if not pool.stopping:
-                await self._outbox.finish(pool.told_to_stop)
                 await self._companions.finish(pool.told_to_stop)
                 await catch_up(self._database, self._clock.now, batch=COMPARED, watch=comparing)
         report = await make_report(
@@ -263,17 +253,13 @@ class _CrawlRun:
         )
         return replace(report, requisites=self._assembly.counted_requisites())
 
-    def _begun(self) -> None:
-        self._outbox.start()
-        self._companions.begun()
-
     async def _correct(self, invoked_at: float) -> None:
         """Correct verdicts of the run, also of its earlier invocations, by its other pages."""
         run = await runs.latest(self._database.reader)
         since = run.started_at if run is not None else invoked_at
         now = self._clock.now()
-        rules = matching(self._settings.alerts)
-        await correct(self._database, self._context.run_id, since, now, rules)
+        telling = recorders(self._settings)
+        await correct(self._database, self._context.run_id, since, now, telling)
         await index_pending(self._database, self._context.parser)
         await note_quality(self._database, self._settings.search, self._context.index, now)
 

@@ -19,12 +19,11 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import with_stored
 from freshet.crawler.admission.admit import HasRoom, Scope, Seeding
-from freshet.crawler.alerts.rules import channels, matching
-from freshet.crawler.alerts.sender import sender
 from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
+from freshet.crawler.importance import ListedPage
 from freshet.crawler.network import Network, parser_of, require_browser, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
@@ -72,10 +71,10 @@ from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.errors import StoreError
+from freshet.storage.extensions import recorders
 from freshet.storage.queries import columns
 from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import frontier, observations, runs, site_settings, url_patterns
-from freshet.storage.tables.alerts import PendingAlert
 from freshet.storage.tables.site_settings import VISIT, SiteSetting
 
 # -- chosen sites ------------------------------------------------------------
@@ -125,8 +124,8 @@ def taken_over(running: Settings, wanted: Settings) -> Settings:
     """Return the running settings with the groups that a reload can change."""
     keys = {name: getattr(running.politeness, name) for name in _OF_QUEUES}
     politeness = wanted.politeness.model_copy(update=keys)
-    taken = {name: getattr(wanted, name) for name in ("daemon", "ephemeral", "alerts", "sites")}
-    return running.model_copy(update={**taken, "politeness": politeness})
+    groups = {name: it for name, it in wanted.groups().items() if it.RELOADED}
+    return running.model_copy(update={**groups, "sites": wanted.sites, "politeness": politeness})
 
 
 def waiting_for_a_restart(running: Settings, wanted: Settings) -> str:
@@ -256,7 +255,6 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
 
 def _check(settings: Settings) -> None:
     """Raise CrawlError where what is needed beside the visits is missing."""
-    channels(settings.alerts)
     companions.check(settings)
     require_browser(settings)
 
@@ -351,7 +349,6 @@ class _Daemon:
         self.agenda.allows, self._pacer.overdue_at = self._pacer.allows, self.agenda.overdue_at
         self.agenda.budget = per_day
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
-        self.outbox = sender(context, network.resolver, self._importances)
         self.companions = companions.Companions(context, network)
         self._recorder = StatusRecorder(
             self.state, self._pacer, context.clock.now(), context.database
@@ -364,10 +361,10 @@ class _Daemon:
     def _default_of(self, order: DaemonOrder, per_day: float) -> DefaultBudget | None:
         return DefaultBudget(self.agenda, self._pacer, per_day) if order.budget is None else None
 
-    async def _importances(self, alerts: Sequence[PendingAlert]) -> Sequence[float]:
-        ids = np.array([each.page_id for each in alerts], np.int64)
+    async def _importances(self, listed: Sequence[ListedPage]) -> Sequence[float]:
+        ids = np.array([each.page_id for each in listed], np.int64)
         found = self.state.terms(
-            ids, [each.url for each in alerts], [each.origin for each in alerts]
+            ids, [each.url for each in listed], [each.origin for each in listed]
         )
         return [float(value) for value in found.importance]
 
@@ -384,7 +381,6 @@ class _Daemon:
         self._assembly.listeners += [
             unreachable_hosts(),
             self._service.committed,
-            self.outbox.committed,
             self.companions.committed,
         ]
         self._service.attend(pool, self._recorder, outages, self._context.database)
@@ -393,10 +389,9 @@ class _Daemon:
             self._reports.started(self._order, len(self._chosen.seeds), listens, started_at)
             await self._assembly.ask_schemes(seeding)
             await self.state.weigh()
-            async with self.companions.beside(self._assembly, pool):
+            async with self.companions.beside(self._assembly, pool, self._importances):
                 ending = await self._visit(pool, seeding, outages)
             if not pool.stopping:
-                await self.outbox.finish(pool.told_to_stop)
                 await self.companions.finish(pool.told_to_stop)
         await self.agenda.rest()
         await self._recorder.stop()
@@ -422,8 +417,7 @@ class _Daemon:
             connections(self._context.settings.crawl.exchanges), patience_s=inf, goes_on=True
         )
         self._assembly.listeners.append(self._tally.add)
-        # Alerts start after the first turn: during the first learning no delivery is recorded.
-        pool = self._assembly.pool(seeding, rules, self._pacer, begun=self._begun)
+        pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.companions.begun)
         self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
         if self._shard is None:
             pool.chores.append(enduring(self._follow_pages))
@@ -442,10 +436,6 @@ class _Daemon:
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
-
-    def _begun(self) -> None:
-        self.outbox.start()
-        self.companions.begun()
 
     async def _visit(self, pool: FetchPool, seeding: Seeding, outages: StoreOutages) -> Ending:
         """Visit pages until the end or a signal; reload and do the upkeep in between."""
@@ -543,7 +533,7 @@ class _Daemon:
             now, database = self._clock.now(), self._context.database
             wanted = order.settings or self._settings
             settings = await with_kept(taken_over(self._settings, wanted), database.reader)
-            self._obey(settings)
+            self.companions.obey(settings)
             said = _in_force(settings, order, per_day)
             self._network.obey(settings)
             self._assembly.obey(settings)
@@ -574,14 +564,9 @@ class _Daemon:
         self._reports.reloaded(done)
         self._context.database.answer(done)
 
-    def _obey(self, settings: Settings) -> None:
-        self.outbox.obey(settings.alerts, channels(settings.alerts))
-        self.companions.obey(settings)
-
     async def close(self) -> None:
         """Let what runs beside the visits end."""
         await self.companions.close()
-        await self.outbox.close()
 
     async def _describe_archive(self) -> None:
         """Write into the archive what is crawled from now on."""
@@ -638,11 +623,10 @@ class _Daemon:
         context, now = self._context, self._clock.now()
         self._report_unused()
         await self.agenda.rest()
-        rules = matching(self._settings.alerts)
-        corrections = await correct(context.database, context.run_id, since, now, rules)
+        telling = recorders(self._settings)
+        corrections = await correct(context.database, context.run_id, since, now, telling)
         await index_pending(context.database, context.parser)
         await note_quality(context.database, self._settings.search, context.index, now)
-        self.outbox.committed()
         self.companions.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])

@@ -35,6 +35,7 @@ from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Host
+from freshet.storage.extensions import recorders
 from freshet.storage.records import FetchResult, StoredSeed
 from freshet.storage.tables import frontier, hosts, observations, pages, url_patterns
 from freshet.storage.tables import runs as runs_tables
@@ -91,8 +92,7 @@ async def replay(
 
     Alerts are not written: they would be sent years late.
     """
-    silent = settings.alerts.model_copy(update={"rules": ()})
-    settings = settings.model_copy(update={"alerts": silent})
+    settings = settings.silent()
     async with AsyncExitStack() as stack:
         database = await open_store(db)
         stack.push_async_callback(database.close)
@@ -247,7 +247,9 @@ class _Replay:
     async def _keep_up(self, now: float) -> None:
         """Do the upkeep that follows a run, or a daemon's day."""
         around = self._around
-        await correct(around.database, around.run_id, self._kept_up_at, now)
+        await correct(
+            around.database, around.run_id, self._kept_up_at, now, recorders(around.settings)
+        )
         self._kept_up_at = now
 
 

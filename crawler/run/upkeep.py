@@ -34,10 +34,10 @@ from freshet.crawler.terminal import moment, span
 from freshet.storage.database import Database
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
 from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.extensions import Recording
 from freshet.storage.maintenance import Retention, VersionedData, formats
 from freshet.storage.records import Acknowledged
-from freshet.storage.tables import alerts, changefeed, hosts, near_duplicates, observations, runs
-from freshet.storage.tables.alerts import AlertFilter
+from freshet.storage.tables import changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 
 if TYPE_CHECKING:
@@ -54,16 +54,12 @@ _WHY = {
 
 
 async def correct(
-    database: Database,
-    run_id: int,
-    since: float,
-    now: float,
-    alert_rules: Sequence[AlertFilter] = (),
+    database: Database, run_id: int, since: float, now: float, recorders: Sequence[Recording] = ()
 ) -> list[Correction]:
     """Amend the verdicts of a run, begun at ``since``, that its other pages contradict.
 
     A page that counted as new and has only moved is amended, too. May be repeated: a run that was
-    killed and resumed is corrected as a whole.
+    killed and resumed is corrected as a whole. The ``recorders`` note it in the same transaction.
     """
     corrections: list[Correction] = []
     for host_id, pages in await observations.open_hosts(database.reader, run_id, since):
@@ -79,18 +75,22 @@ async def correct(
 
     def amend(connection: sqlite3.Connection) -> None:
         for each in corrections:
-            rung: Rung = "frame" if each.kind == "unchanged" else "blocks"
-            why = _WHY[each.kind]
-            if each.was == "new":
-                rung = "text" if each.kind == "unchanged" else "blocks"
-                why = "it stood at another URL before"
-            amendment = Amendment(each.at, each.kind, rung, why)
-            observations.amend(connection, each.page_id, amendment, now)
+            observations.amend(connection, each.page_id, _amendment(each), now)
         changefeed.tell(connection, {each.page_id for each in corrections}, now)
-        alerts.review(connection, alert_rules, now)
+        for recorder in recorders:
+            recorder.record(connection, (), now)
 
     await database.write(amend)
     return corrections
+
+
+def _amendment(it: Correction) -> Amendment:
+    rung: Rung = "frame" if it.kind == "unchanged" else "blocks"
+    why = _WHY[it.kind]
+    if it.was == "new":
+        rung = "text" if it.kind == "unchanged" else "blocks"
+        why = "it stood at another URL before"
+    return Amendment(it.at, it.kind, rung, why)
 
 
 async def _moves(database: Database, run_id: int) -> list[Correction]:

@@ -26,7 +26,6 @@ from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.parameters import MOST_BYTES, ParameterPairs
 from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.alerts.rules import matching
 from freshet.crawler.archive.requisites import Requisites
 from freshet.crawler.archive.warc import Fields
 from freshet.crawler.archive.writer import ArchiveWriter, ArchivingFetcher
@@ -60,6 +59,7 @@ from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer, sketch_
 from freshet.storage.database import Database, sqlite_errors
 from freshet.storage.entries import Channel, Host, Role
 from freshet.storage.errors import StoreUnavailable
+from freshet.storage.extensions import recorders
 from freshet.storage.queries import page
 from freshet.storage.records import (
     Acknowledged,
@@ -374,11 +374,7 @@ class Assembly:
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
         archive = context.archive
         self._tables = VisitTables(
-            context.run_id,
-            copy_rule(settings),
-            matching(settings.alerts),
-            met,
-            meter=context.index.meter,
+            context.run_id, copy_rule(settings), recorders(settings), met, meter=context.index.meter
         )
         self._is_never = never_at(settings) or _nowhere
         self._rendering = self._renderer()
@@ -527,7 +523,7 @@ class Assembly:
         return self.robots.verdict(host[0], url).allowed
 
     def obey(self, settings: Settings) -> None:
-        """Apply the politeness, selectors and alert rules of these settings from now on.
+        """Apply the politeness, selectors and rules of these settings from now on.
 
         Scopes are those of the seeds that are set next.
 
@@ -541,7 +537,7 @@ class Assembly:
         self.admission.depth_at = depth_at(settings)
         self.admission.follow_nofollow = settings.crawl.follow_nofollow
         self.admission.scope.kind_at = scope_at(settings)
-        self._tables.alert_rules = matching(settings.alerts)
+        self._tables.recorders = recorders(settings)
         self.robots.politeness = rules
         self._retries.rules = rules
         self._is_never = never_at(settings) or _nowhere

@@ -28,8 +28,6 @@ _DATED = {
     "host": ("repeated_at",),
     "frontier": ("due_at",),
     "robots": ("fetched_at",),
-    "alert": ("at",),
-    "alert_message": ("since", "next_at"),
 }
 #: Observations that the mean duration of requests is taken from.
 _LAST = 20_000

@@ -5,13 +5,13 @@ from math import inf
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.cli import alerts
 from freshet.crawler.documents import in_counts
+from freshet.crawler.extensions.alerts.cli import alerts
+from freshet.crawler.extensions.alerts.tables import RuleCounts
 from freshet.crawler.run.explanation import explain, facts_of
 from freshet.crawler.terminal import beside, blocks, spending
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import snapshot
-from freshet.storage.tables.alerts import RuleCounts
 from tests.crawler.frontier_world import ALLOW, World, parsed
 from tests.storage.small_store import HOST, SmallStore
 

@@ -21,7 +21,7 @@ from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
-from tests.crawler.cli.test_alerts import receiving
+from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.hubs import Habits, Hub, free_port
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.storage.small_store import rows

@@ -12,7 +12,7 @@ from freshet.crawler.clock import iso
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from tests.crawler.cli.test_alerts import receiving
+from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.eventful import Eventful
 from tests.integration.quick import quick, unwatched
 from tests.integration.test_daemon import DAY_S, Stage

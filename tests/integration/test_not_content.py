@@ -15,7 +15,7 @@ from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.storage.records import FetchResult
-from tests.crawler.cli.test_alerts import receiving
+from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 from tests.storage.small_store import rows

@@ -17,17 +17,17 @@ import pytest
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts import sender
-from freshet.crawler.alerts.receivers import Delivery
-from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.clock import iso
+from freshet.crawler.extensions.alerts import outbox
+from freshet.crawler.extensions.alerts.receivers import Delivery
+from freshet.crawler.extensions.alerts.rules import Channel
+from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import FetchResult
-from freshet.storage.tables.alerts import Message
 from scripts.benchmarks.alert_kill import KINDS, Told, seen
 from tests.console import shown
 from tests.integration.quick import assert_consistent, quick, unwatched
@@ -155,7 +155,7 @@ def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
     stage = stage_on(Disk(3.5 * DAY_S, 3.5 * DAY_S + 4 * HOUR_S), tmp_path, monkeypatch)
     begin = stage.clock.now()
     inbox = Inbox((begin + DAY_S, begin + 1.25 * DAY_S))
-    monkeypatch.setattr(sender, "receiver", lambda *_args, **_named: inbox)
+    monkeypatch.setattr(outbox, "receiver", lambda *_args, **_named: inbox)
     world = World(stage.server.web, stage, (begin + 2 * DAY_S, begin + 3 * DAY_S))
     return Week(stage, world, inbox, settings())
 

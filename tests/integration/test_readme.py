@@ -23,7 +23,8 @@ from tests.integration.scripted import Page, Scripted, scripted
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 #: No mail server is needed: no mail is sent by what is tested here.
 PROGRAM = """
-from freshet.crawler.cli import run, watch
+from freshet.crawler.cli import run
+from freshet.crawler.extensions.alerts.cli import watch
 watch.create_connection = lambda address, timeout: open("/dev/null")
 run()
 """

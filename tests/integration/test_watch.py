@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.cli.watch import Wish, look
+from freshet.crawler.extensions.alerts.cli.watch import Wish, look
 from tests.integration.quick import QUICK, quick
 from tests.integration.scripted import Page, scripted
 from tests.storage.small_store import rows

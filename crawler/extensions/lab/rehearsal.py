@@ -235,8 +235,7 @@ async def rehearse(
     from freshet.crawler.run.wiring import Observer  # noqa: PLC0415 - likewise
 
     # What happens on a made-up web is nobody's news.
-    quiet = settings.alerts.model_copy(update={"rules": ()})
-    settings = settings.model_copy(update={"alerts": quiet})
+    settings = settings.silent()
     clock = VirtualClock(web.start_at)
     fetcher = _Watched(SyntheticFetcher(web, clock.now))
     roots = [fetcher.inner.addresses.origin(name) + "/" for name in web.sites]

@@ -10,6 +10,7 @@ from freshet.crawler.extensions.push.settings import ReceiverSettings
 from freshet.crawler.extensions.push.tables import load_subscriptions
 from freshet.crawler.extensions.push.websub import Leases, Subscriber
 from freshet.crawler.hooks import Companion
+from freshet.crawler.importance import Importances
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.run.wiring import Assembly, RunContext
@@ -32,7 +33,9 @@ class PushReceiver(Companion):
         self._parts: _Parts | None = None
         self._listener: PushListener | None = None
 
-    async def start(self, assembly: Assembly, pool: FetchPool) -> None:
+    async def start(
+        self, assembly: Assembly, pool: FetchPool, importances: Importances | None
+    ) -> None:
         """Listen; raises as :class:`Companion`, and StoreError."""
         settings = self._settings
         stored = await load_subscriptions(self._context.database.reader)

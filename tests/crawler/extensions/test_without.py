@@ -96,7 +96,8 @@ def test_every_entry_point_of_ours_is_of_an_extension_or_a_policy() -> None:
 
 #: Modules that a crawl of one page has no use for, and what is in their packages.
 UNUSED = (
-    "crawler.dashboard", "crawler.extensions.lab",
+    "crawler.dashboard", "crawler.extensions.alerts.messages", "crawler.extensions.alerts.outbox",
+    "crawler.extensions.alerts.rules", "crawler.extensions.alerts.status", "crawler.extensions.lab",
     "crawler.extensions.push.receiver", "crawler.extensions.push.websub", "crawler.run.daemon",
     "crawler.run.explanation", "crawler.run.forecast", "crawler.run.replay", "crawler.run.service",
     "crawler.run.state", "crawler.service.api", "crawler.service.http", "crawler.synthetic_web",

@@ -11,6 +11,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.errors import UsageError
+from freshet.crawler.extensions.alerts.companion import AlertRecorder
 from freshet.crawler.run.quality import (
     QualityMeter,
     SearchIndex,
@@ -22,7 +23,6 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.search_quality import Workload
 from freshet.storage.records import DueUrl, Visit
 from freshet.storage.tables import search
-from freshet.storage.tables.alerts import AlertFilter
 from tests.scheduler.listed_quality import search_quality, usefulness
 from tests.storage.crawl_store import START, CrawlStore, capture, visit
 
@@ -96,7 +96,7 @@ async def test_nothing_is_entered_of_what_did_not_change(store: CrawlStore) -> N
 async def test_a_rolled_back_transaction_leaves_no_trace(store: CrawlStore) -> None:
     due = await filled(store)
     await store.apply(seen(due[0], "a b c", START + 100))
-    store.tables.alert_rules = (cast(AlertFilter, None),)
+    store.tables.recorders = [cast(AlertRecorder, None)]
     with pytest.raises(AttributeError):
         await store.apply(seen(due[1], "a a a a", START + 101))
     assert isinstance(store.tables.meter, QualityMeter)

@@ -5,10 +5,11 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 
+from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.storage.database import reading
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Note
-from freshet.storage.tables import alerts, hosts
+from freshet.storage.tables import hosts
 from tests.storage.crawl_store import SITE, START, CrawlStore, visit
 from tests.storage.small_store import small_store
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from freshet.config.settings import AlertRuleSettings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.rules import Condition, condition_of, joined
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.alerts.rules import Condition, condition_of, joined
+from freshet.crawler.extensions.alerts.settings import AlertRuleSettings
 from freshet.crawler.reduce.numbers import value_of
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from tests.crawler.cli.test_alerts import receiving
+from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 from tests.storage.small_store import rows

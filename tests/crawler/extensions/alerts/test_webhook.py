@@ -11,8 +11,9 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from yarl import URL
 
-from freshet.crawler.alerts import receivers
-from freshet.crawler.alerts.receivers import (
+from freshet.crawler.errors import CrawlError, Unfetched
+from freshet.crawler.extensions.alerts import receivers
+from freshet.crawler.extensions.alerts.receivers import (
     Apprised,
     Delivery,
     DeliveryOutcome,
@@ -21,11 +22,10 @@ from freshet.crawler.alerts.receivers import (
     in_words,
     signature,
 )
-from freshet.crawler.errors import CrawlError, Unfetched
+from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.connection import HttpConnection
 from freshet.crawler.fetch.transport import Connections
-from freshet.storage.tables.alerts import Message
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.9

@@ -7,12 +7,13 @@ from types import ModuleType
 
 import pytest
 
-from freshet.crawler.alerts import rules
-from freshet.crawler.alerts.receivers import RECEIVERS, Delivery
-from freshet.crawler.alerts.rules import Channel, receiver
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.alerts import rules
+from freshet.crawler.extensions.alerts.receivers import RECEIVERS, Delivery
+from freshet.crawler.extensions.alerts.rules import Channel, receiver
+from freshet.crawler.extensions.alerts.settings import Alerts
+from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import CachingResolver
-from freshet.storage.tables.alerts import Message
 from tests.integration.quick import quick
 
 
@@ -41,7 +42,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_scheme_of_a_url_chooses_the_receiver() -> None:
     made = receiver(Channel("a", "spool://here", b"key"), quick(), CachingResolver())
-    assert made == Spooled("spool://here", b"key", quick().alerts.timeout_s)
+    assert made == Spooled("spool://here", b"key", quick().group(Alerts).timeout_s)
 
 
 async def test_one_that_cannot_be_loaded_is_told_in_one_line() -> None:

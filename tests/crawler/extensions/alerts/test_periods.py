@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.alerts.rules import Channel, channels
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.alerts.rules import Channel, channels
+from freshet.crawler.extensions.alerts.settings import Alerts
 from tests.integration.quick import quick
 
 HOUR_S = 3_600.0
@@ -49,7 +50,7 @@ def test_a_limit_is_of_digests_the_rule_s_own_before_that_of_all() -> None:
     def most(**rule: object) -> int:
         given = {"name": "r", "match": "*", "url": "https://r.example/"} | rule
         settings = quick(alerts__most=7, alerts__rules=[given])
-        return channels(settings.alerts)[0].most
+        return channels(settings.group(Alerts))[0].most
 
     assert (most(), most(mode="daily"), most(mode="daily", most=3)) == (0, 7, 3)
     with pytest.raises(CrawlError, match="r: most is of digests; set mode to daily"):

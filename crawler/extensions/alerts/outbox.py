@@ -20,16 +20,20 @@ from typing import Any, Final
 
 from tenacity import AsyncRetrying, retry_if_exception_type
 
-from freshet.config.settings import Alerts
-from freshet.crawler.alerts.messages import Composing
-from freshet.crawler.alerts.receivers import Delivery, Receiver
-from freshet.crawler.alerts.rules import Channel
+from freshet.config.settings import Settings
 from freshet.crawler.clock import Clock
+from freshet.crawler.extensions.alerts import tables as alerts
+from freshet.crawler.extensions.alerts.messages import Composing
+from freshet.crawler.extensions.alerts.receivers import Delivery, Receiver
+from freshet.crawler.extensions.alerts.rules import Channel, receiver
+from freshet.crawler.extensions.alerts.settings import Alerts
+from freshet.crawler.extensions.alerts.tables import Message
+from freshet.crawler.fetch.addresses import CachingResolver
+from freshet.crawler.importance import Importances
 from freshet.crawler.politeness import back_off_s
+from freshet.crawler.run.wiring import RunContext
 from freshet.storage.database import Database
 from freshet.storage.errors import StoreError, StoreUnavailable
-from freshet.storage.tables import alerts
-from freshet.storage.tables.alerts import Message
 
 log = logging.getLogger(__name__)
 
@@ -244,3 +248,19 @@ class Outbox:
 
 def _log_end(error: StoreError) -> None:
     log.error("sending of alerts stopped; unsent messages stay in the store: %s", error)
+
+
+def outbox_of(
+    context: RunContext, settings: Settings, resolver: CachingResolver, importances: Importances
+) -> Outbox:
+    """Return the outbox of a run, which has no rules yet."""
+    return Outbox(
+        database=context.database,
+        composing=Composing(
+            context.database, context.parser, importances, context.clock, settings.presentation
+        ),
+        receiver_of=partial(receiver, settings=settings, resolver=resolver),
+        limits=settings.group(Alerts),
+        clock=context.clock,
+        rng=context.rng,
+    )

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from freshet.crawler.extensions.alerts.companion import AlertRecorder
+from freshet.crawler.extensions.alerts.tables import REJECTED, AlertFilter
 from freshet.storage.records import Rejected, Validators, Visit
 from freshet.storage.tables import hosts
-from freshet.storage.tables.alerts import REJECTED, AlertFilter
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, visit
 
 RULE = AlertFilter("all", frozenset({REJECTED}), re.compile(".*"))
@@ -104,7 +105,7 @@ async def test_runs_ask_for_a_page_that_needs_javascript_each_time(store: CrawlS
 async def test_a_host_is_reported_from_three_pages_and_three_percent_on(
     store: CrawlStore, rejected: int, pages: int, reported: bool
 ) -> None:
-    store.tables.alert_rules = (RULE,)
+    store.tables.recorders = [AlertRecorder((RULE,))]
     await crawled(store, 0, pages - rejected)
     paths = [f"/r{n}" for n in range(rejected)]
     await store.admit(*paths)
@@ -123,21 +124,25 @@ async def test_pages_that_need_javascript_are_reported_by_themselves(store: Craw
 
 
 async def test_of_one_host_there_is_one_alert_a_month(store: CrawlStore) -> None:
-    store.tables.alert_rules = (RULE,)
+    store.tables.recorders = [AlertRecorder((RULE,))]
     await crawled(store, 5, 8)
     assert await alerts_of(store) == [REJECTED]
     for path, day in (("/p0", 10), ("/p1", 45), ("/p2", 50)):
         await store.new_run(START + day * DAY_S)
-        store.tables.alert_rules = (RULE,)
+        store.tables.recorders = [AlertRecorder((RULE,))]
         await take(store, path, START + day * DAY_S)
     assert await alerts_of(store) == [REJECTED] * 2
 
 
 async def test_a_rule_for_other_pages_or_kinds_gets_no_alert(store: CrawlStore) -> None:
-    store.tables.alert_rules = (
-        AlertFilter("elsewhere", frozenset({REJECTED}), re.compile("https://other/.*")),
-        AlertFilter("changes", frozenset({"changed"}), re.compile(".*")),
-    )
+    store.tables.recorders = [
+        AlertRecorder(
+            (
+                AlertFilter("elsewhere", frozenset({REJECTED}), re.compile("https://other/.*")),
+                AlertFilter("changes", frozenset({"changed"}), re.compile(".*")),
+            )
+        )
+    ]
     await crawled(store, 5, 8)
     assert await alerts_of(store) == []
 

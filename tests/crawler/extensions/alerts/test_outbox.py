@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from freshet.config.settings import AlertMode, Alerts
-from freshet.crawler.alerts.messages import Composing, stored_importances
-from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.receivers import Delivery
-from freshet.crawler.alerts.rules import Channel
 from freshet.crawler.audience import note_opening
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.extensions.alerts import tables as alerts
+from freshet.crawler.extensions.alerts.companion import AlertRecorder
+from freshet.crawler.extensions.alerts.messages import Composing, stored_importances
+from freshet.crawler.extensions.alerts.outbox import Outbox
+from freshet.crawler.extensions.alerts.receivers import Delivery
+from freshet.crawler.extensions.alerts.rules import Channel
+from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
+from freshet.crawler.extensions.alerts.tables import AlertFilter, Message
 from freshet.crawler.network import parser_of
 from freshet.storage.entries import Kind
-from freshet.storage.tables import alerts
-from freshet.storage.tables.alerts import AlertFilter, Message
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing
 
@@ -93,12 +94,13 @@ async def desk(path: Path, *channels: Channel, **changes: object) -> AsyncIterat
         return receivers.setdefault(wanted.url, Scripted())
 
     async with crawl_store(path) as store:
-        store.tables.alert_rules = rules(channels)
+        store.tables.recorders = [AlertRecorder(rules(channels))]
         parser = parser_of(settings)
         importances = stored_importances(store.database, settings)
         composing = Composing(store.database, parser, importances, clock, settings.presentation)
-        outbox = Outbox(store.database, composing, receiver_of, settings.alerts, clock, Random(1))
-        outbox.obey(settings.alerts, channels)
+        alerts = settings.group(Alerts)
+        outbox = Outbox(store.database, composing, receiver_of, alerts, clock, Random(1))
+        outbox.obey(alerts, channels)
         by_name = {each.name: receivers[each.url] for each in channels}
         try:
             yield Desk(store, outbox, by_name, clock)
@@ -139,9 +141,9 @@ async def test_an_alert_says_between_which_looks_it_happened(tmp_path: Path) -> 
 
 
 async def taken(store: CrawlStore, path: str) -> Any:
-    rules_before = store.tables.alert_rules
+    before = store.tables.recorders
     await store.new_run(START + 1, START + 1)
-    store.tables.alert_rules = rules_before
+    store.tables.recorders = before
     return await store.taken(path, START + 1)
 
 
@@ -240,7 +242,9 @@ async def test_a_change_whose_bytes_are_damaged_is_told_without_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with desk(tmp_path / "db", channel("a")) as it:
-        it.store.tables.alert_rules = [AlertFilter("a", frozenset({"changed"}), re.compile(".*"))]
+        it.store.tables.recorders = [
+            AlertRecorder([AlertFilter("a", frozenset({"changed"}), re.compile(".*"))])
+        ]
         await it.see("/1")
         first = captured(await taken(it.store, "/1"), "two", at=START + 5)
         await it.store.apply(first)
@@ -343,7 +347,7 @@ async def test_other_rules_are_obeyed_while_it_runs(tmp_path: Path) -> None:
 
 
 def limits() -> Alerts:
-    return quick().alerts
+    return quick().group(Alerts)
 
 
 async def test_who_reads_for_long_makes_nothing_go_twice(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from zoneinfo import ZoneInfo
 
 from yarl import URL
 
-from freshet.config.settings import AlertMode, Alerts, Settings, masked
-from freshet.config.settings import AlertRuleSettings as RuleSettings
+from freshet.config.settings import Settings, masked
 from freshet.config.sites import pattern
-from freshet.crawler.alerts.receivers import (
+from freshet.crawler.clock import calendar
+from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.alerts.receivers import (
     LOG,
     RECEIVERS,
     Apprised,
@@ -25,8 +26,9 @@ from freshet.crawler.alerts.receivers import (
     Webhook,
     key_of,
 )
-from freshet.crawler.clock import calendar
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
+from freshet.crawler.extensions.alerts.settings import AlertRuleSettings as RuleSettings
+from freshet.crawler.extensions.alerts.tables import AlertFilter
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
 from freshet.crawler.network import user_agent
 from freshet.crawler.reduce.blocks import compared
@@ -34,7 +36,6 @@ from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.entry_points import BrokenExtension, found, load
-from freshet.storage.tables.alerts import AlertFilter
 
 _HOUR_S: Final = 3_600.0
 _WEB: Final = frozenset({"http", "https"})
@@ -241,7 +242,7 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
     """Return the receiver of a channel; raises as :class:`Apprised`."""
     if channel.url == LOG:
         return Logged()
-    timeout_s = settings.alerts.timeout_s
+    timeout_s = settings.group(Alerts).timeout_s
     if (added := _added(channel, timeout_s)) is not None:
         return added
     url = URL(channel.url)

@@ -14,21 +14,22 @@ import typer
 
 from freshet.config.settings import Settings, shown
 from freshet.crawler import terminal
-from freshet.crawler.alerts.messages import Composing, stored_importances, trial
-from freshet.crawler.alerts.outbox import Outbox
-from freshet.crawler.alerts.rules import channels, receiver
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.alerts import tables as alerts
+from freshet.crawler.extensions.alerts.messages import Composing, stored_importances, trial
+from freshet.crawler.extensions.alerts.outbox import Outbox
+from freshet.crawler.extensions.alerts.rules import channels, receiver
+from freshet.crawler.extensions.alerts.settings import Alerts
+from freshet.crawler.extensions.alerts.tables import Message, RuleCounts, key_of
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
 from freshet.storage.shards import Stores
-from freshet.storage.tables import alerts
-from freshet.storage.tables.alerts import Message, RuleCounts, key_of
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ def alerts_command(
 
 async def _test(settings: Settings, name: str) -> None:
     """Send a test message."""
-    channel = next((each for each in channels(settings.alerts) if each.name == name), None)
+    channel = next((each for each in channels(settings.group(Alerts)) if each.name == name), None)
     if channel is None:
         raise CrawlError(f"alerts.rules: there is no rule {name}; `freshet alerts` lists them")
     clock = SteadyClock()
@@ -122,7 +123,7 @@ async def _test(settings: Settings, name: str) -> None:
 
 def _drop(db: Path, settings: Settings, name: str) -> None:
     """Forget a rule, and say which messages are discarded."""
-    if any(rule.name == name for rule in settings.alerts.rules):
+    if any(rule.name == name for rule in settings.group(Alerts).rules):
         raise CrawlError(
             f"alerts.rules: {name} is in the settings; remove it there and run `freshet reload`"
         )
@@ -148,7 +149,7 @@ def _beside(stores: Stores, work: Callable[[Connection], T]) -> list[T]:
 
 
 async def _send(db: Path, settings: Settings) -> None:
-    wanted = channels(settings.alerts)
+    wanted = channels(settings.group(Alerts))
     clock = SteadyClock()
     async with AsyncExitStack() as stack:
         network = Network(settings, clock)
@@ -164,9 +165,9 @@ async def _send(db: Path, settings: Settings) -> None:
         outbox = Outbox(
             database=database, composing=composing,
             receiver_of=lambda each: receiver(each, settings, network.resolver),
-            limits=settings.alerts, clock=clock, rng=Random(),
+            limits=settings.group(Alerts), clock=clock, rng=Random(),
         )  # fmt: skip
-        outbox.obey(settings.alerts, wanted)
+        outbox.obey(settings.group(Alerts), wanted)
         stack.push_async_callback(outbox.close)
         await outbox.send_due()
 
@@ -197,12 +198,12 @@ def _rules(counts: list[RuleCounts], settings: Settings) -> list[_RuleStatus]:
     )
     found = [
         _RuleStatus(
-            rule.kinds or settings.alerts.kinds,
-            rule.mode or settings.alerts.mode,
+            rule.kinds or settings.group(Alerts).kinds,
+            rule.mode or settings.group(Alerts).mode,
             shown(rule.url),
             stand.pop(rule.name, replace(none, rule=rule.name)),
         )
-        for rule in settings.alerts.rules
+        for rule in settings.group(Alerts).rules
     ]
     return found + [_RuleStatus((), None, None, each) for each in stand.values()]
 

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from freshet.config.loading import load
-from freshet.crawler.cli.watch import Look, Watched, Wish, address, choose, tables
+from freshet.crawler.extensions.alerts.cli.watch import Look, Watched, Wish, address, choose, tables
 from freshet.crawler.reduce.offers import Offer
 from tests.console import freshet
 

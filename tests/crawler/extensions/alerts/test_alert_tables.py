@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from freshet.crawler.extensions.alerts import tables as alerts
+from freshet.crawler.extensions.alerts.companion import AlertRecorder
+from freshet.crawler.extensions.alerts.tables import AlertFilter, Message
 from freshet.storage import maintenance
 from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Visit
-from freshet.storage.tables import alerts, observations
-from freshet.storage.tables.alerts import AlertFilter, Message
+from freshet.storage.tables import observations
 from tests.storage.crawl_store import (
     SITE,
     START,
@@ -81,7 +83,7 @@ async def amend(
 
 
 async def test_each_rule_is_told_of_what_it_asks_for(store: CrawlStore) -> None:
-    store.tables.alert_rules = (ALL, CHANGES)
+    store.tables.recorders = [AlertRecorder((ALL, CHANGES))]
     await changed_once(store, "/a")
     await changed_once(store, "/b")
     assert await told(store) == [("changed", START + 1, False)]
@@ -115,7 +117,7 @@ async def test_a_rule_on_words_is_silent_where_nobody_edited_them(
 ) -> None:
     rule = AlertFilter("words", frozenset(WATCHED[watched]), re.compile(".*"))
     every = AlertFilter("refreshed", frozenset({"refreshed"}), re.compile(".*"))
-    store.tables.alert_rules = (rule, every)
+    store.tables.recorders = [AlertRecorder((rule, every))]
     await store.admit("/a")
     first = captured(await store.taken("/a"), "one")
     await store.apply(first)
@@ -130,7 +132,7 @@ async def test_a_rule_on_words_is_silent_where_nobody_edited_them(
 
 
 async def test_a_batch_that_fails_leaves_no_alert(store: CrawlStore) -> None:
-    store.tables.alert_rules = (ALL,)
+    store.tables.recorders = [AlertRecorder((ALL,))]
     await store.admit("/a")
     seen = captured(await store.taken("/a"), "one")
     with pytest.raises(AttributeError):
@@ -141,7 +143,9 @@ async def test_a_batch_that_fails_leaves_no_alert(store: CrawlStore) -> None:
 
 
 async def test_a_page_is_gone_once_until_it_is_back(store: CrawlStore) -> None:
-    store.tables.alert_rules = (AlertFilter("all", frozenset({"gone"}), re.compile(".*")),)
+    store.tables.recorders = [
+        AlertRecorder((AlertFilter("all", frozenset({"gone"}), re.compile(".*")),))
+    ]
     seen = await changed_once(store)
     for at in (2, 3):
         await store.apply(visit(seen.due, "gone", START + at))
@@ -151,7 +155,7 @@ async def test_a_page_is_gone_once_until_it_is_back(store: CrawlStore) -> None:
 
 
 async def test_a_page_that_never_was_there_is_not_gone(store: CrawlStore) -> None:
-    store.tables.alert_rules = (ALL,)
+    store.tables.recorders = [AlertRecorder((ALL,))]
     await store.admit("/a", "/b")
     await store.apply(visit(await store.taken("/a"), "gone"))
     await store.apply(redirected(await store.taken("/b"), "/c"))
@@ -161,7 +165,7 @@ async def test_a_page_that_never_was_there_is_not_gone(store: CrawlStore) -> Non
 async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
     store: CrawlStore,
 ) -> None:
-    store.tables.alert_rules = (CHANGES,)
+    store.tables.recorders = [AlertRecorder((CHANGES,))]
     unsent, sent = await changed_once(store, "/a1"), None
     await amend(store, unsent, "unchanged")
     assert await told(store) == []
@@ -177,7 +181,7 @@ async def test_a_change_that_was_none_is_not_told_unless_it_was_told_already(
 
 
 async def test_what_turns_out_to_be_a_change_is_told_when_it_is_known(store: CrawlStore) -> None:
-    store.tables.alert_rules = (CHANGES,)
+    store.tables.recorders = [AlertRecorder((CHANGES,))]
     await store.admit("/a")
     first = captured(await store.taken("/a"), "one")
     await store.apply(first)
@@ -188,7 +192,7 @@ async def test_what_turns_out_to_be_a_change_is_told_when_it_is_known(store: Cra
 
 
 async def test_what_is_amended_by_its_own_batch_is_told_as_amended(store: CrawlStore) -> None:
-    store.tables.alert_rules = (CHANGES,)
+    store.tables.recorders = [AlertRecorder((CHANGES,))]
     await store.admit("/a")
     first = captured(await store.taken("/a"), "one")
     await store.apply(first)
@@ -200,7 +204,7 @@ async def test_what_is_amended_by_its_own_batch_is_told_as_amended(store: CrawlS
 
 
 async def test_a_wall_that_was_taken_for_a_new_page_is_withdrawn(store: CrawlStore) -> None:
-    store.tables.alert_rules = (ALL,)
+    store.tables.recorders = [AlertRecorder((ALL,))]
     await store.admit("/a", "/b")
     block_page, other = captured(await store.taken("/a"), "wall"), await store.taken("/b")
     await store.apply(doubtful(block_page))
@@ -211,7 +215,7 @@ async def test_a_wall_that_was_taken_for_a_new_page_is_withdrawn(store: CrawlSto
 
 
 async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(store: CrawlStore) -> None:
-    store.tables.alert_rules = (CHANGES,)
+    store.tables.recorders = [AlertRecorder((CHANGES,))]
     seen = await changed_once(store)
     with writing(store.database) as connection:
         waiting = alerts.waiting(connection, "changes", inf, 9)
@@ -225,7 +229,7 @@ async def test_a_message_is_not_made_of_what_was_taken_back_meanwhile(store: Cra
 
 
 async def test_a_rule_that_is_gone_hears_only_that_something_was_wrong(store: CrawlStore) -> None:
-    store.tables.alert_rules = (CHANGES,)
+    store.tables.recorders = [AlertRecorder((CHANGES,))]
     seen = await changed_once(store)
     assert await put_into_message(store)
     await amend(store, seen, "changed", rules=())
@@ -247,7 +251,7 @@ def test_whatever_is_amended_and_sent_the_last_word_is_what_is_seen_today(
     async def play() -> None:
         with TemporaryDirectory() as directory:
             async with crawl_store(Path(directory) / "db") as store:
-                store.tables.alert_rules = (ALL,)
+                store.tables.recorders = [AlertRecorder((ALL,))]
                 seen, now = await changed_once(store), "changed"
                 for number, step in enumerate(steps):
                     if step is None:
@@ -274,7 +278,7 @@ def test_whatever_is_amended_and_sent_the_last_word_is_what_is_seen_today(
 async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_again(
     store: CrawlStore,
 ) -> None:
-    store.tables.alert_rules = (CHANGES,)
+    store.tables.recorders = [AlertRecorder((CHANGES,))]
     seen = await changed_once(store)
     assert await put_into_message(store)
     sent_at, late = START + 60, START + 40 * 86_400.0
@@ -288,7 +292,7 @@ async def test_what_is_seen_otherwise_after_its_alerts_are_gone_is_not_told_agai
 
 
 async def test_a_new_baseline_of_a_known_page_is_told_nobody(store: CrawlStore) -> None:
-    store.tables.alert_rules = (ALL,)
+    store.tables.recorders = [AlertRecorder((ALL,))]
     second = await changed_once(store)
     rebased = captured(second.due, "read otherwise", at=START + 2)
     observation = replace(rebased.observation, kind="new", reason=REBASED)

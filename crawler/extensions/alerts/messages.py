@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -14,12 +14,20 @@ import numpy as np
 
 from freshet.config.settings import PresentationSettings, Settings
 from freshet.config.sites import Sites
-from freshet.crawler.alerts.rules import Channel, Condition, in_words
 from freshet.crawler.audience import Audience, Listed, link_to, seed_of
 from freshet.crawler.clock import Clock, iso
 from freshet.crawler.documents import change_summary, in_counts, in_kinds, read_text
 from freshet.crawler.errors import UnknownPage
-from freshet.crawler.importance import Weighing, terms, weigh
+from freshet.crawler.extensions.alerts import tables as alerts_tables
+from freshet.crawler.extensions.alerts.rules import Channel, Condition, in_words
+from freshet.crawler.extensions.alerts.tables import (
+    REJECTED,
+    WITHDRAWN,
+    Message,
+    PendingAlert,
+    key_of,
+)
+from freshet.crawler.importance import Importances, ListedPage, Weighing, terms, weigh
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, reading
@@ -27,9 +35,7 @@ from freshet.storage.entries import REFRESHED
 from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
-from freshet.storage.tables import alerts as alerts_tables
 from freshet.storage.tables import hosts
-from freshet.storage.tables.alerts import REJECTED, WITHDRAWN, Message, PendingAlert, key_of
 from freshet.storage.tables.openings import Showing
 
 # -- payload -----------------------------------------------------------------
@@ -91,8 +97,6 @@ def _message(kind: str, timestamp: str, data: Mapping[str, Any]) -> str:
 
 log = logging.getLogger(__name__)
 
-#: Importance of pages, in the order of their alerts.
-Importances = Callable[[Sequence[PendingAlert]], Awaitable[Sequence[float]]]
 #: What holds of a rule's condition, as :meth:`Condition.fired` returns it; None: it has none.
 _Because: TypeAlias = list[dict[str, Any]] | None
 _Judged: TypeAlias = tuple[PendingAlert, _Because]
@@ -112,7 +116,7 @@ def stored_importances(database: Database, settings: Settings) -> Importances:
     known: list[Weighing] = []
     sites = Sites(settings.sites)
 
-    async def importances(pending: Sequence[PendingAlert]) -> Sequence[float]:
+    async def importances(pending: Sequence[ListedPage]) -> Sequence[float]:
         if not known:
             known.append(await weigh(database.reader, settings.daemon.importance))
         urls, origins = [each.url for each in pending], [each.origin for each in pending]
@@ -211,7 +215,8 @@ class Composing:
 
     async def _chosen(self, channel: Channel, judged: list[_Judged], key: str) -> _Chosen:
         """Return the alerts of a message: all, or of the pages that are worth most."""
-        weights = await self.importances([each for each, _ in judged])
+        found: list[ListedPage] = [each for each, _ in judged]
+        weights = await self.importances(found)
         if not channel.most:
             return _Chosen(judged, weights)
         now = self.clock.now()

@@ -15,12 +15,10 @@ from pydantic import ValidationError
 
 from freshet.config import ConfigError
 from freshet.config.loading import HERE
-from freshet.config.settings import AlertRuleSettings, Alerts, Settings, SiteSettings, masked
+from freshet.config.settings import Settings, SiteSettings, masked
 from freshet.config.writing import amended
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.alerts.receivers import LOG
-from freshet.crawler.alerts.rules import Condition, channels, joined, receiver
 from freshet.crawler.cli import options
 from freshet.crawler.cli.check import Check, page_fetcher, parsed_page, visited
 from freshet.crawler.cli.config import write_settings
@@ -28,6 +26,9 @@ from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.clock import SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
+from freshet.crawler.extensions.alerts.receivers import LOG
+from freshet.crawler.extensions.alerts.rules import Condition, channels, joined, receiver
+from freshet.crawler.extensions.alerts.settings import AlertRuleSettings, Alerts
 from freshet.crawler.fetch.addresses import CachingResolver
 from freshet.crawler.network import Network, parser_of
 from freshet.crawler.reduce.blocks import compared
@@ -271,7 +272,7 @@ def tables(
     """Return the tables ``sites`` and ``alerts.rules`` to append to the settings file."""
     sites: list[dict[str, object]] = []
     rules: dict[str, dict[str, object]] = {}
-    taken = {rule.name for rule in settings.alerts.rules}
+    taken = {rule.name for rule in settings.group(Alerts).rules}
     for it in watched:
         rhythm = every or ("" if it.is_site else _USUAL)
         site = {
@@ -463,7 +464,7 @@ def _chosen(settings: Settings, url: str, wish: Wish, *, ask: bool) -> Watched:
         it = Watched(f"{page.url}*", f"all pages below {page.url}", wish.within)
     else:
         it = choose(page, wish, ask=ask)
-    rules = [rule.name for rule in settings.alerts.rules if it.match in rule.match]
+    rules = [rule.name for rule in settings.group(Alerts).rules if it.match in rule.match]
     if rules:
         fail(f"{it.match}: the alert rule {rules[0]} watches it; change it in the settings file")
     if any(table.match == it.match for table in settings.sites):
@@ -489,7 +490,8 @@ def _refuse_tables(file: Path, new: Mapping[str, Any], settings: Settings) -> No
         fail(f"{file}: it is not UTF-8 at byte {error.start}; save it as UTF-8", 2)
     except ConfigError as error:
         fail(str(error), 2)
-    terminal.run(_try_receivers(settings, settings.alerts.model_copy(update={"rules": rules})))
+    wanted = settings.group(Alerts).model_copy(update={"rules": rules})
+    terminal.run(_try_receivers(settings, wanted))
 
 
 async def _try_receivers(settings: Settings, alerts: Alerts) -> None:

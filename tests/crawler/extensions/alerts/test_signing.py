@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.alerts.receivers import key_of, signature
+from freshet.crawler.extensions.alerts.receivers import key_of, signature
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

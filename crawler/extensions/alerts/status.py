@@ -1,0 +1,43 @@
+"""The alerts of a store in ``freshet status`` and on the dashboard."""
+
+from collections.abc import Iterable, Sequence
+
+from aiosqlite import Connection as Reader
+
+from freshet.crawler.extensions.alerts import tables
+from freshet.crawler.extensions.alerts.tables import RuleCounts
+from freshet.crawler.hooks import StatusTable
+from freshet.crawler.terminal import counted
+
+
+async def read(db: Reader) -> list[RuleCounts]:
+    """Return the counts of every rule."""
+    return await tables.counts(db)
+
+
+def merged(found: Iterable[Sequence[RuleCounts]]) -> list[RuleCounts]:
+    """Return the counts of every rule in several stores together."""
+    return tables.merged(found)
+
+
+def table(state: Sequence[RuleCounts]) -> StatusTable:
+    """Return unsent alerts; ``freshet alerts`` says more."""
+    rows = [
+        (each.rule, each.waiting, each.pending, each.failed, each.said)
+        for each in state
+        if each.waiting or each.pending or each.failed
+    ]
+    return StatusTable("Alerts", ("rule", "waiting", "pending", "given up", "why"), rows)
+
+
+def troubles(state: Sequence[RuleCounts]) -> Iterable[tuple[str, str]]:
+    """Return the rules whose messages were given up."""
+    for each in state:
+        if each.failed:
+            yield (
+                (
+                    f"{counted(each.failed, 'message')} of the rule {each.rule} could not be sent: "
+                    f"{each.said}"
+                ),
+                "`freshet alerts --retry` sends them again.",
+            )
