@@ -293,21 +293,6 @@ RenderMode = Literal["never", "when-needed", "always"]
 RenderWait = Annotated[float, Number, Field(gt=0)] | Annotated[str, Field(min_length=1)]
 
 
-class BrowserSettings(SettingsGroup):
-    """Pages that a browser renders."""
-
-    executable: str
-    render: RenderMode
-    wait: RenderWait
-    pages: Annotated[int, Number, Field(ge=1, le=64)]
-    time_limit_s: PositiveSeconds
-    max_requests: Count
-    max_bytes: Positive
-    memory_bytes: Annotated[int, Number, Field(ge=256 * 2**20, le=_MOST)]
-    kinds: Annotated[tuple[str, ...], Text]
-    blocked_hosts: Annotated[tuple[str, ...], Text]
-
-
 class _NetworkSettings(SettingsGroup):
     """Addresses that may be contacted, and name resolution."""
 
@@ -593,7 +578,6 @@ class Settings(BaseSettings):
     crawl: Crawl
     politeness: Politeness
     fetch: Fetch
-    browser: BrowserSettings
     network: _NetworkSettings
     robots: Robots
     sitemaps: Sitemaps

@@ -18,12 +18,31 @@ from itertools import count, islice
 from math import inf
 from operator import itemgetter
 from random import Random
+from typing import Any, Protocol
 
 from freshet.crawler.bounds import meet
 from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, RulesAt, stricter
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.storage.entries import Host, HostState, Repeats
-from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult
+from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult, Observation
+
+
+class RequisiteOwner(Protocol):
+    """Takes the answers to requests for what archived pages need."""
+
+    async def took(self, due: Any, result: FetchResult) -> None:
+        """Take note of an answer."""
+
+    def denied(self, due: Any, why: Observation) -> None:
+        """Take note that robots.txt forbids the request, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequisiteUrl(DueUrl):
+    """A due URL that is not a page, of those that ``owner`` has."""
+
+    _: KW_ONLY
+    owner: RequisiteOwner = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

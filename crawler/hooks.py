@@ -15,6 +15,7 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
+- ``freshet.renderers``: a :class:`freshet.crawler.rendering.Rendering`, which renders pages;
 - ``freshet.status``: a :class:`StatusPart` of ``freshet status`` and of the dashboard, by its key;
 - ``freshet.checks``: a function like :class:`Checking`, which adds steps to ``freshet check``;
 - ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL, for the extension
@@ -34,17 +35,23 @@ from freshet.entry_points import loaded
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from aiosqlite import Connection as Reader
 
     from freshet.config.settings import Settings
+    from freshet.crawler.admission.admit import Admission
+    from freshet.crawler.clock import Clock
     from freshet.crawler.importance import Importances
     from freshet.crawler.network import Network
+    from freshet.crawler.pacing import Pacer
     from freshet.crawler.pool import FetchPool
     from freshet.crawler.reduce.parser_process import Parser
+    from freshet.crawler.run.orders import Reread
+    from freshet.crawler.run.state import DaemonState
     from freshet.crawler.run.wiring import Assembly, RunContext
+    from freshet.storage.database import Database
     from freshet.storage.records import Acknowledged, FetchResult
 
 #: Entry points that give :class:`Accompanying`.
@@ -201,3 +208,37 @@ class FetchedPage(NamedTuple):
     url: str
     result: FetchResult
     texts: Sequence[str]
+
+
+class RunShard(Protocol):
+    """A shard of a store, as the crawl or daemon that visits its pages sees it."""
+
+    @property
+    def number(self) -> int:
+        """Its number, from 0 on."""
+
+    @property
+    def least_per_day(self) -> float:
+        """Requests a day of a daemon before it was told its share of the budget."""
+
+    def is_ours(self, at_origin: str) -> bool:
+        """Return whether it visits the pages of an origin."""
+
+    def may_get_more(self) -> bool:
+        """Return whether another shard may still find pages of this one."""
+
+    def attend(
+        self,
+        *,
+        pool: FetchPool,
+        admission: Admission,
+        database: Database,
+        clock: Clock,
+        pacer: Pacer | None = None,
+        state: DaemonState | None = None,
+        reload: Callable[[Reread], None] | None = None,
+    ) -> Callable[[Sequence[Acknowledged]], None]:
+        """Work with these parts of a run from its first turn on; return an observer of batches."""
+
+    def leave(self) -> None:
+        """Forget the parts, which are about to be closed."""

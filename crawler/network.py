@@ -15,6 +15,7 @@ from freshet.crawler.errors import UsageError
 from freshet.crawler.politeness import group_of, queue_key
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.selectors import SelectorHints
+from freshet.crawler.rendering import renderer_of
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.shards import Shards
 from freshet.storage.tables import site_settings
@@ -38,7 +39,6 @@ class Network:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         from freshet.crawler.access import access_at  # noqa: PLC0415 - likewise
         from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits  # noqa: PLC0415 - slow to import, and not needed to parse
-        from freshet.crawler.fetch.browser import BrowserRules, Browsers  # noqa: PLC0415 - likewise
         from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher  # noqa: PLC0415 - likewise
 
         network, crawl = settings.network, settings.crawl
@@ -64,13 +64,7 @@ class Network:
             access_at=access_at(settings.sites, self._agent),
             now=clock.now,
         )
-        said = settings.browser.model_dump(exclude={"render", "wait", "pages"})
-        language = settings.fetch.accept_language.partition(",")[0].partition(";")[0].strip()
-        rules = BrowserRules(
-            user_agent=self._agent, language=language, max_body_bytes=settings.fetch.max_body_bytes,
-            **said,
-        )  # fmt: skip
-        self.browsers = Browsers(rules, settings.browser.pages)
+        self.renderer = renderer_of(settings)
         self._politeness = settings.politeness
 
     def obey(self, settings: Settings) -> None:
@@ -105,7 +99,8 @@ class Network:
 
     async def close(self) -> None:
         """Close connections and cancel DNS requests."""
-        await self.browsers.close()
+        if self.renderer is not None:
+            await self.renderer.close()
         await self.fetcher.close()
         await self.resolver.close()
 
@@ -119,15 +114,6 @@ def public_host(urls: Iterable[str], resolve: Mapping[str, str]) -> str | None:
 
     hosts = (origin(url).host for url in urls)
     return next((host for host in hosts if not is_this_machine(resolve.get(host, host))), None)
-
-
-def require_browser(settings: Settings) -> None:
-    """Refuse to render pages without a browser; raises CrawlError."""
-    from freshet.crawler.fetch.browser import browser_program  # noqa: PLC0415 - see above
-
-    modes = {settings.browser.render, *(each.render for each in settings.sites)}
-    if modes & {"when-needed", "always"}:
-        browser_program(settings.browser.executable)
 
 
 def user_agent(product: str, contact: str) -> str:

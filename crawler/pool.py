@@ -3,19 +3,31 @@
 Each request is performed in its own task; its entries reach the store through the one writer.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import TYPE_CHECKING
 
-from freshet.crawler.archive.requisites import Requisite, Requisites
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.errors import NotMade
-from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, Refusal, RobotsReading
+from freshet.crawler.frontier import (
+    Frontier,
+    FrontierRequest,
+    PageRequest,
+    Refusal,
+    RequisiteUrl,
+    RobotsReading,
+)
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.tally import Ending
 from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
+
+if TYPE_CHECKING:
+    from freshet.crawler.archive.requisites import Requisites
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,4 +370,4 @@ class FetchPool:
 
 
 def _is_page(request: FrontierRequest) -> bool:
-    return isinstance(request, PageRequest) and not isinstance(request.due, Requisite)
+    return isinstance(request, PageRequest) and not isinstance(request.due, RequisiteUrl)

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Final
 
 from freshet.crawler.admission.admit import Admission, Seeding
-from freshet.crawler.archive.requisites import Requisite
 from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAP_URL_CHARS, SITEMAPS, meet
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
@@ -18,6 +17,7 @@ from freshet.crawler.frontier import (
     PageRequest,
     ProbeRequest,
     Refusal,
+    RequisiteUrl,
     RobotsReading,
     RobotsRequest,
 )
@@ -61,7 +61,7 @@ class Requester:
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
         """Perform one request, and return the entries to write."""
         match request:
-            case PageRequest(due=Requisite() as due):
+            case PageRequest(due=RequisiteUrl() as due):
                 return [await self._requisite(due, request.queue)]
             case PageRequest(due=due):
                 entry = await self.pipeline.visit(request)
@@ -78,7 +78,7 @@ class Requester:
                 await self.read_robots(request.host_id)
                 self.frontier.robots_known(request.host_id, self.clock.now())
                 return []
-            case Refusal(due=Requisite() as due):
+            case Refusal(due=RequisiteUrl() as due):
                 due.owner.denied(due, self._why_not(request))
                 return []
             case Refusal():
@@ -98,7 +98,7 @@ class Requester:
         reason, detail = ("robots", refusal.rule) if barred is None else barred
         return Observation(due.page_id, now, kind, reason=reason, detail=detail)
 
-    async def _requisite(self, due: Requisite, queue: str) -> Note:
+    async def _requisite(self, due: RequisiteUrl, queue: str) -> Note:
         """Request what an archived page needs; the archive takes it."""
         wanted = Request(due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due))
         result = await self.pipeline.fetch(queue, wanted)

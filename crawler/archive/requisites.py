@@ -19,6 +19,7 @@ from typing import Final
 from freshet.crawler.archive.writer import ArchiveWriter
 from freshet.crawler.bounds import REQUISITE_BYTES, REQUISITES_WAITING, meet
 from freshet.crawler.fetch.responses import media_type
+from freshet.crawler.frontier import RequisiteUrl
 from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import answer_of
 from freshet.crawler.reduce.charset import decode
@@ -49,11 +50,10 @@ class _Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Requisite(DueUrl):
-    """A due URL that is no page, of those that ``owner`` has; ``depth`` counts style sheets."""
+class Requisite(RequisiteUrl):
+    """A file that an archived page needs; ``depth`` counts style sheets."""
 
     _: KW_ONLY
-    owner: Requisites = field(repr=False)
     room: _Room = field(repr=False)
 
 

@@ -232,6 +232,10 @@ class ArchiveWriter:
         ask = partial(self._originals.asked, urls)
         return await asyncio.get_running_loop().run_in_executor(self._thread, ask)
 
+    def keeping(self, fetcher: Fetcher) -> Fetcher:
+        """Return a fetcher whose exchanges are added as they end."""
+        return _ArchivingFetcher(fetcher, self.add)
+
     async def flush(self) -> None:
         """Write all added entries to the disk.
 
@@ -327,7 +331,7 @@ def _why(error: OSError | sqlite3.Error) -> str:
 
 
 # -- fetcher -----------------------------------------------------------------
-class ArchivingFetcher:
+class _ArchivingFetcher:
     """Another fetcher, whose exchanges are passed to ``keep`` as they end."""
 
     def __init__(self, fetcher: Fetcher, keep: Callable[[WireExchange], None]) -> None:

@@ -36,7 +36,6 @@ from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.errors import CrawlError, ParserLost
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
-from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.hooks import CHECKS, FetchedPage
 from freshet.crawler.network import Network, parser_of, with_kept
@@ -46,8 +45,9 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.robots.parser import in_force, record_of
+from freshet.crawler.run.rules import never_at
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.run.wiring import never_at, render_at, stored_histories, stored_kinds
+from freshet.crawler.run.wiring import stored_histories, stored_kinds
 from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
@@ -123,19 +123,50 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
         await network.close()
 
 
-def page_fetcher(settings: Settings, network: Network, parser: Parser) -> RenderingFetcher:
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """The rules for the requests of a page that is looked at once, which wait for no host."""
+
+    settings: Settings
+    network: Network
+    parser: Parser
+
+    @property
+    def agent_token(self) -> str:
+        """The name in robots.txt files."""
+        return self.settings.crawl.product.lower()
+
+    async def needs(self, result: FetchResult) -> bool:
+        """Return whether scripts build the page."""
+        return await waits_for_scripts(self.parser, result)
+
+    async def queue_key(self, url: str) -> str:
+        """Return the host queue of a URL."""
+        return await self.network.queue_key(url)
+
+    def allows(self, url: str) -> bool | None:
+        """Return False for what is never visited; robots.txt is not known."""
+        is_never = never_at(self.settings)
+        return False if is_never is not None and is_never(url) else None
+
+    def pause_s(self, _queue: str, _now: float) -> float:
+        """Return that no host has to be waited for."""
+        return 0.0
+
+    def heed(self, *_answer: object) -> None:
+        """Remember nothing of an answer."""
+
+    def now(self) -> float:
+        """Return the time of the machine."""
+        return time.time()
+
+
+def page_fetcher(settings: Settings, network: Network, parser: Parser) -> Fetcher:
     """Return a fetcher that renders pages as a crawl would, which waits for no host."""
-    is_never = never_at(settings)
-    return RenderingFetcher(
-        fetcher=network.fetcher,
-        others=network.fetcher,
-        browsers=network.browsers,
-        agent_token=settings.crawl.product.lower(),
-        render_at=render_at(settings),
-        needs=partial(waits_for_scripts, parser),
-        queue_key=network.queue_key,
-        allows=lambda url: False if is_never and is_never(url) else None,
-    )
+    fetcher, renderer = network.fetcher, network.renderer
+    if renderer is None:
+        return fetcher
+    return renderer.fetcher(fetcher, fetcher, _Alone(settings, network, parser))
 
 
 def _table(table: SiteSettings) -> Step:

@@ -12,7 +12,6 @@ from freshet.config import ConfigError
 from freshet.config.loading import Origins, users_file
 from freshet.config.settings import Settings, contact
 from freshet.crawler import terminal
-from freshet.crawler.cli.config import write_settings
 from freshet.crawler.cli.options import stores_at
 from freshet.crawler.cli.verbs import TYPED
 from freshet.crawler.network import public_host
@@ -97,6 +96,8 @@ def _keep(found: str) -> None:
         return
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        from freshet.crawler.cli.config import write_settings  # noqa: PLC0415 - once
+
         write_settings(path, {_NAME: found}, mode=0o600)
     except (OSError, ConfigError) as error:
         why = error if isinstance(error, ConfigError) else f"{path}: {error.strerror or error}"

@@ -15,17 +15,20 @@ from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.network import Network, parser_of, require_browser, with_kept
+from freshet.crawler.hooks import RunShard
+from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.rendering import require_renderer
 from freshet.crawler.run import companions
+from freshet.crawler.run.indexing import open_index
 from freshet.crawler.run.orders import CrawlReport, make_report
-from freshet.crawler.run.quality import note_quality, open_index
-from freshet.crawler.run.shards import Running, Shard, own
+from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.upkeep import (
     Grouping,
     catch_up,
     correct,
+    keep_to,
     require_readable,
     resumed,
     retention_of,
@@ -35,11 +38,8 @@ from freshet.crawler.run.wiring import (
     Observer,
     RunContext,
     archiving,
-    copy_rule,
     stopping_on_signals,
-    take_over_pages,
 )
-from freshet.crawler.search import index_pending
 from freshet.crawler.tally import DaemonSnapshot, Ending, Tally
 from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
@@ -95,7 +95,7 @@ async def crawl(
     fetcher: Fetcher | None = None,
     clock: Clock | None = None,
     embedded: bool = False,
-    shard: Shard | None = None,
+    shard: RunShard | None = None,
 ) -> CrawlReport:
     """Crawl until nothing is due, a limit, or a signal; everything reported is committed.
 
@@ -112,7 +112,7 @@ async def crawl(
         raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
     companions.check(settings)
-    require_browser(settings)
+    require_renderer(settings)
     async with AsyncExitStack() as stack:
         clock = clock or SteadyClock()
         network = Network(settings, clock)
@@ -120,7 +120,7 @@ async def crawl(
         await network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
-        await own(database, shard, stack)
+        await keep_to(database, shard, stack)
         await require_readable(database.reader, order.db)
         settings = await with_kept(settings, database.reader)
         parser = parser_of(settings, clock, network)
@@ -149,7 +149,7 @@ async def crawl(
             has_room=has_room,
             is_ours=None if shard is None else shard.is_ours,
             archive=archive,
-            browsers=network.browsers,
+            renderer=network.renderer,
         )
         beside = companions.Companions(context, network)
         stack.push_async_callback(beside.close)
@@ -191,7 +191,7 @@ class _CrawlRun:
     """One invocation of a crawl."""
 
     def __init__(
-        self, context: RunContext, shard: Shard | None, beside: companions.Companions
+        self, context: RunContext, shard: RunShard | None, beside: companions.Companions
     ) -> None:
         self._context = context
         self._companions = beside
@@ -222,11 +222,12 @@ class _CrawlRun:
         pool = self._assembly.pool(seeding, rules, pacer, begun=self._companions.begun)
         if self._shard is not None:
             pool.more_comes = self._shard.may_get_more
-            running = Running(
-                shard=self._shard, pool=pool, admission=self._assembly.admission,
-                database=self._database, clock=self._clock,
+            listeners.append(
+                self._shard.attend(
+                    pool=pool, admission=self._assembly.admission, database=self._database,
+                    clock=self._clock,
+                )
             )  # fmt: skip
-            listeners.append(running.acknowledged)
         comparing = Grouping(lambda: pool.stopping)
         left = partial(frontier_tables.due_by_host, self._database.reader)
         live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)
@@ -260,8 +261,8 @@ class _CrawlRun:
         now = self._clock.now()
         telling = recorders(self._settings)
         await correct(self._database, self._context.run_id, since, now, telling)
-        await index_pending(self._database, self._context.parser)
-        await note_quality(self._database, self._settings.search, self._context.index, now)
+        context = self._context
+        await context.index.keep_up(self._database, context.parser, self._settings.search, now)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

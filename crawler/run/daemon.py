@@ -23,19 +23,21 @@ from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
+from freshet.crawler.hooks import RunShard
 from freshet.crawler.importance import ListedPage
-from freshet.crawler.network import Network, parser_of, require_browser, with_kept
+from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.rendering import require_renderer
 from freshet.crawler.run import companions, default_budget
 from freshet.crawler.run.crawl import COMPARED, Live
 from freshet.crawler.run.default_budget import DefaultBudget, limited
+from freshet.crawler.run.indexing import open_index
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
-from freshet.crawler.run.quality import note_quality, open_index
 from freshet.crawler.run.reports import Reports
+from freshet.crawler.run.rules import copy_rule, scope_at, take_over_pages
 from freshet.crawler.run.service import Service
-from freshet.crawler.run.shards import NOTHING, Running, Shard, own
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.upkeep import (
     Grouping,
@@ -44,6 +46,7 @@ from freshet.crawler.run.upkeep import (
     correct,
     enduring,
     handling_reload_signals,
+    keep_to,
     require_readable,
     resumed,
     retention_of,
@@ -54,13 +57,9 @@ from freshet.crawler.run.wiring import (
     Observer,
     RunContext,
     archiving,
-    copy_rule,
     described,
-    scope_at,
     stopping_on_signals,
-    take_over_pages,
 )
-from freshet.crawler.search import index_pending
 from freshet.crawler.search_marks import judge_next
 from freshet.crawler.tally import Ending, Tally
 from freshet.scheduler import PolicyError
@@ -175,7 +174,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
     rng: Random | None = None,
     service: Service | None = None,
     embedded: bool = False,
-    shard: Shard | None = None,
+    shard: RunShard | None = None,
 ) -> CrawlReport:
     """Keep pages fresh until a signal or the time limit, and report what was done.
 
@@ -204,7 +203,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         await network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db, owner="embedded daemon" if embedded else "daemon")
         stack.push_async_callback(database.close)
-        await own(database, shard, stack)
+        await keep_to(database, shard, stack)
         await require_readable(database.reader, order.db)
         settings = await with_kept(settings, database.reader)
         parser = parser_of(settings, clock, network)
@@ -234,7 +233,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             has_room=has_room,
             is_ours=None if shard is None else shard.is_ours,
             archive=archive,
-            browsers=network.browsers,
+            renderer=network.renderer,
         )
         stack.push_async_callback(service.leave)
         daemon = _Daemon(
@@ -256,7 +255,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
 def _check(settings: Settings) -> None:
     """Raise CrawlError where what is needed beside the visits is missing."""
     companions.check(settings)
-    require_browser(settings)
+    require_renderer(settings)
 
 
 async def _open_run(
@@ -309,7 +308,7 @@ class _Daemon:
         chosen: _ChosenSites,
         network: Network,
         service: Service,
-        shard: Shard | None = None,
+        shard: RunShard | None = None,
     ) -> None:
         self._shard = shard
         #: Wishes that were heeded, and when new ones are looked for.
@@ -326,7 +325,7 @@ class _Daemon:
         self._pool: FetchPool | None = None
         self._ends_at = self._kept_up_at = inf
         # A shard has its share when it is told.
-        self._pacer = Pacer(per_day if shard is None else NOTHING, context.clock.now())
+        self._pacer = Pacer(per_day if shard is None else shard.least_per_day, context.clock.now())
         #: The budget by which the ranker learns.
         self._learns_by = _learns_by(order, per_day)
         #: Requests spent and forgone at the last report.
@@ -427,12 +426,12 @@ class _Daemon:
         if isinstance(self._clock, SteadyClock):
             pool.chores.append(enduring(partial(self._heed, pool)))
         if self._shard is not None:
-            running = Running(
-                shard=self._shard, pool=pool, admission=self._assembly.admission,
+            attended = self._shard.attend(
+                pool=pool, admission=self._assembly.admission,
                 database=self._context.database, clock=self._clock,
                 pacer=self._pacer, state=self.state, reload=self.reload,
             )  # fmt: skip
-            self._assembly.listeners.append(running.acknowledged)
+            self._assembly.listeners.append(attended)
         live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
         self._assembly.listeners.append(watch(live))
         return pool
@@ -625,8 +624,7 @@ class _Daemon:
         await self.agenda.rest()
         telling = recorders(self._settings)
         corrections = await correct(context.database, context.run_id, since, now, telling)
-        await index_pending(context.database, context.parser)
-        await note_quality(context.database, self._settings.search, context.index, now)
+        await context.index.keep_up(context.database, context.parser, self._settings.search, now)
         self.companions.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
 from math import isfinite
@@ -223,34 +222,10 @@ class QualityMeter:
         self._due[query] = self._visits + max(told.pages, _LEAST_VISITS)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchIndex:
-    """The search index of a store, if it ``exists``, and what measures by it."""
-
-    exists: bool = False
-    meter: QualityMeter | None = None
-
-
-async def open_index(database: Database, settings: SearchSettings) -> SearchIndex:
-    """Make, delete or keep the index of a store, and return it with a meter where it is to measure.
-
-    Raises:
-        UsageError: as :func:`listed_queries`.
-        StoreError: the store cannot be written, or has no FTS5.
-    """
-    exists = await database.write(partial(search.take_over, wanted=settings.index))
-    if not exists or not (settings.queries or settings.remember):
-        return SearchIndex(exists)
-    return SearchIndex(exists, QualityMeter(await take_over_queries(database, settings)))
-
-
 async def note_quality(
-    database: Database, settings: SearchSettings, index: SearchIndex, now: float
+    database: Database, settings: SearchSettings, meter: QualityMeter, now: float
 ) -> None:
     """Write what pages contribute to searches, and the quality; make the queries if it is time."""
-    meter = index.meter
-    if meter is None:
-        return
     _, pages = await search.made_queries(database.reader)
     indexed = (await search.counts(database.reader) or (0, 0))[0]
     if not meter.workload.queries or (settings.queries == "made" and indexed >= 2 * pages):

@@ -25,10 +25,11 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of, with_kept
+from freshet.crawler.run.indexing import open_index
 from freshet.crawler.run.orders import CrawlReport, make_report
-from freshet.crawler.run.quality import open_index
+from freshet.crawler.run.rules import copy_rule, depth_at
 from freshet.crawler.run.upkeep import correct, retention_of
-from freshet.crawler.run.wiring import Assembly, RunContext, copy_rule, depth_at
+from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.crawler.tally import Tally
 from freshet.crawler.urls import origin
 from freshet.scheduler.agenda.breadth_first import BreadthFirst

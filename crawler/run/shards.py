@@ -15,7 +15,7 @@ import logging
 import sqlite3
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf
@@ -40,7 +40,7 @@ from freshet.scheduler.solve.shared_price import DemandCurve, divide
 from freshet.storage.database import Database
 from freshet.storage.errors import StoreError
 from freshet.storage.records import Acknowledged, Note, Targets
-from freshet.storage.shards import Shards, lease_of, take_lease
+from freshet.storage.shards import Shards
 from freshet.storage.tables import outgoing
 
 if TYPE_CHECKING:
@@ -134,6 +134,29 @@ class Shard:
         self._curve: DemandCurve | None = None
         self._told_at = 0.0
         self.told, self._taking, self._ends = 0, 0, False
+
+    @property
+    def least_per_day(self) -> float:
+        """Requests a day before it was told its share."""
+        return NOTHING
+
+    def attend(
+        self,
+        *,
+        pool: FetchPool,
+        admission: Admission,
+        database: Database,
+        clock: Clock,
+        pacer: Pacer | None = None,
+        state: DaemonState | None = None,
+        reload: Callable[[Reread], None] | None = None,
+    ) -> Callable[[Sequence[Acknowledged]], None]:
+        """Work with these parts of a crawl or a daemon; return what observes its batches."""
+        running = Running(
+            shard=self, pool=pool, admission=admission, database=database, clock=clock,
+            pacer=pacer, state=state, reload=reload,
+        )  # fmt: skip
+        return running.acknowledged
 
     def leave(self) -> None:
         """Forget the parts, which are about to be closed."""
@@ -347,22 +370,6 @@ class Shard:
             it.pacer.change(per_day, it.clock.now())
             it.state.agenda.budget = per_day
             it.pool.wake()
-
-
-async def own(database: Database, shard: Shard | None, until: AsyncExitStack) -> None:
-    """Become the only one who may write the store of a shard, ``until`` the store is closed.
-
-    Raises:
-        StoreError: it is another shard's, or a shard's and ``shard`` is None.
-    """
-    leased = await database.write(lease_of)
-    number = None if shard is None else shard.number
-    if leased is not None and leased.shard != number:
-        folder = database.path.parent
-        raise StoreError(f"{database.path}: it is shard {leased.shard} of a store; name {folder}")
-    if shard is not None:
-        until.callback(shard.leave)
-        database.lease = await database.write(partial(take_lease, shard=shard.number))
 
 
 class Coordinator:

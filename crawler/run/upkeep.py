@@ -5,7 +5,7 @@ import logging
 import signal
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -28,6 +28,7 @@ from freshet.crawler.compare.near_duplicates import (
 )
 from freshet.crawler.compare.not_content import host
 from freshet.crawler.compare.templates import Correction, Template, settled
+from freshet.crawler.hooks import RunShard
 from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.terminal import moment, span
@@ -37,6 +38,7 @@ from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.extensions import Recording
 from freshet.storage.maintenance import Retention, VersionedData, formats
 from freshet.storage.records import Acknowledged
+from freshet.storage.shards import lease_of, take_lease
 from freshet.storage.tables import changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 
@@ -279,6 +281,22 @@ async def resumed(database: Database, clock: Clock) -> bool:
         )
     run = await runs.latest(database.reader)
     return run is not None and run.state == "running"
+
+
+async def keep_to(database: Database, shard: RunShard | None, until: AsyncExitStack) -> None:
+    """Become the only one who may write the store of a shard, ``until`` the store is closed.
+
+    Raises:
+        StoreError: it is another shard's, or a shard's and ``shard`` is None.
+    """
+    leased = await database.write(lease_of)
+    number = None if shard is None else shard.number
+    if leased is not None and leased.shard != number:
+        folder = database.path.parent
+        raise StoreError(f"{database.path}: it is shard {leased.shard} of a store; name {folder}")
+    if shard is not None:
+        until.callback(shard.leave)
+        database.lease = await database.write(partial(take_lease, shard=shard.number))
 
 
 # -- outages -----------------------------------------------------------------

@@ -1,63 +1,67 @@
 """The wiring of the crawler's parts for a crawl, a daemon or a replay."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import signal
 import sqlite3
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Protocol, TypeVar, cast
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import aiosqlite
 
 from freshet import __version__
-from freshet.config.settings import RenderMode, RenderWait, Settings
-from freshet.config.sites import Sites
-from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, ScopeKind, Seeding
+from freshet.config.settings import Settings
+from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.parameters import MOST_BYTES, ParameterPairs
 from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.archive.requisites import Requisites
-from freshet.crawler.archive.warc import Fields
-from freshet.crawler.archive.writer import ArchiveWriter, ArchivingFetcher
 from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck, Probes, waits_for_scripts
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable, CrawlError, UsageError
-from freshet.crawler.fetch.browser import Browsers
 from freshet.crawler.fetch.client import Fetcher
-from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.crawler.frontier import Frontier
-from freshet.crawler.network import require_browser, selector_hints, user_agent
+from freshet.crawler.network import selector_hints, user_agent
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import Hours, PolitenessRules, Retries, RulesAt
+from freshet.crawler.politeness import Retries
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits
 from freshet.crawler.reduce.sketch import Sketch
+from freshet.crawler.rendering import PageFetcher, PageRenderer, require_renderer
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.run.quality import SearchIndex
+from freshet.crawler.run.indexing import SearchIndex
+from freshet.crawler.run.rules import (
+    copy_rule,
+    counts_at,
+    depth_at,
+    never_at,
+    nowhere,
+    politeness_rules,
+    rules_at,
+    scope_at,
+)
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.tally import Ending
-from freshet.crawler.urls import origin, robots_url, site_key
+from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer, sketch_of
 from freshet.storage.database import Database, sqlite_errors
-from freshet.storage.entries import Channel, Host, Role
+from freshet.storage.entries import Host, Role
 from freshet.storage.errors import StoreUnavailable
 from freshet.storage.extensions import recorders
 from freshet.storage.queries import page
@@ -70,8 +74,12 @@ from freshet.storage.records import (
     StoredSeed,
 )
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
-from freshet.storage.tables.url_patterns import CopyRule
 from freshet.storage.writer import Endure, VisitTables, Writer, at_once
+
+if TYPE_CHECKING:
+    from freshet.crawler.archive.requisites import Requisites
+    from freshet.crawler.archive.warc import Fields
+    from freshet.crawler.archive.writer import ArchiveWriter
 
 T = TypeVar("T")
 _DAY_S: Final = 86_400.0
@@ -101,7 +109,7 @@ class RunContext:
     last run ``was_killed``: its requests may have been under way until now. A run that is
     ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
     ``is_ours`` tells which origins belong to this shard. The ``index`` is that of its words. The
-    ``browsers`` render pages.
+    ``renderer`` renders pages.
     """
 
     settings: Settings
@@ -119,7 +127,7 @@ class RunContext:
     has_room: HasRoom | None = None
     is_ours: Callable[[str], bool] | None = None
     archive: ArchiveWriter | None = None
-    browsers: Browsers | None = None
+    renderer: PageRenderer | None = None
     probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
 
 
@@ -187,134 +195,6 @@ def stored_kinds(reader: aiosqlite.Connection, parser: Parser, settings: Setting
     )
 
 
-def copy_rule(settings: Settings) -> CopyRule:
-    """Return the rule by which URLs count as leading to copies only."""
-    traps = settings.traps
-    return CopyRule(traps.min_copy_urls, traps.copy_share, traps.min_copy_pairs > 0)
-
-
-def politeness_rules(settings: Settings) -> PolitenessRules:
-    """Return the rules of politeness."""
-    return PolitenessRules(**settings.politeness.model_dump(exclude={"key", "groups"}))
-
-
-def hours_of(said: str, zone: str | None) -> Hours:
-    """Return hours that the settings give as ``22:00-06:00``, in a time zone (None: UTC)."""
-    start, end = (
-        60 * int(hour) + int(minute or 0)
-        for hour, _, minute in (each.partition(":") for each in said.split("-"))
-    )
-    return Hours(start, min(end, 1_440), ZoneInfo(zone) if zone else UTC)
-
-
-def rules_at(settings: Settings) -> RulesAt:
-    """Return what the tables of sites make of the rules of politeness at an origin."""
-    sites = Sites(settings.sites)
-
-    def at(rules: PolitenessRules, origin: str) -> PolitenessRules:
-        it = sites.at(origin)
-        return replace(
-            rules,
-            delay_s=rules.delay_s if it.delay_s is None else it.delay_s,
-            connections_per_host=it.connections_per_host or rules.connections_per_host,
-            hours=() if it.active_hours is None else (hours_of(it.active_hours, it.zone),),
-        )
-
-    return at
-
-
-def _key_at(settings: Settings, key: str, everywhere: T) -> Callable[[str], T]:
-    """Return a function that gives what holds at a URL: what its nearest table says, or this."""
-    sites = Sites([each for each in settings.sites if getattr(each, key) is not None])
-
-    def at(url: str) -> T:
-        table = sites.ruling(url, key)
-        return everywhere if table is None else cast(T, getattr(table, key))
-
-    return at if sites else lambda _url: everywhere
-
-
-def depth_at(settings: Settings) -> Callable[[str], int]:
-    """Return a function that gives the most links from a seed to the page with a URL, 0: any."""
-    return _key_at(settings, "max_depth", settings.crawl.max_depth)
-
-
-def scope_at(settings: Settings) -> Callable[[str], ScopeKind]:
-    """Return a function that gives the scope of a seed."""
-    return _key_at(settings, "scope", settings.crawl.scope)
-
-
-def render_at(settings: Settings) -> Callable[[str], tuple[RenderMode, RenderWait]]:
-    """Return a function that gives whether a page is rendered, and what is waited for."""
-    mode_at = _key_at(settings, "render", settings.browser.render)
-    wait_at = _key_at(settings, "render_wait", settings.browser.wait)
-    return lambda url: (mode_at(url), wait_at(url))
-
-
-def counts_at(settings: Settings) -> Callable[[str], Collection[Channel]]:
-    """Return a function that gives the kinds that count as a change of the page at a URL."""
-    return _key_at(settings, "counts", settings.change.counts)
-
-
-def never_at(settings: Settings) -> Callable[[str], bool] | None:
-    """Return a function that tells the URLs that are never to be visited, None if none are."""
-    tables = [each for each in settings.sites if each.never is not None]
-    sites = Sites(tables)
-
-    def at(url: str) -> bool:
-        table = sites.ruling(url, "never")
-        return table is not None and bool(table.never)
-
-    return at if any(each.never for each in tables) else None
-
-
-def _nowhere(_url: str) -> bool:
-    return False
-
-
-def take_over_pages(
-    connection: sqlite3.Connection, settings: Settings, *, lasting: bool, lift: bool = True
-) -> HasRoom | None:
-    """Let the pages be those that these settings want, and return :func:`room_of` the sites.
-
-    The store still has the settings of before. ``lift``: pages that were too deep come in, too, and
-    such as only nofollow links lead to.
-    """
-    own = [(each.match, each.scope) for each in settings.sites if each.scope is not None]
-    pages.take_over_scope(connection, [("", settings.crawl.scope), *own])
-    # A daemon keeps such pages apart itself: a reload may bring them back.
-    pages.hold_never(connection, None if lasting else never_at(settings))
-    if lift:
-        pages.lift_depth(connection, depth_at(settings))
-        if settings.crawl.follow_nofollow:
-            pages.lift_nofollow(connection)
-    has_room = room_of(settings)
-    pages.hold_beyond(connection, has_room)
-    return has_room
-
-
-def room_of(settings: Settings) -> HasRoom | None:
-    """Return a function that tells whether a site may have one more page; None: any may.
-
-    Each host has room for the pages of a table. Seeds are always admitted, and count.
-    """
-    sites = Sites([each for each in settings.sites if each.max_pages is not None])
-    # Hashes: a store may have a million URLs.
-    taken = defaultdict[tuple[str, str], set[int]](set)
-
-    def has_room(url: str, depth: int) -> bool:
-        table = sites.ruling(url, "max_pages")
-        if table is None or not table.max_pages:
-            return True
-        known, page = taken[table.match, site_key(url)], hash(url)
-        if depth and page not in known and len(known) >= table.max_pages:
-            return False
-        known.add(page)
-        return True
-
-    return has_room if sites else None
-
-
 class Assembly:
     """The parts of one invocation.
 
@@ -339,8 +219,8 @@ class Assembly:
         self.requisites = self._requisites(agenda)
         rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
-        self._agent_token = settings.crawl.product.lower()
-        self.robots = RobotsCache(self._agent_token, self._robots_rules, rules, rng)
+        self.agent_token = settings.crawl.product.lower()
+        self.robots = RobotsCache(self.agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
             self.requisites or agenda, self.robots, rules, rng,
             robots_url_of=lambda o: robots_url(origin(o)),
@@ -376,7 +256,7 @@ class Assembly:
         self._tables = VisitTables(
             context.run_id, copy_rule(settings), recorders(settings), met, meter=context.index.meter
         )
-        self._is_never = never_at(settings) or _nowhere
+        self._is_never = never_at(settings) or nowhere
         self._rendering = self._renderer()
         self._pipeline = self._stages()
         self.listeners: list[Observer] = []
@@ -393,11 +273,18 @@ class Assembly:
     async def _enduring(self, work: Callable[[], Awaitable[T]]) -> T:
         return await self.endure(work)
 
+    @property
+    def context(self) -> RunContext:
+        """The resources of the run."""
+        return self._context
+
     def _requisites(self, agenda: _OpenAgenda) -> Requisites | None:
         """Return the agenda of what archived pages need, around that of the pages."""
         context, said = self._context, self._context.settings.archive
         if context.archive is None or not said.requisites:
             return None
+        from freshet.crawler.archive.requisites import Requisites  # noqa: PLC0415 - few archive
+
         context.parser.requisites = True
         return Requisites(
             agenda=agenda,
@@ -408,7 +295,7 @@ class Assembly:
             attempts=context.settings.crawl.attempts,
             max_redirects=context.settings.crawl.max_redirects,
             lasting=context.lasting,
-            is_never=never_at(context.settings) or _nowhere,
+            is_never=never_at(context.settings) or nowhere,
             refused=partial(pages.refused, context.database.reader),
             hosts=self._hosts_of,
         )
@@ -450,14 +337,14 @@ class Assembly:
         ask = context.probe or self._probes.ask
         fetcher = self._rendering or context.fetcher
         if context.archive is not None:
-            fetcher = ArchivingFetcher(fetcher, context.archive.add)
+            fetcher = context.archive.keeping(fetcher)
         return Pipeline(
             fetcher=fetcher,
             reducer=Reducer(
                 parser=context.parser,
                 listings=listings,
                 headers=headers,
-                agent_token=self._agent_token,
+                agent_token=self.agent_token,
                 zstd_level=settings.store.zstd_level,
             ),
             comparer=Comparer(
@@ -481,7 +368,7 @@ class Assembly:
                     ),
                 ),
                 headers=headers,
-                agent_token=self._agent_token,
+                agent_token=self.agent_token,
                 retries=self._retries,
                 frontier=self.frontier,
                 clock=context.clock,
@@ -493,27 +380,15 @@ class Assembly:
             need=None if self.requisites is None else self.requisites.need,
         )
 
-    def _renderer(self) -> RenderingFetcher | None:
-        """Return the fetcher of pages that a browser renders, None where there is no browser."""
-        context = self._context
-        if context.browsers is None:
+    def _renderer(self) -> PageFetcher | None:
+        """Return the fetcher of pages that may be rendered, None where nothing renders."""
+        context, archive = self._context, self._context.archive
+        if context.renderer is None:
             return None
-        keep = None if context.archive is None else context.archive.add
-        return RenderingFetcher(
-            fetcher=context.fetcher,
-            others=ArchivingFetcher(context.fetcher, keep) if keep else context.fetcher,
-            browsers=context.browsers,
-            agent_token=self._agent_token,
-            render_at=render_at(context.settings),
-            needs=partial(waits_for_scripts, context.parser),
-            allows=self._allows,
-            queue_key=context.queue_key,
-            pause_s=self.frontier.pause_s,
-            heed=self.frontier.heed,
-            now=context.clock.now,
-        )
+        others = context.fetcher if archive is None else archive.keeping(context.fetcher)
+        return context.renderer.fetcher(context.fetcher, others, _LoadRules(self))
 
-    def _allows(self, url: str) -> bool | None:
+    def allows(self, url: str) -> bool | None:
         """Return whether a rendered page may request a URL; None: its robots.txt is not known."""
         host = self.frontier.host_of(str(origin(url)))
         if self._is_never(url):
@@ -530,7 +405,7 @@ class Assembly:
         Raises:
             CrawlError: a selector is not valid, or a browser is missing; all stays as it was.
         """
-        require_browser(settings)
+        require_renderer(settings)
         self._context.parser.hints = selector_hints(settings)
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
@@ -540,12 +415,12 @@ class Assembly:
         self._tables.recorders = recorders(settings)
         self.robots.politeness = rules
         self._retries.rules = rules
-        self._is_never = never_at(settings) or _nowhere
+        self._is_never = never_at(settings) or nowhere
         self._kinds.counts = counts_at(settings)
         if self.requisites is not None:
             self.requisites.is_never = self._is_never
         if self._rendering is not None:
-            self._rendering.render_at = render_at(settings)
+            self._rendering.obey(settings)
 
     def _tell(self, batch: Sequence[Acknowledged]) -> None:
         for listener in self.listeners:
@@ -645,6 +520,19 @@ class Assembly:
         return await pool.run(time_limit_s=time_limit_s)
 
 
+class _LoadRules:
+    """The rules for the requests that rendered pages make: those of the run."""
+
+    def __init__(self, of: Assembly) -> None:
+        self.agent_token = of.agent_token
+        context, frontier = of.context, of.frontier
+        self.needs = partial(waits_for_scripts, context.parser)
+        self.queue_key = context.queue_key
+        self.allows = of.allows
+        self.pause_s, self.heed = frontier.pause_s, frontier.heed
+        self.now = context.clock.now
+
+
 @contextmanager
 def stopping_on_signals(pool: FetchPool, context: RunContext) -> Iterator[None]:
     """Drain at the first SIGINT or SIGTERM, cancel requests in flight at the second.
@@ -691,6 +579,8 @@ async def archiving(
         if settings.archive.requisites:
             raise UsageError("requisites are archived: name the folder with --archive DIR")
         return None
+    from freshet.crawler.archive.writer import ArchiveWriter  # noqa: PLC0415 - see above
+
     folder = Path(settings.archive.dir)
     try:
         archive = await asyncio.to_thread(

@@ -7,7 +7,7 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.importance import Weighing
-from freshet.crawler.run.quality import QualityMeter, SearchIndex, note_quality
+from freshet.crawler.run.quality import QualityMeter, note_quality
 from freshet.crawler.search_marks import SearchMarks, judge_next, read_marks, steady
 from freshet.scheduler.search_quality import Workload
 from freshet.storage.records import Estimate
@@ -49,7 +49,7 @@ async def searched(store: CrawlStore, days: int = 240) -> None:
         )  # fmt: skip
     said = load(None, {})[0].search
     now = START + days * DAY_S
-    await note_quality(store.database, said, SearchIndex(True, meter), now)
+    await note_quality(store.database, said, meter, now)
 
 
 @pytest.mark.long

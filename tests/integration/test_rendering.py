@@ -23,7 +23,7 @@ from freshet.crawler.archive.cdxj import write_cdxj
 from freshet.crawler.cli.forget import _url
 from freshet.crawler.cli.replay import fill
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.fetch.browser import Browsers, Serve, browser_program
+from freshet.crawler.extensions.browser.chromium import Browsers, Serve, browser_program
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
@@ -31,7 +31,7 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.memory_watch import descendants
 from tests.crawler.archive.exchanges import whole
-from tests.crawler.fetch.test_browser import needs_chromium
+from tests.crawler.extensions.browser.test_browser import needs_chromium
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_archive import Archived
 from tests.integration.test_requisites import CDN, DAY_S, HOME, TYPES, WORDS, Site, page
@@ -239,7 +239,9 @@ class Busy(Site):
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Busy:
     monkeypatch.setattr(Browsers, "show", load)
-    monkeypatch.setattr("freshet.crawler.fetch.browser.browser_program", lambda _: "/chromium")
+    monkeypatch.setattr(
+        "freshet.crawler.extensions.browser.chromium.browser_program", lambda _: "/chromium"
+    )
     made = Busy()
     made.files = {LIB: "1", OWN: "2", DATA: "3"}
     return made

@@ -7,10 +7,9 @@ a message is followed by an alert of the kind ``withdrawn``.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from importlib.resources import files
 from itertools import chain
 from sqlite3 import Connection
 from typing import Final
@@ -22,12 +21,6 @@ from freshet.storage.entries import REBASED, REFRESHED, TEXT_CHANNELS, summed
 from freshet.storage.records import Observation, Visit
 from freshet.storage.tables import hosts
 from freshet.storage.tables.observations import SIGNIFICANT
-
-STEPS: Final[Sequence[str]] = ((files(__package__) / "schema/0001_alerts.sql").read_text("utf-8"),)
-DATED: Final[Mapping[str, Sequence[str]]] = {
-    "alert": ("at",),
-    "alert_message": ("since", "next_at"),
-}
 
 #: Kind of an alert that takes back the one before it.
 WITHDRAWN: Final = "withdrawn"

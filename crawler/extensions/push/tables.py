@@ -1,19 +1,12 @@
 """The table ``subscription``: agreements with the hubs of pages."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from sqlite3 import Connection
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to
-
-STEPS: Final[Sequence[str]] = (
-    (files(__package__) / "schema/0001_subscription.sql").read_text("utf-8"),
-)
-DATED: Final[Mapping[str, Sequence[str]]] = {"subscription": ("next_at",)}
 
 #: State of a subscription at its hub. ``wanted``: none, or expired; the hub is asked. ``active``:
 #: verified, its lease runs. ``denied``: the hub refused. ``leaving``: to be ended.

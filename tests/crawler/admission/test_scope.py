@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.admission.admit import Scope, ScopeKind
-from freshet.crawler.run.wiring import room_of
+from freshet.crawler.run.rules import room_of
 from tests.integration.quick import quick
 
 SEED = "https://www.example.org/docs/start.html"

@@ -98,11 +98,15 @@ def test_every_entry_point_of_ours_is_of_an_extension_or_a_policy() -> None:
 UNUSED = (
     "crawler.dashboard", "crawler.extensions.alerts.messages", "crawler.extensions.alerts.outbox",
     "crawler.extensions.alerts.rules", "crawler.extensions.alerts.status", "crawler.extensions.lab",
+    "crawler.archive", "crawler.audience", "crawler.extensions.browser.chromium",
+    "crawler.extensions.browser.rendering", "crawler.importance",
+    "crawler.run.shards", "crawler.search",
     "crawler.extensions.push.receiver", "crawler.extensions.push.websub", "crawler.run.daemon",
     "crawler.run.explanation", "crawler.run.forecast", "crawler.run.replay", "crawler.run.service",
     "crawler.run.state", "crawler.service.api", "crawler.service.http", "crawler.synthetic_web",
     "scheduler.agenda.rankers", "scheduler.agenda.recrawl", "scheduler.conformance",
-    "scheduler.discovery", "scheduler.estimate", "scheduler.evaluate", "scheduler.planning",
+    "scheduler.discovery", "scheduler.appeal", "scheduler.estimate", "scheduler.policies",
+    "scheduler.solve", "scheduler.evaluate", "scheduler.planning",
 )  # fmt: skip
 
 

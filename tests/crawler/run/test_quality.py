@@ -14,7 +14,6 @@ from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.alerts.companion import AlertRecorder
 from freshet.crawler.run.quality import (
     QualityMeter,
-    SearchIndex,
     listed_queries,
     note_quality,
     take_over_queries,
@@ -101,10 +100,10 @@ async def test_a_rolled_back_transaction_leaves_no_trace(store: CrawlStore) -> N
         await store.apply(seen(due[1], "a a a a", START + 101))
     assert isinstance(store.tables.meter, QualityMeter)
     said = load(None, {})[0].search
-    await note_quality(store.database, said, SearchIndex(True, store.tables.meter), START)
+    await note_quality(store.database, said, store.tables.meter, START)
     noted = dict(await store.rows("SELECT page_id, usefulness FROM search_use"))
     other = QualityMeter(WORKLOAD)
-    await note_quality(store.database, said, SearchIndex(True, other), START)
+    await note_quality(store.database, said, other, START)
     assert dict(await store.rows("SELECT page_id, usefulness FROM search_use")) == noted
 
 
@@ -188,7 +187,7 @@ async def test_the_noted_quality_is_that_of_whole_lists(
         if new is not None:
             await store.apply(seen(due[place], new, START + 100))
     assert isinstance(store.tables.meter, QualityMeter)
-    index = SearchIndex(True, store.tables.meter)
+    index = store.tables.meter
     said = load(None, {})[0].search
     store.tables.meter.forget()  # as a daemon that has just started
     # Since then as much time has passed as before.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.errors import CrawlError, Unfetched
-from freshet.crawler.fetch.browser import BrowserRules, Browsers, browser_program
+from freshet.crawler.extensions.browser.chromium import BrowserRules, Browsers, browser_program
 from freshet.storage.records import FetchResult
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
@@ -118,10 +118,10 @@ async def test_nothing_that_a_page_tries_reaches_a_network(
     browsers: Browsers, monkeypatch: pytest.MonkeyPatch, is_isolated: bool
 ) -> None:
     # Nothing depends on what a page could get back.
-    monkeypatch.setattr("freshet.crawler.fetch.browser._TAKEN", "")
+    monkeypatch.setattr("freshet.crawler.extensions.browser.chromium._TAKEN", "")
     if not is_isolated:
         # What would arrive by what no interception sees; so the listeners hear.
-        monkeypatch.setattr("freshet.crawler.fetch.browser._ISOLATED", ())
+        monkeypatch.setattr("freshet.crawler.extensions.browser.chromium._ISOLATED", ())
     listeners, web = Listeners(), Web()
     page = HOSTILE.replace("@TCP", f"{listeners.port}").replace("@UDP", f"{listeners.udp}")
     shown = await browsers.show(html(page, f"http://127.0.0.1:{listeners.port}/"), web.serve, 6.0)
@@ -209,7 +209,7 @@ async def test_a_browser_that_stays_idle_is_ended(
     (idle,) = browsers._idle
     browsers._end(idle, idle.shown - 1)
     assert browsers._idle == [idle]
-    monkeypatch.setattr("freshet.crawler.fetch.browser._IDLE_S", 0.0)
+    monkeypatch.setattr("freshet.crawler.extensions.browser.chromium._IDLE_S", 0.0)
     await browsers.show(html("<p>x"), Web().serve, "quiet")
     for _ in range(3):
         await asyncio.sleep(0)
@@ -223,7 +223,7 @@ async def test_a_browser_that_stays_idle_is_ended(
 async def test_a_page_that_hangs_or_takes_memory_is_given_up(
     browsers: Browsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("freshet.crawler.fetch.browser._OVERHEAD_S", 6.0)
+    monkeypatch.setattr("freshet.crawler.extensions.browser.chromium._OVERHEAD_S", 6.0)
     browsers.rules = BrowserRules(time_limit_s=1.0)
     with pytest.raises(Unfetched, match="did not answer in 7 s"):
         await browsers.show(html("<script>for (;;) ;</script>"), Web().serve, "quiet")
@@ -240,6 +240,6 @@ def test_a_missing_browser_is_named_in_a_line(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CrawlError, match="no Chromium is installed; install it"):
         browser_program("")
-    monkeypatch.setattr("freshet.crawler.fetch.browser.find_spec", lambda _: None)
+    monkeypatch.setattr("freshet.crawler.extensions.browser.chromium.find_spec", lambda _: None)
     with pytest.raises(CrawlError, match="needs the extra 'browser'"):
         browser_program("")

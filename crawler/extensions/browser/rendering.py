@@ -7,19 +7,20 @@ requests, and what a host answers to one of them holds for all that is asked of 
 
 import asyncio
 import re
-import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from freshet.config.settings import RenderMode, RenderWait
 from freshet.crawler.bounds import meet
 from freshet.crawler.errors import Unfetched
-from freshet.crawler.fetch.browser import Browsers
+from freshet.crawler.extensions.browser.chromium import Browsers
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import HTML_TYPES, media_type
 from freshet.crawler.lru import LruCache
-from freshet.crawler.politeness import HostAnswer, answer_of
+from freshet.crawler.politeness import answer_of
+from freshet.crawler.rendering import LoadRules
 from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
 from freshet.crawler.urls import Origin, is_http, origin, registrable_domain, resolve, robots_url
 from freshet.storage.records import FetchResult
@@ -37,43 +38,26 @@ _UNREAD: Final[Mapping[str, re.Pattern[str]]] = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RenderingFetcher:
-    """A fetcher whose pages are rendered where ``render_at`` says so.
+    """Renders pages; ``pages`` makes the requests for them, ``others`` those that they make."""
 
-    It says ``never``, ``when-needed`` or ``always``, and what is waited for. ``fetcher`` makes the
-    requests for pages, ``others`` those that pages make. ``needs`` tells whether scripts build a
-    page, ``queue_key`` the host queue of a URL, ``allows`` whether it may be requested (None: the
-    robots.txt is not known), and ``pause_s`` for how long a host queue may not be asked; ``heed``
-    is told its answers.
-    """
-
-    fetcher: Fetcher
+    pages: Fetcher
     others: Fetcher
     browsers: Browsers
-    agent_token: str
-    render_at: Callable[[str], tuple[str, str | float]]
-    needs: Callable[[FetchResult], Awaitable[bool]]
-    queue_key: Callable[[str], Awaitable[str]]
-    allows: Callable[[str], bool | None]
-    pause_s: Callable[[str, float], float] = lambda _queue, _now: 0.0
-    heed: Callable[[str, float, HostAnswer, float | None, str], None] = lambda *_: None
-    now: Callable[[], float] = time.time
+    rules: LoadRules
     robots: LruCache[str, tuple[float, RobotsTxt]] = field(
         default_factory=lambda: LruCache(_HOSTS), init=False
     )
 
-    async def fetch(self, request: Request) -> FetchResult:
-        """Make one request, and render the page that comes."""
-        mode, wait = self.render_at(request.url)
-        if mode == "never" or request.accept != "page":
-            return await self.fetcher.fetch(request)
+    async def fetch(self, request: Request, mode: RenderMode, wait: RenderWait) -> FetchResult:
+        """Make the request for a page, and render what comes if it needs that, or always."""
         if mode == "always":
             # What the page loads may have changed where the document has not.
             request = replace(request, validators=None)
-        result = await self.fetcher.fetch(request)
+        result = await self.pages.fetch(request)
         is_html = media_type(result.header("Content-Type") or "") in HTML_TYPES
         if result.outcome != "fetched" or not is_html:
             return result
-        if mode == "when-needed" and not await self.needs(result):
+        if mode == "when-needed" and not await self.rules.needs(result):
             return result
         load = _Requests(self, result.url, self.browsers.rules.max_bytes)
         try:
@@ -156,17 +140,17 @@ class _Requests:
         if self.left_bytes <= 0 or self.requests.total() >= rules.max_requests:
             meet("requests and bytes of a rendered page", self.url)
             return False
-        allowed = self.by.allows(url)
+        allowed = self.by.rules.allows(url)
         if allowed is None:
             # One request for all that the page wants of a host.
             async with self._asking.setdefault(str(place), asyncio.Lock()):
                 file = await self._robots_of(place)
-            allowed = file.allows(self.by.agent_token, url)
+            allowed = file.allows(self.by.rules.agent_token, url)
         return allowed
 
     async def _robots_of(self, place: Origin) -> RobotsTxt:
         """Return the robots.txt of an origin outside the crawl, fetched if it is not remembered."""
-        by, now = self.by, self.by.now()
+        by, now = self.by, self.by.rules.now()
         until, file = by.robots.use(str(place)) or (0.0, RobotsTxt())
         if now >= until:
             asked = robots_url(place)
@@ -178,16 +162,16 @@ class _Requests:
                 is_home = is_home and self._is_home(result.location)
                 request = Request(result.location, "robots", is_anonymous=not is_home)
                 result = await self._fetch(request)
-            file = in_force(record_of(result, now), by.agent_token)
+            file = in_force(record_of(result, now), by.rules.agent_token)
             if not file.closed:
                 by.robots[str(place)] = now + _REMEMBERED_S, file
         return file
 
     async def _fetch(self, request: Request) -> FetchResult:
-        by, key = self.by, await self.by.queue_key(request.url)
-        if (pause_s := by.pause_s(key, by.now())) > 0:
+        by, key = self.by, await self.by.rules.queue_key(request.url)
+        if (pause_s := by.rules.pause_s(key, by.rules.now())) > 0:
             result = FetchResult(
-                request.url, "failed", by.now(), 0.0, reason="parked_host",
+                request.url, "failed", by.rules.now(), 0.0, reason="parked_host",
                 detail=f"its host is not asked for {pause_s:.0f} s", retry_after_s=pause_s,
             )  # fmt: skip
         else:
@@ -198,7 +182,7 @@ class _Requests:
             if answer == "failed" and request.accept == "robots":
                 # Nothing of the host may be asked for.
                 answer = "down"
-            by.heed(key, by.now(), answer, result.retry_after_s, f"{why}")
+            by.rules.heed(key, by.rules.now(), answer, result.retry_after_s, f"{why}")
         is_away = result.status is None and result.outcome == "failed"
         is_away |= result.status == 429 or (result.status or 0) >= 500
         same = (registrable_domain(origin(url).host) for url in (result.url, self.url))

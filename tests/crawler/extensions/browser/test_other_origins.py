@@ -3,6 +3,7 @@
 import asyncio
 import re
 import struct
+import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,14 +13,15 @@ import pytest
 
 from freshet.config.settings import SiteSettings
 from freshet.crawler.access import access_at
-from freshet.crawler.fetch import browser, rendering
+from freshet.crawler.extensions.browser import chromium as browser
+from freshet.crawler.extensions.browser import rendering
+from freshet.crawler.extensions.browser.chromium import BrowserRules, Browsers
+from freshet.crawler.extensions.browser.rendering import RenderingFetcher
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
-from freshet.crawler.fetch.browser import BrowserRules, Browsers
 from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher, Request
-from freshet.crawler.fetch.rendering import RenderingFetcher
 from freshet.storage.records import FetchResult
+from tests.crawler.extensions.browser.test_browser import needs_chromium
 from tests.crawler.fetch.hostile_server import HostileServer, hostile, page
-from tests.crawler.fetch.test_browser import needs_chromium
 
 AGENT = "Freshet/1.0"
 JSON, CSS = "Content-Type: application/json", "Content-Type: text/css"
@@ -120,6 +122,30 @@ RUN = """<body><div id=got></div><script>
 </script>"""
 
 
+class AnyLoad:
+    """All that a page asks for is allowed, and no host has to be waited for."""
+
+    agent_token = "freshet"
+
+    async def needs(self, _: object) -> bool:
+        return True
+
+    async def queue_key(self, url: str) -> str:
+        return url
+
+    def allows(self, _url: str) -> bool:
+        return True
+
+    def pause_s(self, _queue: str, _now: float) -> float:
+        return 0.0
+
+    def heed(self, *_: object) -> None:
+        pass
+
+    def now(self) -> float:
+        return time.time()
+
+
 class Web:
     """Origins of one port, by the names of their hosts, each with what it has by path."""
 
@@ -162,18 +188,12 @@ class Web:
         rules = BrowserRules(kinds=kinds, user_agent=AGENT)
         browsers = Browsers(rules, 1)
 
-        async def always(_: object) -> bool:
-            return True
-
-        async def key(url: str) -> str:
-            return url
-
         renders = RenderingFetcher(
-            fetcher=network, others=network, browsers=browsers, agent_token="freshet", needs=always,
-            render_at=lambda _: ("always", "#got.all"), queue_key=key, allows=lambda _: True,
-        )  # fmt: skip
+            pages=network, others=network, browsers=browsers, rules=AnyLoad()
+        )
         try:
-            return await renders.fetch(Request(f"{self.origin('home')}/"))
+            home = Request(f"{self.origin('home')}/")
+            return await renders.fetch(home, "always", "#got.all")
         finally:
             await browsers.close()
             await network.close()
