@@ -10,8 +10,9 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.tables``: tables in the store, with migrations
   (:class:`freshet.storage.extensions.Tables`);
 - ``freshet.verbs``: verbs of the command (:class:`freshet.crawler.cli.verbs.Verb`);
+- ``freshet.dashboards``: a function that makes :class:`freshet.crawler.service.http.HtmlPages`;
 - ``freshet.pages``: a page of the dashboard, of a function that makes an
-  :class:`freshet.crawler.dashboard.asked.ExtensionPage`;
+  :class:`freshet.crawler.extensions.dashboard.asked.ExtensionPage`;
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;

@@ -161,15 +161,14 @@ def _kept(
 ) -> CrawlReport:
     """Keep pages fresh, and serve their store; return the report."""
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
-    from freshet.crawler.dashboard.pages import Dashboard  # noqa: PLC0415 - likewise
     from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
     from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
-    from freshet.crawler.service.api import StoreApi  # noqa: PLC0415 - likewise
+    from freshet.crawler.service.api import StoreApi, pages_of  # noqa: PLC0415 - likewise
 
     async def served() -> CrawlReport:
         api = StoreApi(order.db, settings)
         try:
-            async with Service(settings.operation, os.environ, Dashboard(api, settings)) as service:
+            async with Service(settings.operation, os.environ, pages_of(api, settings)) as service:
                 return await keep(settings, order, watch=watch, reread=reread, service=service)
         finally:
             await api.close()

@@ -11,8 +11,7 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
-from freshet.crawler.dashboard.pages import Dashboard
-from freshet.crawler.service.api import StoreApi
+from freshet.crawler.service.api import StoreApi, pages_of
 from freshet.crawler.service.http import Health, HttpServer, listening
 from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.service.metrics import process_metrics
@@ -65,7 +64,7 @@ async def _serve(db: Path, settings: Settings) -> None:
     operation = settings.operation
     api = StoreApi(db, settings)
     server = HttpServer(
-        operation, health, process_metrics(__version__), pages=Dashboard(api, settings)
+        operation, health, process_metrics(__version__), pages=pages_of(api, settings)
     )
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

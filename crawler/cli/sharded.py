@@ -22,7 +22,6 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.cli.progress import watching
-from freshet.crawler.dashboard.pages import Dashboard
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
@@ -30,7 +29,7 @@ from freshet.crawler.run.service import NotifySocket
 from freshet.crawler.run.upkeep import handling_reload_signals
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service import http, metrics
-from freshet.crawler.service.api import StoreApi
+from freshet.crawler.service.api import StoreApi, pages_of
 from freshet.crawler.service.logs import LogFormat
 from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
@@ -126,7 +125,7 @@ async def _listening(cluster: "Cluster", api: StoreApi, settings: Settings) -> A
 
     registry = metrics.process_metrics(__version__)
     server = http.HttpServer(
-        operation, health, registry, {"/metrics": measured}, Dashboard(api, settings)
+        operation, health, registry, {"/metrics": measured}, pages_of(api, settings)
     )
     try:
         say("listening:", "green", await http.listening(server, operation))

@@ -40,8 +40,18 @@ from freshet.crawler.library import Library, asking, noting
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
 from freshet.crawler.search import Query, as_json, note_list, remember, search
-from freshet.crawler.service.http import Answer, HttpRefusal, Route, as_line, whole
+from freshet.crawler.service.http import (
+    DASHBOARDS,
+    Answer,
+    HtmlPages,
+    HttpRefusal,
+    Post,
+    Route,
+    as_line,
+    whole,
+)
 from freshet.crawler.terminal import counted, plain
+from freshet.entry_points import loaded
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
@@ -403,3 +413,24 @@ def _summary(change: LastChange) -> str:
     parts += [each for each in change.channels if each not in TEXT_CHANNELS or not parts]
     is_told = parts and change.kind in {"changed", REFRESHED}
     return f"{words}: {', '.join(parts)}" if is_told else words
+
+
+class ApiAlone:
+    """The routes of an API where no extension has pages for people."""
+
+    def __init__(self, api: StoreApi) -> None:
+        """Answer programs from a store; ``api`` stays the caller's."""
+        self.routes: Mapping[str, Route] = api.routes
+        self.posts: Mapping[str, Post] = {}
+
+    def refused(self, _request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
+        """Return a refusal as programs get it."""
+        return whole(refusal.as_json(), status=refusal.status, headers=refusal.headers)
+
+
+def pages_of(api: StoreApi, settings: Settings) -> HtmlPages:
+    """Return the pages of a store beside its API, or the API alone."""
+    for make in loaded(DASHBOARDS).values():
+        made: HtmlPages = make(api, settings)
+        return made
+    return ApiAlone(api)

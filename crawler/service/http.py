@@ -137,13 +137,19 @@ Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
 Post: TypeAlias = Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[Answer]]
 
 
+#: Entry points that give a function of a :class:`freshet.crawler.service.api.StoreApi` and the
+#: settings, which returns :class:`HtmlPages`; the first one is used.
+DASHBOARDS: Final = "freshet.dashboards"
+
+
 class HtmlPages(Protocol):
-    """Pages for people: their routes, those of forms, and refusals as pages."""
+    """Pages for people beside an API: the routes of both, those of forms, and refusals as pages."""
 
     routes: Mapping[str, Route]
     posts: Mapping[str, Post]
 
-    def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer: ...  # noqa: D102
+    def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
+        """Return a refusal as a page."""
 
 
 #: The content of ``/healthz``: the problems, none if all is well, and further facts.

@@ -19,8 +19,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from freshet.config.settings import Settings
-from freshet.crawler.dashboard.asked import Asked, value_of
 from freshet.crawler.errors import CrawlError, UsageError
+from freshet.crawler.extensions.dashboard.asked import Asked, value_of
 from freshet.crawler.extensions.lab.charts import thinned
 from freshet.crawler.extensions.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed

@@ -1,13 +1,16 @@
 """Freshet without extensions: each is hidden, then all, as if its folder had been deleted."""
 
+import asyncio
 import json
 import sqlite3
 import tomllib
 from contextlib import closing
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from tests.integration.hubs import free_port
 from tests.integration.scripted import scripted
 from tests.integration.test_commands import LOCAL, Shell, links, page
 
@@ -79,6 +82,26 @@ async def test_a_page_that_is_forgotten_takes_the_rows_of_hidden_extensions_alon
             assert db.execute("SELECT count(*) FROM subscription").fetchone() == (0,)
 
 
+async def test_programs_are_answered_without_the_pages_for_people(shell: Shell) -> None:
+    async with scripted({"a": {"/": page(0)}}) as sites:
+        assert (await shell("crawl", f"{sites.origin('a')}/", *LOCAL, "--db", "a.db"))[0] == 0
+    before, port = HIDING.format(hidden=NAMES), free_port()
+    serving = await shell.start(
+        "serve", "--db", "a.db", "--listen", f"127.0.0.1:{port}", before=before
+    )
+    try:
+        assert serving.stderr is not None
+        assert b"listening" in await asyncio.wait_for(serving.stderr.readline(), 30)
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as programs:
+            codes = [
+                (await programs.get(path)).status for path in ("/v1/changefeed", "/", "/search")
+            ]
+    finally:
+        serving.terminate()
+        await serving.communicate()
+    assert codes == [200, 404, 404]
+
+
 async def test_settings_of_a_hidden_extension_are_no_settings(shell: Shell) -> None:
     (shell.directory / "freshet.toml").write_text('[receiver]\nlisten = "127.0.0.1:0"\n')
     told = await shell("config", "show", before=HIDING.format(hidden=("push",)))
@@ -96,7 +119,8 @@ def test_every_entry_point_of_ours_is_of_an_extension_or_a_policy() -> None:
 
 #: Modules that a crawl of one page has no use for, and what is in their packages.
 UNUSED = (
-    "crawler.dashboard", "crawler.extensions.alerts.messages", "crawler.extensions.alerts.outbox",
+    "crawler.extensions.alerts.messages", "crawler.extensions.alerts.outbox",
+    "crawler.extensions.dashboard",
     "crawler.extensions.alerts.rules", "crawler.extensions.alerts.status", "crawler.extensions.lab",
     "crawler.archive", "crawler.audience", "crawler.extensions.browser.chromium",
     "crawler.extensions.browser.rendering", "crawler.importance",

@@ -28,8 +28,8 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.clock import iso
-from freshet.crawler.dashboard import changes, kept, one_page, overview, search, sites
-from freshet.crawler.dashboard.asked import PAGES, Asked, ExtensionPage
+from freshet.crawler.extensions.dashboard import changes, kept, one_page, overview, search, sites
+from freshet.crawler.extensions.dashboard.asked import PAGES, Asked, ExtensionPage
 from freshet.crawler.run.explanation import is_vague
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Post, Route, leading, whole

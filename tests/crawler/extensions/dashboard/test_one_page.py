@@ -8,11 +8,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from freshet.crawler.dashboard.pictures import time_line
+from freshet.crawler.extensions.dashboard.pictures import time_line
 from freshet.crawler.terminal import changed_share
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim
-from tests.crawler.dashboard.test_pages import HOSTILE, Reader, shown
+from tests.crawler.extensions.dashboard.test_pages import HOSTILE, Reader, shown
 from tests.crawler.run.test_forecast import believed, run_daemon
 from tests.crawler.test_library import URLS, shard_of, sharded, shows
 from tests.storage.small_store import HOST, SmallStore

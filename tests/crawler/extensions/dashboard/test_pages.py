@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from freshet.crawler.dashboard import pages
-from freshet.crawler.dashboard.pages import Dashboard
+from freshet.crawler.extensions.dashboard import pages
+from freshet.crawler.extensions.dashboard.pages import Dashboard
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.metrics import process_metrics

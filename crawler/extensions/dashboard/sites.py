@@ -9,10 +9,10 @@ from aiosqlite import Connection as Reader
 from freshet.config.settings import SiteSettings
 from freshet.config.sites import Sites, StoredSite, with_stored
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.dashboard import changes, kept
-from freshet.crawler.dashboard.asked import Asked, value_of
-from freshet.crawler.dashboard.pictures import treemap
 from freshet.crawler.errors import UnknownPage, UsageError
+from freshet.crawler.extensions.dashboard import changes, kept
+from freshet.crawler.extensions.dashboard.asked import Asked, value_of
+from freshet.crawler.extensions.dashboard.pictures import treemap
 from freshet.crawler.library import asking
 from freshet.crawler.urls import origin
 from freshet.storage.database import as_json

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.errors import UsageError
+from freshet.crawler.extensions.dashboard.asked import Asked
 from freshet.crawler.library import asking
 from freshet.crawler.search import Query, SearchResult, search
 from freshet.storage.tables import search as tables

@@ -6,8 +6,8 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from freshet.crawler.dashboard import changes
-from tests.crawler.dashboard.test_pages import Reader, shown
+from freshet.crawler.extensions.dashboard import changes
+from tests.crawler.extensions.dashboard.test_pages import Reader, shown
 from tests.storage.small_store import SmallStore
 from tests.storage.versioned_store import html, version
 

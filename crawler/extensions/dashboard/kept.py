@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from freshet.config.sites import Sites, StoredSite, place_of, with_stored
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import selector_in
 from freshet.crawler.errors import UsageError
+from freshet.crawler.extensions.dashboard.asked import Asked
 from freshet.crawler.library import asking, noting
 from freshet.crawler.network import selector_hints
 from freshet.storage.database import write_beside

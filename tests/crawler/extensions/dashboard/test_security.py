@@ -15,12 +15,12 @@ from aiohttp.test_utils import make_mocked_request
 from selectolax.lexbor import LexborHTMLParser
 from yarl import URL
 
-from freshet.crawler.dashboard import pages
 from freshet.crawler.errors import Refused
+from freshet.crawler.extensions.dashboard import pages
 from freshet.crawler.service.logins import Logins
 from freshet.storage.tables import site_settings
 from freshet.storage.tables.site_settings import SiteSetting
-from tests.crawler.dashboard.test_pages import shown
+from tests.crawler.extensions.dashboard.test_pages import shown
 from tests.crawler.service.test_api import Site
 from tests.storage.crawl_store import START, crawl_store, url_of, writing
 from tests.storage.versioned_store import html

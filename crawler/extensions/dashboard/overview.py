@@ -10,9 +10,9 @@ import numpy as np
 from aiosqlite import Connection as Reader
 from numpy.typing import NDArray
 
-from freshet.crawler.dashboard import changes, kept, sites
-from freshet.crawler.dashboard.asked import Asked
 from freshet.crawler.documents import Documents
+from freshet.crawler.extensions.dashboard import changes, kept, sites
+from freshet.crawler.extensions.dashboard.asked import Asked
 from freshet.crawler.hooks import merged_parts, parts_of, status_parts
 from freshet.crawler.library import asking
 from freshet.crawler.run.status import DaemonStatus, daemon_status, merged

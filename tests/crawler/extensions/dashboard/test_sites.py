@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.dashboard.pictures import treemap
-from tests.crawler.dashboard.test_pages import Reader, shown
+from freshet.crawler.extensions.dashboard.pictures import treemap
+from tests.crawler.extensions.dashboard.test_pages import Reader, shown
 from tests.storage.small_store import SmallStore
 
 OTHER = 'https://b"><script>alert(1)</script>.example'
