@@ -15,7 +15,7 @@ from freshet.crawler.library import Library, Read
 from freshet.storage.entries import Channel
 from freshet.storage.queries import page
 from freshet.storage.records import Doubt
-from freshet.storage.shards import none_answers
+from freshet.storage.stores import none_answers
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.changefeed import ChangeKind, LastChange, Position
 
@@ -101,21 +101,21 @@ class Changefeed:
             CursorGone: what changed since is not known in full: start anew.
             StoreError: the store cannot be read, or a document cannot be made now.
         """
-        if (shards := self.library.shards) is None:
+        if (stores := self.library.shards) is None:
             found, after, made = await self.library.one(0, self._reading(since, limit))
             return [_change(it, str(replace(after, seq=it.seq)), made) for it in found], str(after)
-        places, turn = changefeed.unpacked(since)
-        places = {shard: place for shard, place in places.items() if shard < shards.count}
+        count, (places, turn) = len(stores.paths), changefeed.unpacked(since)
+        places = {shard: place for shard, place in places.items() if shard < count}
         told, left = list[Change](), limit
         # Each shard in turn has its part of the limit, and what others leave of theirs.
-        waiting = [(turn + n) % shards.count for n in range(shards.count)]
+        waiting = [(turn + n) % count for n in range(count)]
         while waiting:
             # Without a limit all are asked, for their places.
             asked = waiting[:left] or waiting
             share = left // len(asked)
             found_of = await self._from(asked, places, since, share)
             for shard, (found, after, made) in found_of.items():
-                turn = (shard + 1) % shards.count if found else turn
+                turn = (shard + 1) % count if found else turn
                 for it in found:
                     places[shard] = str(replace(after, seq=it.seq))
                     told.append(_change(it, changefeed.packed(places, turn), made))
@@ -123,7 +123,7 @@ class Changefeed:
                 left -= len(found)
             more = [it for it in asked if it in found_of and len(found_of[it][0]) == share]
             waiting = waiting[len(asked) :] + more if left > 0 else []
-        if len(self.down) == shards.count:
+        if len(self.down) == count:
             raise none_answers(self.down)
         return told, changefeed.packed(places, turn)
 

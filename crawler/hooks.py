@@ -17,6 +17,8 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
 - ``freshet.renderers``: a :class:`freshet.crawler.rendering.Rendering`, which renders pages;
+- ``freshet.sharding``: a function that runs a crawl or a daemon on all shards of a store, like
+  ``run_sharded`` of the extension shards (:class:`RunShard` is what each of them sees);
 - ``freshet.status``: a :class:`StatusPart` of ``freshet status`` and of the dashboard, by its key;
 - ``freshet.checks``: a function like :class:`Checking`, which adds steps to ``freshet check``;
 - ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL, for the extension

@@ -12,7 +12,7 @@ from freshet.crawler.network import shard_of
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
-from freshet.storage.shards import Shards, Stores, is_sharded
+from freshet.storage.stores import Stores, is_folder, open_stores
 
 T = TypeVar("T")
 #: Reads one store. It may be sent to another process: it is a function of a module, or a
@@ -40,9 +40,9 @@ class Library:
         self._documents = dict[Path, Documents]()
 
     @property
-    def shards(self) -> Shards | None:
-        """The shards of a folder, as they are now; None of a file."""
-        return Shards.read(self.path) if is_sharded(self.path) else None
+    def shards(self) -> Stores | None:
+        """The stores of a folder, as they are now; None of a file."""
+        return open_stores(self.path) if is_folder(self.path) else None
 
     async def each(self, read_of: Callable[[int], Read[T] | None]) -> Answers[T]:
         """Return what shards answer to the reads that are theirs; None leaves a shard out.
@@ -53,7 +53,7 @@ class Library:
             UnknownPage: a read raised it.
             StoreError: the file cannot be read, or no shard of the folder can.
         """
-        stores, found = Stores(self.path), dict[int, T]()
+        stores, found = open_stores(self.path), dict[int, T]()
         of = {path: read for shard, path in enumerate(stores.paths) if (read := read_of(shard))}
         answers = await stores.each(lambda path: self._answer(of[path], path), of)
         for shard, answer in answers.items():

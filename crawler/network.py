@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from aiosqlite import Connection as Reader
 
@@ -17,12 +17,18 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.rendering import renderer_of
 from freshet.crawler.urls import origin, registrable_domain
-from freshet.storage.shards import Shards
 from freshet.storage.tables import site_settings
 from freshet.storage.tables.site_settings import SiteSetting
 
 
-def shard_of(at_origin: str, shards: Shards, groups: Mapping[str, Sequence[str]]) -> int:
+class Divided(Protocol):
+    """A store that is divided by domains."""
+
+    def of(self, name: str) -> int:
+        """Return the part of a registrable domain, or of a group of hosts."""
+
+
+def shard_of(at_origin: str, shards: Divided, groups: Mapping[str, Sequence[str]]) -> int:
     """Return the shard that visits an origin, or a URL: by its group of hosts, or its domain."""
     return shards.of(domain_of(at_origin, groups))
 

@@ -38,7 +38,7 @@ from freshet.storage.database import (
 )
 from freshet.storage.entries import summed
 from freshet.storage.errors import StoreError, StoreUnavailable
-from freshet.storage.shards import Shards, is_sharded
+from freshet.storage.stores import is_folder, open_stores, shards_of
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
 from freshet.storage.tables.outgoing import HELD
@@ -92,7 +92,7 @@ def back_up(
         StoreError: the store does not exist; the target exists and ``replace`` is False, is the
             store itself or is being written; the disk has no room; the copy is damaged.
     """
-    if is_sharded(db):
+    if is_folder(db):
         return _copy_shards(db, target, replace=replace, restores=False, progress=progress)
     if not db.exists():
         raise StoreError(f"{db}: there is no such file; --db names the store")
@@ -104,12 +104,12 @@ def back_up(
 
 def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Copied:
     """Make a backup the store at ``db``, locked meanwhile. Raises StoreError as :func:`back_up`."""
-    if is_sharded(backup):
+    if is_folder(backup):
         return _copy_shards(backup, db, replace=replace, restores=True, progress=progress)
     with store_errors(db), closing(held(db, "restore")):
-        if not is_sharded(db.parent):
+        if not is_folder(db.parent):
             return _copy(backup, db, replace=replace, progress=progress)
-        for shard in Shards.read(db.parent).paths():
+        for shard in open_stores(db.parent).paths:
             if shard.exists() and shard.name != db.name:
                 write_beside(shard, lambda other: other.execute(_TELL_ALL))
         return _copy(backup, db, _TELL_ALL, replace=replace, progress=progress)
@@ -130,7 +130,7 @@ def _copy_shards(
     source: Path, target: Path, *, replace: bool, restores: bool, progress: Progress
 ) -> Copied:
     """Copy and check all shards of a folder before the first of another folder is replaced."""
-    shards = Shards.read(source)
+    shards = shards_of(source)
     shards.require_settled()
     whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
     if target.exists() and not target.is_dir():
@@ -138,7 +138,7 @@ def _copy_shards(
     if target.exists() and target.samefile(source):
         raise StoreError(f"{target}: it is the store itself; name another file")
     there = sorted(target.glob("[0-9][0-9][0-9][0-9].db"))
-    if not replace and (there or is_sharded(target)):
+    if not replace and (there or is_folder(target)):
         raise StoreError(f"{target}: it is there already; --force replaces it")
     with ExitStack() as stack, store_errors(target):
         is_new = not target.exists()

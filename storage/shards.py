@@ -9,14 +9,12 @@ the domains, from all others alike.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from sqlite3 import Connection
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
-from freshet.storage.database import SHARDS_FILE, reading
+from freshet.storage.database import SHARDS_FILE
 from freshet.storage.errors import StoreError
 from freshet.storage.files import trouble
 
@@ -111,97 +109,6 @@ class Shards:
         """
         key = int.from_bytes(blake2b(name.encode("utf-8", "replace"), digest_size=8).digest())
         return _jump(key, self.count)
-
-
-def is_sharded(path: Path) -> bool:
-    """Return whether a path is the folder of a sharded store."""
-    return (path / SHARDS_FILE).is_file()
-
-
-def require_there(path: Path) -> None:
-    """Raise StoreError unless the store of a shard is on this machine."""
-    if not path.exists():
-        why = f"it was moved to {path.readlink()}" if path.is_symlink() else "there is no such file"
-        raise StoreError(
-            f"{path}: {why}: bring it back or restore a backup, unless it is new or elsewhere"
-        )
-
-
-def none_answers(down: Mapping[int, str]) -> StoreError:
-    """Return the error where all shards are down: the first two reasons that differ."""
-    return StoreError("; ".join(list(dict.fromkeys(down.values()))[:2]))
-
-
-class Lease(NamedTuple):
-    """The number of a shard, in its store, and how often it has been taken."""
-
-    shard: int
-    epoch: int
-
-
-def lease_of(connection: Connection) -> Lease | None:
-    """Return the lease of a shard's store, None in a store that is no shard."""
-    row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
-    return None if row is None else Lease(*row)
-
-
-def take_lease(connection: Connection, shard: int) -> int:
-    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
-    sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
-    connection.execute(sql, (shard,))
-    return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])
-
-
-class Stores:
-    """The stores at a path: the one of a file, or those of a folder's shards.
-
-    Attributes:
-        shards: the shards of the folder, None for a file.
-        paths: the file, or those of the shards.
-        down: by its number, why a shard could not be read lately.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Raise StoreError if the path is a folder whose ``shards.toml`` is not valid."""
-        self.shards = Shards.read(path) if is_sharded(path) else None
-        self.paths = [path] if self.shards is None else self.shards.paths()
-        self.down: dict[int, str] = {}
-
-    async def each(
-        self, read: Callable[[Path], Awaitable[T]], among: Container[Path] | None = None
-    ) -> dict[int, T]:
-        """Return by shard what ``read`` returns of its store, if that is ``among`` those wanted.
-
-        A file counts as shard 0.
-
-        Raises:
-            StoreError: the file cannot be read, or no shard can.
-        """
-        found, self.down = dict[int, T](), dict[int, str]()
-        for shard, path in enumerate(self.paths):
-            if among is not None and path not in among:
-                continue
-            try:
-                if self.shards is not None:
-                    # What opens a store for writing would make one.
-                    require_there(path)
-                found[shard] = await read(path)
-            except StoreError as error:
-                if self.shards is None:
-                    raise
-                self.down[shard] = str(error)
-        if len(self.down) == len(self.paths):
-            raise none_answers(self.down)
-        return found
-
-    async def readable(self) -> dict[int, Path]:
-        """Return the stores that can be read; raises as :meth:`each`."""
-        return await self.each(_readable)
-
-
-async def _readable(path: Path) -> Path:
-    async with reading(path):
-        return path
 
 
 def _jump(key: int, buckets: int) -> int:

@@ -99,6 +99,13 @@ def test_imports_have_no_cycle() -> None:
     graphlib.TopologicalSorter(imports()).prepare()
 
 
+def test_only_the_door_and_its_extension_know_how_shards_are_stored() -> None:
+    importers = {each for each, imported in imports().items() if "storage.shards" in imported}
+    others = {each for each in importers if not each.startswith("crawler.extensions.shards.")}
+    assert others == {"storage.stores"}
+    assert len(importers) <= 6
+
+
 def test_everything_is_imported_as_freshet() -> None:
     short = [
         f"{module.name}: {line}"

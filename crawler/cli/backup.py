@@ -25,7 +25,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Copied, Progress, back_up
-from freshet.storage.shards import is_sharded
+from freshet.storage.stores import is_folder
 
 
 # -- copying -----------------------------------------------------------------
@@ -76,11 +76,11 @@ def backup_command(
     That of a folder of shards is a folder: TARGET, or one in it, named by the time, if TARGET is
     there and is no such backup.
     """
-    is_one = is_sharded(db) and (is_sharded(target) or (target / maintenance.PARTIAL).exists())
+    is_one = is_folder(db) and (is_folder(target) or (target / maintenance.PARTIAL).exists())
     folder = target if target.is_dir() and not is_one else None
     if keep and folder is None:
         fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
-    if not target.suffix and not target.exists() and not is_sharded(db):
+    if not target.suffix and not target.exists() and not is_folder(db):
         fail(f"{target}: there is no such folder; make it, or name a file, as {target}.db", 2)
     name = f"{db.stem}-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%SZ}{db.suffix}"
     file = target if folder is None else folder / name
@@ -102,7 +102,7 @@ def _rotated(made: Path, db: Path, keep: int) -> list[Path]:
     # Names do not tell the age: the clock may have been wrong.
     name = re.compile(rf"{re.escape(db.stem)}-\d{{8}}T\d{{6}}Z{re.escape(db.suffix)}")
     others = [each for each in made.parent.iterdir() if name.fullmatch(each.name) and each != made]
-    others = [each for each in others if is_sharded(each) or not is_sharded(made)]
+    others = [each for each in others if is_folder(each) or not is_folder(made)]
     try:
         others.sort(key=lambda each: (each.stat().st_mtime_ns, each.name))
         old = others[: max(0, len(others) + 1 - keep)]

@@ -16,7 +16,7 @@ from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.network import with_kept
 from freshet.crawler.terminal import plain, print_json, replaced, spellings
 from freshet.storage.database import reading
-from freshet.storage.shards import Stores
+from freshet.storage.stores import open_stores
 
 #: Origins stand in one column, except behind values that are longer than most.
 _COLUMN = 44
@@ -78,7 +78,7 @@ _EVERYWHERE: Final = {
 
 
 async def _with_stored(settings: Settings) -> Settings:
-    for path in Stores(settings.db).paths if settings.db.exists() else ():
+    for path in open_stores(settings.db).paths if settings.db.exists() else ():
         async with reading(path) as connection:
             return await with_kept(settings, connection)
     return settings

@@ -257,9 +257,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
         keep_index(db, settings)
     if options.for_shards(db, shards, ray):
-        from freshet.crawler.cli.sharded import run_sharded  # noqa: PLC0415 - likewise
-
-        report = run_sharded(
+        report = options.run_sharded(
             db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose
         )
     else:

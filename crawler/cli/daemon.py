@@ -18,7 +18,7 @@ from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, owner_of
-from freshet.storage.shards import is_sharded
+from freshet.storage.stores import is_folder
 
 if TYPE_CHECKING:
     from freshet.config.settings import Settings
@@ -142,9 +142,7 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
         keep_index(db, settings)
     if options.for_shards(db, shards, ray):
-        from freshet.crawler.cli.sharded import run_sharded  # noqa: PLC0415 - few need it
-
-        report = run_sharded(
+        report = options.run_sharded(
             db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose,
             reread=reread,
         )  # fmt: skip
@@ -183,7 +181,7 @@ def _print(report: CrawlReport, db: Path) -> None:
 
     now = time.time()
     print_outcomes(report)
-    if not is_sharded(db) and (standing := terminal.run(read_status(db, now))) is not None:
+    if not is_folder(db) and (standing := terminal.run(read_status(db, now))) is not None:
         print_standing(standing, now)
     print_seeds(report)
     why = "limit reached" if report.ending == "limit" else "interrupted"
@@ -233,7 +231,7 @@ def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     It follows all of the changes, or says why it cannot and goes on as before. Options of its
     command line stay. It does so when the requests under way have ended; this waits for that.
     """
-    if is_sharded(db):
+    if is_folder(db):
         db /= SHARDS_FILE
     owner = owner_of(db)
     if owner is None or owner.name != "daemon":

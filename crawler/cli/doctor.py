@@ -27,7 +27,7 @@ from freshet.crawler.urls import origin
 from freshet.storage import maintenance
 from freshet.storage.database import reading
 from freshet.storage.errors import StoreError
-from freshet.storage.shards import Stores, is_sharded
+from freshet.storage.stores import is_folder, open_stores
 from freshet.storage.tables import runs
 
 # -- checks ------------------------------------------------------------------
@@ -102,7 +102,7 @@ async def _stores(
     db: Path, *, thorough: bool
 ) -> tuple[list[str], float | None, list[_CheckResult]]:
     """Return what :func:`_store` does, of all shards."""
-    stores = Stores(db)
+    stores = open_stores(db)
     parts = [await _store(path, thorough=thorough) for path in stores.paths]
     if stores.shards is None:
         return parts[0]
@@ -119,7 +119,7 @@ async def _store(db: Path, *, thorough: bool) -> tuple[list[str], float | None, 
     """Return some host names of the site list, the time of the newest observation, and findings."""
     if not db.exists():
         words = f"{db} does not exist yet"
-        if is_sharded(db.parent):
+        if is_folder(db.parent):
             advice = "it was lost, unless this shard has not run yet: restore it from a backup"
             return [], None, [_CheckResult("store", "problem", words, advice)]
         return [], None, [_CheckResult("store", "warning", words, "a first crawl makes it")]
@@ -154,7 +154,7 @@ def log(found: maintenance.StoreHealth) -> _CheckResult:
 
 def disk(db: Path) -> _CheckResult:
     """Check that the disk has room for the store."""
-    folder = db.absolute() if is_sharded(db) else db.absolute().parent
+    folder = db.absolute() if is_folder(db) else db.absolute().parent
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

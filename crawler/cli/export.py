@@ -17,7 +17,7 @@ from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import err, fail, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS
-from freshet.storage.shards import Stores
+from freshet.storage.stores import open_stores
 
 # -- parquet -----------------------------------------------------------------
 Batches: TypeAlias = AsyncIterator[list[tuple[object, ...]]]
@@ -89,7 +89,7 @@ def _by_name(output: Path) -> _ExportFormat:
 
 
 async def _export(db: Path, table: str, output: Path, kind: _ExportFormat) -> int:
-    stores = Stores(db)
+    stores = open_stores(db)
     there = await stores.readable()
     tell_down(db, stores.down)
     columns: dict[str, str] = EXPORTS[table]["columns"]

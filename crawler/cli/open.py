@@ -27,7 +27,7 @@ from freshet.crawler.urls import canonical
 from freshet.storage.database import write_beside
 from freshet.storage.files import trouble
 from freshet.storage.queries import page
-from freshet.storage.shards import Stores
+from freshet.storage.stores import open_stores
 from freshet.storage.tables import openings
 from freshet.storage.tables.openings import Showing
 
@@ -62,7 +62,7 @@ def open_command(
 
 
 async def _open(db: Path, place: int) -> str:
-    stores = Stores(db)
+    stores = open_stores(db)
     lists = await stores.each(_last_list)
     options.tell_down(db, stores.down)
     # Each shard has the pages of a list that are its own.

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -12,16 +12,17 @@ from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_fr
 from freshet.crawler.clock import moment_of
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
+from freshet.entry_points import found, loaded
 from freshet.storage.database import open_store
 from freshet.storage.files import trouble
 from freshet.storage.records import StoredSeed
-from freshet.storage.shards import Shards as ShardsOfFolder
-from freshet.storage.shards import Stores, is_sharded, require_there
+from freshet.storage.stores import Stores, is_folder, open_stores, require_there
 from freshet.storage.tables import runs
 
 if TYPE_CHECKING:
     from freshet.config.loading import Origins
     from freshet.config.settings import Settings
+    from freshet.crawler.run.orders import CrawlReport
 
 T = TypeVar("T")
 
@@ -221,14 +222,14 @@ DEFAULT_DB = Path("crawl.db")
 # -- a store, or the shards of one -------------------------------------------
 def home_of(db: Path, url: str, config: Path | None) -> Path:
     """Return the store that holds a URL or host: the file itself, or its shard of a folder."""
-    if not is_sharded(db):
+    if not is_folder(db):
         return db
     from freshet.crawler.network import shard_of  # noqa: PLC0415 - slow to import
 
     groups = read_settings(config, {})[0].politeness.groups
     with terminal.told_in_one_line():
-        shards = ShardsOfFolder.read(db)
-        home = shards.path(shard_of(terminal.spellings(url)[0], shards, groups))
+        stores = open_stores(db)
+        home = stores.paths[shard_of(terminal.spellings(url)[0], stores, groups)]
         require_there(home)
     return home
 
@@ -236,7 +237,7 @@ def home_of(db: Path, url: str, config: Path | None) -> Path:
 def stores_at(db: Path) -> Stores:
     """Return the stores at a path; exit where the file of the shards is wrong."""
     with terminal.told_in_one_line():
-        return Stores(db)
+        return open_stores(db)
 
 
 def read_each(db: Path, read: Callable[[Path], Awaitable[T]]) -> tuple[list[T], dict[str, object]]:
@@ -249,7 +250,7 @@ def tell_down(db: Path, down: Mapping[int, str]) -> dict[str, object]:
     """Name the shards that could not be read on stderr; return that for JSON, if it is a folder."""
     for shard, why in down.items():
         say("down:", "yellow", f"shard {shard}: {why}; the others answer")
-    return {"down": {str(n): why for n, why in down.items()}} if is_sharded(db) else {}
+    return {"down": {str(n): why for n, why in down.items()}} if is_folder(db) else {}
 
 
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[Settings, Origins]":
@@ -377,21 +378,39 @@ def _is_file_name(text: str) -> bool:
 # -- shards ----------------------------------------------------------------
 
 
+#: Entry points that give a function like ``run_sharded`` of the extension shards.
+SHARDING: Final = "freshet.sharding"
+
+
+def _require_sharding() -> bool:
+    """Return True; exit where no extension visits the shards of a store."""
+    if not found(SHARDING):
+        fail("shards are visited by the extension shards, which is not installed", 2)
+    return True
+
+
+def run_sharded(*order: Any, **options: Any) -> "CrawlReport":
+    """Visit the pages of all shards; return the sum of their reports."""
+    run = next(iter(loaded(SHARDING).values()))
+    report: CrawlReport = run(*order, **options)
+    return report
+
+
 def for_shards(db: Path, shards: int | None, address: str | None) -> bool:
     """Return whether this is about a sharded store; exit where the options do not fit it."""
-    if is_sharded(db):
+    if is_folder(db):
         count = len(stores_at(db).paths)
         if shards not in {None, count}:
             word = "split" if (shards or 0) > count else "merge"
             fail(f"--shards {shards}: {db} has {count}; `freshet shards {word}` changes that", 2)
-        return True
+        return _require_sharding()
     if shards is None:
         if address is not None:
             fail("--ray ADDRESS is for a sharded store: give --shards N, too", 2)
         return False
     if db.exists():
         fail(f"--shards {shards}: {db} is one store; name a new folder with --db", 2)
-    return True
+    return _require_sharding()
 
 
 # -- since -------------------------------------------------------------------

@@ -38,7 +38,7 @@ from freshet.crawler.terminal import (
     told_in_one_line,
 )
 from freshet.storage.database import open_store
-from freshet.storage.shards import is_sharded
+from freshet.storage.stores import is_folder
 from freshet.storage.tables import search as tables
 
 
@@ -124,7 +124,7 @@ async def _search(
 
 def keep_index(db: Path, settings: Settings) -> None:
     """Make or delete the index of a store, as ``search.index`` says; show the progress."""
-    if is_sharded(db):
+    if is_folder(db):
         for path in options.stores_at(db).paths:
             keep_index(path, settings)
         return

@@ -17,7 +17,7 @@ from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.service.metrics import process_metrics
 from freshet.crawler.terminal import say
 from freshet.storage.errors import StoreError
-from freshet.storage.shards import Stores
+from freshet.storage.stores import open_stores
 
 _LISTEN = "127.0.0.1:8080"
 
@@ -50,7 +50,7 @@ def serve_command(
 
 async def _serve(db: Path, settings: Settings) -> None:
     async def health() -> Health:
-        stores = Stores(db)
+        stores = open_stores(db)
         try:
             await stores.readable()
         except StoreError as error:
@@ -58,7 +58,7 @@ async def _serve(db: Path, settings: Settings) -> None:
         return [f"shard {shard}: {why}" for shard, why in stores.down.items()], told
 
     told = {"state": "serving", "version": __version__}
-    stores = Stores(db)
+    stores = open_stores(db)
     await stores.readable()
     tell_down(db, stores.down)
     operation = settings.operation

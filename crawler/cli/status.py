@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
     from freshet.crawler.run.status import DaemonStatus, Spent
     from freshet.scheduler.agenda.audit import BesideRotation
-    from freshet.storage.shards import Shards
 
 # -- standing view: the status of a daemon on one screen ---------------------
 
@@ -310,7 +309,7 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
     if stores.shards is None:
         status, shards = terminal.run(_read(db, now)), list[dict[str, object]]()
     else:
-        found = terminal.run(stores.each(partial(_read_shard, stores.shards, now)))
+        found = terminal.run(stores.each(partial(_read_shard, stores.paths, now)))
         status = _merged(db, now, list(found.values()))
         told = {number: shard for number, (_, shard, _, _) in found.items()}
         told |= {n: {"shard": n, "down": why} for n, why in stores.down.items()}
@@ -326,7 +325,7 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
 _OfShard: TypeAlias = "tuple[Status, dict[str, object], int, NDArray[np.void] | None]"
 
 
-async def _read_shard(shards: Shards, now: float, db: Path) -> _OfShard:
+async def _read_shard(paths: Sequence[Path], now: float, db: Path) -> _OfShard:
     status, audits, owner = await _read(db, now), None, owner_of(db)
     async with page.snapshot(db) as connection:
         ((outgoing, foreign),) = await connection.execute_fetchall(
@@ -338,7 +337,7 @@ async def _read_shard(shards: Shards, now: float, db: Path) -> _OfShard:
 
             audits = await columns.audits(connection, now - AUDITED_S)
     shard = {
-        "shard": shards.paths().index(db), "writer": owner and owner.name,
+        "shard": paths.index(db), "writer": owner and owner.name,
         "process": owner and owner.process, "pages": status.holdings.pages,
         "due": status.frontier["due"] if it is None else None,
         "waiting": it and it.outlook.waiting, "requests_today": it and it.today.requests,

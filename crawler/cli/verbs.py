@@ -48,7 +48,6 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "gc": "Delete what the settings in [store] do not keep.",
         "forget": "Delete pages, with all that was learnt from them.",
         "rereduce": "Extract the texts of kept pages again, after an upgrade.",
-        "shards": "Split, merge, verify or move the shards of a store.",
         "doctor": "Check the store, disk, clock, DNS, contact and limits.",
     },
 }

@@ -38,9 +38,9 @@ from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.extensions import Recording
 from freshet.storage.maintenance import Retention, VersionedData, formats
 from freshet.storage.records import Acknowledged
-from freshet.storage.shards import lease_of, take_lease
 from freshet.storage.tables import changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
+from freshet.storage.tables.outgoing import lease_of, take_lease
 
 if TYPE_CHECKING:
     import aiosqlite

@@ -38,9 +38,9 @@ import numpy as np
 
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
+from freshet.crawler.extensions.shards import shard as running
+from freshet.crawler.extensions.shards.shard import Coordinator, Shard
 from freshet.crawler.pagerank import MASS, hashes, outflow, pagerank, ranked
-from freshet.crawler.run import shards as running
-from freshet.crawler.run.shards import Coordinator, Shard
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
@@ -307,7 +307,7 @@ async def _called() -> dict[str, object]:
 def called() -> dict[str, object]:
     """What a call costs, with a local Ray; nothing without the extra."""
     try:
-        from freshet.crawler.run.actors import connected
+        from freshet.crawler.extensions.shards.actors import connected
     except ImportError:
         return {}
     with TemporaryDirectory() as folder, connected(None, Path(folder)):

@@ -20,8 +20,8 @@ from time import process_time
 
 import numpy as np
 
+from freshet.crawler.extensions.shards.shard import Coordinator
 from freshet.crawler.pacing import Pacer
-from freshet.crawler.run.shards import Coordinator
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats

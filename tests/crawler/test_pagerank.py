@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler import pagerank as module
+from freshet.crawler.extensions.shards.shard import Shard
 from freshet.crawler.pagerank import MASS, outflow, pagerank, ranked
-from freshet.crawler.run.shards import Shard
 from freshet.scheduler.arrays import Floats
 from freshet.storage.database import open_store, reading
 from freshet.storage.shards import Shards

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.errors import Away
+from freshet.crawler.extensions.shards.shard import NOTHING, Coordinator, Shard
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.shards import NOTHING, Coordinator, Shard
 from freshet.scheduler.solve.shared_price import PRICES, DemandCurve
 from freshet.storage.errors import StoreError
 from freshet.storage.records import StoredSeed

@@ -19,8 +19,8 @@ from unittest.mock import MagicMock
 import pytest
 from typer.testing import CliRunner
 
-from freshet.crawler.cli import sharded
 from freshet.crawler.cli.verbs import application
+from freshet.crawler.extensions.shards.cli import sharded
 from freshet.storage.database import open_store
 from freshet.storage.shards import Shards
 from freshet.storage.tables import runs
@@ -175,7 +175,7 @@ class TestOnRay:
         )  # fmt: skip
         try:
             wait_for(port)
-            join = "import sys; from freshet.crawler.run import actors as it; "
+            join = "import sys; from freshet.crawler.extensions.shards import actors as it; "
             join += "it._require_token(sys.argv[1])"
             found = subprocess.run(
                 [sys.executable, "-c", join, f"127.0.0.1:{port}"], text=True, check=False,
@@ -192,7 +192,7 @@ class TestOnRay:
     def test_the_folder_of_ray_lies_in_one_of_ours_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        actors = import_module("freshet.crawler.run.actors")
+        actors = import_module("freshet.crawler.extensions.shards.actors")
         fake = MagicMock()
         monkeypatch.setattr(actors, "ray", fake)
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -205,7 +205,7 @@ class TestOnRay:
     def test_processes_and_folders_that_outlive_a_kill_go_at_the_end_or_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        actors = import_module("freshet.crawler.run.actors")
+        actors = import_module("freshet.crawler.extensions.shards.actors")
         monkeypatch.setattr(actors, "ray", MagicMock())
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 

@@ -10,8 +10,9 @@ from sqlite3 import Connection, connect
 from typing import Any
 
 from freshet.storage.database import open_store
-from freshet.storage.shards import Shards, take_lease
+from freshet.storage.shards import Shards
 from freshet.storage.tables import search
+from freshet.storage.tables.outgoing import take_lease
 from tests.storage.small_store import SmallStore
 
 

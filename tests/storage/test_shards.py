@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from freshet.storage.database import SHARDS_FILE, open_store
 from freshet.storage.errors import StoreError
-from freshet.storage.shards import Shards, Stores, is_sharded, lease_of, take_lease
+from freshet.storage.shards import Shards
+from freshet.storage.stores import is_folder, open_stores
+from freshet.storage.tables.outgoing import lease_of, take_lease
 
 DOMAINS = [f"site{i}.example" for i in range(4_000)]
 
@@ -33,9 +35,9 @@ def test_shards_have_domains_evenly(count: int) -> None:
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "crawl"
-    assert not is_sharded(folder)
+    assert not is_folder(folder)
     Shards(folder, 3, epoch=7).write()
-    assert is_sharded(folder)
+    assert is_folder(folder)
     assert Shards.read(folder) == Shards(folder, 3, 7)
     assert [path.name for path in Shards.read(folder).paths()] == ["0000.db", "0001.db", "0002.db"]
 
@@ -80,7 +82,7 @@ async def test_who_took_a_shard_last_may_write_it_and_nobody_else(tmp_path: Path
 async def test_a_shard_that_is_down_is_named_and_the_others_answer(tmp_path: Path) -> None:
     made = Shards(tmp_path, 2)
     made.write()
-    stores = Stores(tmp_path)
+    stores = open_stores(tmp_path)
 
     async def name(path: Path) -> str:
         if not path.exists():
@@ -95,10 +97,10 @@ async def test_a_shard_that_is_down_is_named_and_the_others_answer(tmp_path: Pat
     made.path(0).symlink_to(tmp_path / "elsewhere")
     assert await stores.each(name) == {1: "0001.db"}
     assert f"0000.db: it was moved to {tmp_path}/elsewhere: bring it back" in stores.down[0]
-    file = Stores(made.path(1))
+    file = open_stores(made.path(1))
     assert await file.each(name) == {0: "0001.db"}
     with pytest.raises(StoreError, match="no such file"):
-        await Stores(tmp_path / "none.db").each(name)
+        await open_stores(tmp_path / "none.db").each(name)
 
 
 async def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from freshet.crawler.terminal import amount, percent, size, told_in_one_line
 from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.verdicts import PolicyVerdict
 from freshet.scheduler.policy import names
-from freshet.storage.shards import Stores
+from freshet.storage.stores import open_stores
 
 #: Comparisons that are kept, and policies and budgets of one.
 _KEPT, _MOST = 5, 6
@@ -74,7 +74,7 @@ class Comparisons:
         return {
             "known": names(), "typed": typed, "command": self._ordered(typed).command,
             "run": run, "runs": list(self._runs), "header": HEADER,
-            "shards": len(Stores(self._db).paths),
+            "shards": len(open_stores(self._db).paths),
         }  # fmt: skip
 
     async def order(self, _request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
@@ -89,7 +89,7 @@ class Comparisons:
 
     def _ordered(self, form: Mapping[str, str]) -> _Run:
         policies, typed = form.get("policies", "").split(), form.get("budgets", "").split()
-        paths = Stores(self._db).paths
+        paths = open_stores(self._db).paths
         accepted = "such as 1000/day or 50/hour, with blanks between them"
         budgets = value_of(
             form, "budgets", lambda _: list(map(parsed, typed)), accepted, list[float]()

@@ -124,7 +124,7 @@ UNUSED = (
     "crawler.extensions.alerts.rules", "crawler.extensions.alerts.status", "crawler.extensions.lab",
     "crawler.archive", "crawler.audience", "crawler.extensions.browser.chromium",
     "crawler.extensions.browser.rendering", "crawler.importance",
-    "crawler.run.shards", "crawler.search",
+    "crawler.extensions.shards", "crawler.search",
     "crawler.extensions.push.receiver", "crawler.extensions.push.websub", "crawler.run.daemon",
     "crawler.run.explanation", "crawler.run.forecast", "crawler.run.replay", "crawler.run.service",
     "crawler.run.state", "crawler.service.api", "crawler.service.http", "crawler.synthetic_web",

@@ -29,7 +29,7 @@ from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
-from freshet.storage.shards import Stores
+from freshet.storage.stores import Stores
 
 T = TypeVar("T")
 

@@ -42,7 +42,7 @@ from freshet.crawler.terminal import counted, fail, print_json, say, show_line, 
 from freshet.storage.database import owner_of, reading
 from freshet.storage.files import trouble
 from freshet.storage.records import FetchResult
-from freshet.storage.shards import is_sharded
+from freshet.storage.stores import is_folder
 from freshet.storage.tables import runs
 
 _HOPS: Final = 5
@@ -443,7 +443,7 @@ def _refuse(db: Path, urls: Sequence[str], wish: Wish, every: str | None) -> Non
             fail(f"--within: {error}", 2)
     if wish.wants_number and (sites := [url for url in urls if url.endswith("*")]):
         fail(f"{sites[0]}: a number is watched on one page; give its address without *", 2)
-    if is_sharded(db):
+    if is_folder(db):
         fail(f"{db}: is a folder of shards; add [[sites]] and [[alerts.rules]] to freshet.toml", 2)
     owner = owner_of(db)
     if owner is not None:

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from freshet.storage.database import opened, transact
 from freshet.storage.errors import StoreError
-from freshet.storage.shards import lease_of, take_lease
 from freshet.storage.tables import near_duplicates, search
+from freshet.storage.tables.outgoing import lease_of, take_lease
 
 #: Tables whose rows are not moved by the rule of :func:`moved_tables`, and why.
 STAY: Final[Mapping[str, str]] = {

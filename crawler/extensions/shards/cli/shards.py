@@ -17,6 +17,8 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings, store_of
+from freshet.crawler.extensions.shards import moving
+from freshet.crawler.extensions.shards.moving import Contents
 from freshet.crawler.terminal import (
     INTERRUPTED,
     Cell,
@@ -30,7 +32,6 @@ from freshet.crawler.terminal import (
     show_list,
     told_in_one_line,
 )
-from freshet.storage import moving
 from freshet.storage.database import (
     SHARDS_FILE,
     as_json,
@@ -43,8 +44,9 @@ from freshet.storage.database import (
 )
 from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import Progress, back_up
-from freshet.storage.moving import Contents
-from freshet.storage.shards import Shards, is_sharded, lease_of, require_there, take_lease
+from freshet.storage.shards import Shards
+from freshet.storage.stores import is_folder, require_there
+from freshet.storage.tables.outgoing import lease_of, take_lease
 
 #: Pages of one transaction, unless a domain has more.
 _BATCH: Final = 5_000
@@ -153,7 +155,7 @@ def _place(config: Path | None) -> Place:
 
 
 def _shards(db: Path) -> Shards:
-    if not is_sharded(db):
+    if not is_folder(db):
         raise StoreError(
             f"{db}: it is not the folder of a sharded store: there is no {SHARDS_FILE}; "
             "`freshet shards split` makes one"

@@ -39,19 +39,20 @@ from freshet.config import ConfigError
 from freshet.config.settings import Settings
 from freshet.crawler.documents import Documents
 from freshet.crawler.errors import Away, CrawlError, UnknownPage, UsageError
+from freshet.crawler.extensions.shards.shard import MANY, Coordinator, Shard
 from freshet.crawler.library import Answers, Library, Read
 from freshet.crawler.network import parser_of
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread
 from freshet.crawler.run.service import Service
-from freshet.crawler.run.shards import MANY, Coordinator, Shard
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.http import Health
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.storage.errors import StoreError
-from freshet.storage.shards import Shards, is_sharded, none_answers
+from freshet.storage.shards import Shards
+from freshet.storage.stores import is_folder, none_answers
 
 T = TypeVar("T")
 Order = TypeVar("Order", CrawlOrder, DaemonOrder)
@@ -179,7 +180,7 @@ class _Shard(Shard):
         report = partial(self._call, _COORDINATOR, "report", self.number)
         talking = asyncio.create_task(self.talk(self._send, report))
         try:
-            if not is_sharded(job.shards.folder):
+            if not is_folder(job.shards.folder):
                 job.shards.write()
             with job.watching() as watch:
                 seen, mine = partial(self._watch, watch), (job.shards, self.number)
@@ -316,7 +317,7 @@ def _held(path: Path) -> _Held | None:
 
 def _holdings(shards: Shards) -> tuple[str, Shards | None, dict[int, _Held]]:
     """Return of a machine its Freshet, its ``shards.toml`` and its shards."""
-    own = Shards.read(shards.folder) if is_sharded(shards.folder) else None
+    own = Shards.read(shards.folder) if is_folder(shards.folder) else None
     found = {shard: _held(path) for shard, path in enumerate(shards.paths())}
     return __version__, own, {shard: it for shard, it in found.items() if it is not None}
 

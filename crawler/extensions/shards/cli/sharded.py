@@ -35,10 +35,11 @@ from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import amount, counted, err, fail, say, span
 from freshet.scheduler import PolicyError
 from freshet.storage.database import SHARDS_FILE, answer, held, store_errors
-from freshet.storage.shards import Shards, is_sharded
+from freshet.storage.shards import Shards
+from freshet.storage.stores import is_folder
 
 if TYPE_CHECKING:
-    from freshet.crawler.run.actors import Cluster, ShardState
+    from freshet.crawler.extensions.shards.actors import Cluster, ShardState
 
 #: Of more shards only the sums are shown.
 _ROWS = 24
@@ -70,14 +71,14 @@ def run_sharded(
     if find_spec("ray") is None:
         fail(needs_extra("--shards", "ray"))
     with terminal.told_in_one_line(), err.status("starting Ray") as status:
-        made = Shards.read(db) if is_sharded(db) else Shards(db, shards or 1)
+        made = Shards.read(db) if is_folder(db) else Shards(db, shards or 1)
         made.require_settled()
         made.write()
         if address is None:
             # Read when Ray is imported. Others on this machine may not read it, as they might the
             # file that Ray would make.
             os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
-        from freshet.crawler.run.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
+        from freshet.crawler.extensions.shards.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
 
         as_json = settings.operation.log_format
         if as_json == "auto":

@@ -14,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from freshet.crawler.cli import shards as verbs
 from freshet.crawler.cli.verbs import application
-from freshet.storage import moving
+from freshet.crawler.extensions.shards import moving
+from freshet.crawler.extensions.shards.cli import shards as verbs
 from freshet.storage.database import held, open_store, opened, reading
 from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import back_up
-from freshet.storage.shards import Shards, lease_of
+from freshet.storage.shards import Shards
 from freshet.storage.tables import changefeed, search
+from freshet.storage.tables.outgoing import lease_of
 from tests.storage.sharded_store import sharded_store
 from tests.storage.small_store import SmallStore, rows
 

@@ -1,0 +1,1 @@
+"""Several processes or machines: shards of a store, on Ray."""

@@ -1,0 +1,1 @@
+"""The verb ``shards``, and what ``--shards`` does."""
