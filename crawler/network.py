@@ -1,9 +1,11 @@
 """The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aiosqlite import Connection as Reader
 
@@ -19,6 +21,9 @@ from freshet.crawler.rendering import renderer_of
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.tables import site_settings
 from freshet.storage.tables.site_settings import SiteSetting
+
+if TYPE_CHECKING:
+    from freshet.crawler.fetch.transport import Access
 
 
 class Divided(Protocol):
@@ -43,7 +48,6 @@ class Network:
     """The parts of the network, made once per invocation."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        from freshet.crawler.access import access_at  # noqa: PLC0415 - likewise
         from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits  # noqa: PLC0415 - slow to import, and not needed to parse
         from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher  # noqa: PLC0415 - likewise
 
@@ -67,7 +71,7 @@ class Network:
             guard=guard,
             resolver=self.resolver,
             accept_language=settings.fetch.accept_language,
-            access_at=access_at(settings.sites, self._agent),
+            access_at=_access_at(settings, self._agent),
             now=clock.now,
         )
         self.renderer = renderer_of(settings)
@@ -79,9 +83,7 @@ class Network:
         Raises:
             CrawlError: as :func:`freshet.crawler.access.access_at`; all stays as it was.
         """
-        from freshet.crawler.access import access_at  # noqa: PLC0415 - see above
-
-        self.fetcher.access_at = access_at(settings.sites, self._agent)
+        self.fetcher.access_at = _access_at(settings, self._agent)
 
     async def queue_key(self, url: str) -> str:
         """Return the politeness key of a URL's host."""
@@ -109,6 +111,15 @@ class Network:
             await self.renderer.close()
         await self.fetcher.close()
         await self.resolver.close()
+
+
+def _access_at(settings: Settings, agent: str) -> Callable[[str], Access | None]:
+    """Return what differs in the requests for a URL; raises as ``access_at``."""
+    if not settings.sites:
+        return lambda _url: None
+    from freshet.crawler.access import access_at  # noqa: PLC0415 - few need it
+
+    return access_at(settings.sites, agent)
 
 
 def public_host(urls: Iterable[str], resolve: Mapping[str, str]) -> str | None:

@@ -95,8 +95,7 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     found = terminal.run(stores.each(partial(_chosen, urls=urls, prefixes=prefixes)))
     for shard, why in stores.down.items():
         fail(f"shard {shard}: {why}; nothing is forgotten until all shards can be read")
-    archives_of = {settings.archive.dir, *chain(*(named for _, named in found.values()))} - {""}
-    folders = [folder for folder in map(Path, sorted(archives_of)) if folder.is_dir()]
+    folders = _archives({settings.archive.dir, *chain(*(named for _, named in found.values()))})
     choice = _choice(urls, prefixes, [pages for pages, _ in found.values()], folders)
     if not choice.pages and not choice.records and not (keep_refusing and prefixes):
         fail(f"{url or site or prefix}: {db} knows no such page; `freshet export pages` lists them")
@@ -104,24 +103,37 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         with err.status("Forgetting"), terminal.told_in_one_line():
             for shard, (pages, _) in found.items():
                 if pages or prefixes or stores.shards is None:
-                    path = stores.paths[shard]
-                    terminal.run(_forget(path, pages, prefixes, refused=keep_refusing))
-                    forget_documents(path, [each.page_id for each in pages])
+                    _forget_in(stores.paths[shard], pages, prefixes, refused=keep_refusing)
             if archives:
                 _remove(folders, choice)
         for path in stores.paths:
             _require_overwritten(path)
-    if json:
-        print_json(
-            {
-                "pages": [asdict(each) for each in choice.pages],
-                "records": choice.records,
-                "done": not dry_run,
-                "records_removed": archives and not dry_run,
-            }
-        )
-    else:
-        _print(choice, dry_run=dry_run, removed=archives and not dry_run)
+    shown = _print_as_json if json else _print
+    shown(choice, dry_run=dry_run, removed=archives and not dry_run)
+
+
+def _forget_in(
+    path: Path, pages: Sequence[Forgettable], prefixes: Sequence[str], *, refused: bool
+) -> None:
+    """Forget pages of one store, and the documents that were made of them."""
+    terminal.run(_forget(path, pages, prefixes, refused=refused))
+    forget_documents(path, [each.page_id for each in pages])
+
+
+def _print_as_json(choice: _Choice, *, dry_run: bool, removed: bool) -> None:
+    print_json(
+        {
+            "pages": [asdict(each) for each in choice.pages],
+            "records": choice.records,
+            "done": not dry_run,
+            "records_removed": removed,
+        }
+    )
+
+
+def _archives(named: Iterable[str]) -> list[Path]:
+    """Return the folders of archives that are there, of those that settings name."""
+    return [folder for folder in map(Path, sorted({*named} - {""})) if folder.is_dir()]
 
 
 def _addresses(

@@ -355,23 +355,7 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
     """
     all_of = [status for status, _, _, _ in found]
     running = [it.last_run for it in all_of if it.last_run is not None]
-
-    def counts(name: str) -> Counter[str]:
-        total = Counter[str]()
-        for each in all_of:
-            total.update(getattr(each, name))
-        return total
-
-    def joined_of(name: str, order: Callable[[Any], Any]) -> list[Any]:
-        return sorted((row for each in all_of for row in getattr(each, name)), key=order)
-
-    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
-    daemon = None
-    if daemons:
-        from freshet.crawler.run.status import merged  # noqa: PLC0415 - imports numpy
-
-        daemon = merged(daemons, now)
-    held_back = counts("held_back")
+    held_back = _counts(all_of, "held_back")
     # A page of another shard counts there.
     stubs = held_back.pop(HELD, 0)
     return Status(
@@ -379,44 +363,81 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         at=now,
         last_run=_merged_run(running) if running else None,
         observed_at=max((it.observed_at for it in all_of if it.observed_at), default=None),
-        kinds=dict(sorted(counts("kinds").items())),
-        bounds=dict(sorted(counts("bounds").items(), key=_falling)),
-        holdings=summed(
-            holdings := [it.holdings for it in all_of],
-            urls=sum(it.urls for it in holdings) - stubs,
-            hosts=sum(it.hosts for it in holdings) - sum(hosts for _, _, hosts, _ in found),
+        kinds=dict(sorted(_counts(all_of, "kinds").items())),
+        bounds=dict(sorted(_counts(all_of, "bounds").items(), key=_falling)),
+        holdings=_merged_holdings(
+            [it.holdings for it in all_of], stubs, foreign=sum(hosts for _, _, hosts, _ in found)
         ),
         file_bytes=sum(it.file_bytes for it in all_of),
-        frontier=dict(counts("frontier")),
-        busiest=joined_of("busiest", _falling)[:_SHOWN],
-        parked=joined_of("parked", lambda host: (host.until, host.origin)),
-        deferred=joined_of("deferred", lambda host: host.origin),
-        robots_unreachable=joined_of("robots_unreachable", lambda row: row[0]),
-        bounded=joined_of("bounded", lambda row: -row[1].held),
+        frontier=dict(_counts(all_of, "frontier")),
+        busiest=_rows(all_of, "busiest", _falling)[:_SHOWN],
+        parked=_rows(all_of, "parked", lambda host: (host.until, host.origin)),
+        deferred=_rows(all_of, "deferred", lambda host: host.origin),
+        robots_unreachable=_rows(all_of, "robots_unreachable", lambda row: row[0]),
+        bounded=_rows(all_of, "bounded", lambda row: -row[1].held),
         held_back=dict(sorted(held_back.items())),
-        needs_javascript=dict(sorted(counts("needs_javascript").items(), key=_falling)),
-        no_content=dict(sorted(counts("no_content").items(), key=_falling)),
-        rejecting=joined_of("rejecting", lambda host: (-host.rejected, host.origin)),
-        doubtful=(
-            sum(it.doubtful[0] for it in all_of),
-            sorted(
-                (page for it in all_of for page in it.doubtful[1]),
-                key=lambda page: (-page.probability, page.url),
-            )[:_SHOWN],
-        ),
-        duplicates=summed(
-            [it.duplicates for it in all_of],
-            parameters=next((it.duplicates.parameters for it in all_of), None),
-        ),
-        search=(sum(a for a, _ in held), sum(b for _, b in held))
-        if (held := [it.search for it in all_of if it.search is not None])
-        else None,
+        needs_javascript=dict(sorted(_counts(all_of, "needs_javascript").items(), key=_falling)),
+        no_content=dict(sorted(_counts(all_of, "no_content").items(), key=_falling)),
+        rejecting=_rows(all_of, "rejecting", lambda host: (-host.rejected, host.origin)),
+        doubtful=_merged_doubtful([it.doubtful for it in all_of]),
+        duplicates=_merged_duplicates([it.duplicates for it in all_of]),
+        search=_merged_search([it.search for it in all_of]),
         search_quality=None,
-        openings=summed(lists) if (lists := [x for it in all_of if (x := it.openings)]) else None,
+        openings=_merged_openings([it.openings for it in all_of]),
         attention=None,
         extensions=merged_parts([it.extensions for it in all_of]),
-        daemon=daemon,
+        daemon=_merged_daemon(found, now),
     )
+
+
+def _counts(shards: Sequence[Status], name: str) -> Counter[str]:
+    """Return the sums of the counts of this name."""
+    total = Counter[str]()
+    for each in shards:
+        total.update(getattr(each, name))
+    return total
+
+
+def _rows(shards: Sequence[Status], name: str, order: Callable[[Any], Any]) -> list[Any]:
+    """Return the rows of all lists of this name."""
+    return sorted((row for each in shards for row in getattr(each, name)), key=order)
+
+
+def _merged_daemon(found: Sequence[_OfShard], now: float) -> DaemonStatus | None:
+    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
+    if not daemons:
+        return None
+    from freshet.crawler.run.status import merged  # noqa: PLC0415 - imports numpy
+
+    return merged(daemons, now)
+
+
+def _merged_holdings(parts: Sequence[Holdings], stubs: int, foreign: int) -> Holdings:
+    """Return the holdings together; pages and hosts of other shards are counted by those."""
+    urls = sum(it.urls for it in parts) - stubs
+    return summed(parts, urls=urls, hosts=sum(it.hosts for it in parts) - foreign)
+
+
+def _merged_doubtful(
+    parts: Sequence[tuple[int, list[DoubtfulPage]]],
+) -> tuple[int, list[DoubtfulPage]]:
+    pages = [page for _, shown in parts for page in shown]
+    pages.sort(key=lambda page: (-page.probability, page.url))
+    return sum(count for count, _ in parts), pages[:_SHOWN]
+
+
+def _merged_duplicates(parts: Sequence[IndexState]) -> IndexState:
+    return summed(parts, parameters=next((it.parameters for it in parts), None))
+
+
+def _merged_search(parts: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
+    held = [it for it in parts if it is not None]
+    return (sum(a for a, _ in held), sum(b for _, b in held)) if held else None
+
+
+def _merged_openings(parts: Sequence[ListCounts | None]) -> ListCounts | None:
+    held = [it for it in parts if it]
+    return summed(held) if held else None
 
 
 def _falling(named: tuple[str, int]) -> tuple[int, str]:

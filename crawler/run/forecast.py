@@ -28,7 +28,7 @@ from freshet.scheduler.estimate.evidence import Evidence
 from freshet.storage.entries import CappedQueue, Host, Kind, Outlook
 from freshet.storage.queries import columns
 from freshet.storage.queries import page as page_queries
-from freshet.storage.records import Estimate
+from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import hosts, near_duplicates, observations, runs
 
 _DAY_S: Final = 86_400.0
@@ -161,72 +161,153 @@ async def forecast_page(
     page = await columns.pages(connection, [page_id])
     if run is None or settings is None or not len(page):
         return None
-    said, url = settings.daemon, page.url[0]
+    said, url, sites = settings.daemon, page.url[0], Sites(settings.sites)
     (host,) = await hosts.load(connection, page.host_id.tolist())
-    last = await _last(connection, page_id)
-    noted = await observations.of_page(connection, page_id)
-    # A valuation before the last visit is outdated.
-    is_valued = noted is not None and (last is None or noted.visited_at >= last.at - _SAME_S)
-    valued = noted if noted is not None and is_valued else _NOT_VALUED
-    captured, is_gone = bool(page.captured[0]), bool(page.gone[0])
-    since = float((page.asked if is_gone else page.since)[0])
-    rate = await rate_of(connection, page_id)
-    if noted is not None and noted.rate > 0:
-        rate = Rate(noted.rate, noted.low, noted.high, rate.compared)
-    hazard = rate.per_day * (now - since) / _DAY_S
-    if is_valued:
-        hazard = valued.hazard + rate.per_day * (now - valued.at) / _DAY_S
+    known = _Known(
+        await _last(connection, page_id),
+        await observations.of_page(connection, page_id),
+        captured=bool(page.captured[0]),
+    )
+    valued = known.valued
+    since = float((page.asked if page.gone[0] else page.since)[0])
+    rate = known.better(await rate_of(connection, page_id))
     outlook = await runs.latest_outlook(connection, run.run_id)
-    capped = () if outlook is None else outlook.capped
-    place = await page_queries.frontier_place(connection, page_id)
-    not_before = valued.not_before
-    if place is not None and place.attempt:
-        not_before = max(place.due_at, not_before or place.due_at)
-    due_at = _due_at(noted, None if is_valued else last)
-    if due_at is not None:
-        due_at = max(due_at, not_before or due_at)
-    names = ("never", "least_days", "most_days")
-    sites = Sites(settings.sites)
-    learnt = None
+    not_before = await _not_before(connection, page_id, valued)
+    excluded_by, least_days, most_days = _bounds(sites, url)
+    item_worth, learnt_from = 1.0, None
     if valued.arrival_rate is not None and not brief:
-        learnt = await _learnt(connection, page_id, url, settings, sites)
-    excluding, least, most = (sites.ruling(url, name) for name in names)
+        learnt_from, item_worth = await _learnt(connection, page_id, url, settings, sites) or (
+            None,
+            1.0,
+        )
     return PageForecast(
         budget=said.budget,
         policy=said.policy,
-        captured=captured,
+        captured=known.captured,
         importance=await _importance(
-            connection, page_id, url, host=host, said=said, sites=sites, noted=noted, brief=brief
+            connection, page_id, url, host=host, said=said, sites=sites, noted=known.noted,
+            brief=brief,
         ),
         rate=rate,
         age_days=max(0.0, now - since) / _DAY_S,
-        stale=-expm1(-hazard) if captured else 0.0,
+        stale=known.stale(rate, since, now),
         clocked=valued.clocked > 0,
         claimed=valued.claimed,
-        last=last if last is None or valued.paid is None else replace(last, worth=valued.paid),
-        least_days=0.0 if least is None else least.least_days or 0.0,
-        most_days=None if most is None else most.most_days,
-        excluded_by=excluding.match if excluding is not None and excluding.never else None,
+        last=known.paid,
+        least_days=least_days,
+        most_days=most_days,
+        excluded_by=excluded_by,
         not_before=not_before if not_before is not None and not_before > now else None,
         worth=valued.worth,
-        reveals=valued.reveals if captured else 0.0,
+        reveals=valued.reveals if known.captured else 0.0,
         arrival_rate=valued.arrival_rate,
         half_life_hours=valued.half_life_hours,
-        learnt_from=None if learnt is None else learnt[0],
-        item_worth=1.0 if learnt is None else learnt[1],
+        learnt_from=learnt_from,
+        item_worth=item_worth,
         urgent=valued.urgent,
-        price=None if outlook is None else outlook.price,
-        planned=valued.planned if captured else None,
-        due_in_days=None if due_at is None else max(0.0, due_at - now) / _DAY_S,
-        capped=next((it for it in capped if it.queue == key_of(host)), None),
+        price=_price(outlook),
+        planned=valued.planned if known.captured else None,
+        due_in_days=known.due_in_days(not_before, now),
+        capped=_capped(outlook, key_of(host)),
         rotation=None if brief else await _rotation(connection, host.origin, outlook, now),
-        searched=None
-        if brief
-        else (await read_marks(connection)).said(
-            page_id, host.host_id, now, decides=said.policy == "search_quality"
-        ),
-        estimated_at=valued.at if is_valued else None,
+        searched=None if brief else await _searched(connection, page_id, host, said, now),
+        estimated_at=valued.at if known.is_valued else None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The last visit of a page and its last valuation, if there are any."""
+
+    last: LastVisit | None
+    noted: Estimate | None
+    captured: bool
+
+    @property
+    def is_valued(self) -> bool:
+        """True if the valuation holds: one before the last visit is outdated."""
+        noted, last = self.noted, self.last
+        return noted is not None and (last is None or noted.visited_at >= last.at - _SAME_S)
+
+    @property
+    def valued(self) -> Estimate:
+        """The valuation that holds, or one of nothing."""
+        return self.noted if self.noted is not None and self.is_valued else _NOT_VALUED
+
+    @property
+    def paid(self) -> LastVisit | None:
+        """The last visit with its worth, where that is known."""
+        paid = self.valued.paid
+        return self.last if self.last is None or paid is None else replace(self.last, worth=paid)
+
+    def better(self, own: Rate) -> Rate:
+        """Return the rate that the daemon learnt, or else the page's own."""
+        noted = self.noted
+        if noted is None or noted.rate <= 0:
+            return own
+        return Rate(noted.rate, noted.low, noted.high, own.compared)
+
+    def stale(self, rate: Rate, since: float, now: float) -> float:
+        """Return the probability that the page has changed; 0 before its first capture."""
+        if not self.captured:
+            return 0.0
+        hazard = rate.per_day * (now - since) / _DAY_S
+        if self.is_valued:
+            hazard = self.valued.hazard + rate.per_day * (now - self.valued.at) / _DAY_S
+        return -expm1(-hazard)
+
+    def due_in_days(self, not_before: float | None, now: float) -> float | None:
+        """Return the days until the next visit, which does not come before a time."""
+        due_at = _due_at(self.noted, None if self.is_valued else self.last)
+        if due_at is None:
+            return None
+        return max(0.0, max(due_at, not_before or due_at) - now) / _DAY_S
+
+
+async def _not_before(
+    connection: aiosqlite.Connection, page_id: int, valued: Estimate
+) -> float | None:
+    """Return the time before which a page is not visited: its next try, or its valuation's."""
+    place = await page_queries.frontier_place(connection, page_id)
+    if place is None or not place.attempt:
+        return valued.not_before
+    return max(place.due_at, valued.not_before or place.due_at)
+
+
+async def _seed(connection: aiosqlite.Connection, url: str, host: Host) -> StoredSeed | None:
+    """Return the line of the site list that speaks of a page."""
+    listed = await runs.load(connection)
+    row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])
+    return listed[row] if row >= 0 else None
+
+
+def _bounds(sites: Sites, url: str) -> tuple[str | None, float, float | None]:
+    """Return the rule that forbids visits, and the least and most days between two."""
+    excluding, least, most = (sites.ruling(url, it) for it in ("never", "least_days", "most_days"))
+    return (
+        excluding.match if excluding is not None and excluding.never else None,
+        0.0 if least is None else least.least_days or 0.0,
+        None if most is None else most.most_days,
     )
+
+
+def _price(outlook: Outlook | None) -> float | None:
+    return None if outlook is None else outlook.price
+
+
+def _capped(outlook: Outlook | None, queue: str) -> CappedQueue | None:
+    """Return the host queue, if more visits are wanted there than politeness allows."""
+    capped = () if outlook is None else outlook.capped
+    return next((it for it in capped if it.queue == queue), None)
+
+
+async def _searched(
+    connection: aiosqlite.Connection, page_id: int, host: Host, said: DaemonSettings, now: float
+) -> str | None:
+    """Return what the changes of a page mean to searchers."""
+    decides = said.policy == "search_quality"
+    marks = await read_marks(connection)
+    return marks.said(page_id, host.host_id, now, decides=decides)
 
 
 async def _rotation(
@@ -291,21 +372,27 @@ async def _importance(
         return Importance(noted.importance, "as the daemon valued it")
     if brief:
         return Importance(DEFAULT, "assumed until the daemon values it")
+    return await _of_site(connection, page_id, url, host=host, said=said, noted=noted)
+
+
+async def _of_site(
+    connection: aiosqlite.Connection, page_id: int, url: str, *, host: Host, said: DaemonSettings,
+    noted: Estimate | None,
+) -> Importance:  # fmt: skip
+    """Return the importance of a page by its site's, and by what divides that."""
     copies, is_whole = await near_duplicates.sharing(connection, page_id)
     parts = 1 if is_whole else 1 + copies
-    listed = await runs.load(connection)
-    row = int(speaking([url], np.zeros(1, np.intp), [host.origin], listed)[0])
-    seed = listed[row] if row >= 0 and said.importance != "constant" else None
+    seed = None if said.importance == "constant" else await _seed(connection, url, host)
     site = DEFAULT if seed is None else seed.importance
     value = site / parts if noted is None else noted.importance
-    origin = "default" if seed is None else "site list"
+    origin, source = ("default", None) if seed is None else ("site list", seed.text)
     if said.importance == "constant":
         return Importance(value, "constant", near_duplicates=copies, is_whole=is_whole)
     is_divided = said.importance != "list" and site > 0
     return Importance(
         value=value,
         origin=origin,
-        source=None if seed is None else seed.text,
+        source=source,
         site=site,
         divided_by=said.importance if is_divided else None,
         share=value * parts / site if is_divided else 1.0,

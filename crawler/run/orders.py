@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -183,34 +184,48 @@ _LISTS = (
 
 def summed(reports: Sequence[CrawlReport]) -> CrawlReport:
     """Return one report of all shards."""
-    first, duplicates = reports[0], [each.duplicates for each in reports]
-    found: dict[str, Any] = {name: sum(getattr(it, name) for it in reports) for name in _COUNTS}
-    found |= {name: [it for each in reports for it in getattr(each, name)] for name in _LISTS}
-    compared: dict[str, Any] = {
-        name: sum(getattr(each, name) for each in duplicates)
-        for name in ("pages", "groups", "duplicates", "unseen", "waiting")
-    }
-    needed = [each.requisites for each in reports if each.requisites is not None]
-    forgone = [each.forgone for each in reports if each.forgone is not None]
-    held_back = _added([each.held_back for each in reports])
+    first = reports[0]
+    held_back = _added(_each(reports, "held_back"))
     # Pages of the other shards.
     held_back.pop("shard", None)
     return replace(
         first,
-        **found,
-        run=max(each.run for each in reports),
-        resumed=any(each.resumed for each in reports),
+        **_counts_and_lists(reports),
+        run=max(_each(reports, "run")),
+        resumed=any(_each(reports, "resumed")),
         ending=next((it.ending for it in reports if it.ending != "nothing due"), first.ending),
-        seconds=max(each.seconds for each in reports),
-        reasons=_added([each.reasons for each in reports]),
-        internal_errors=_added([each.internal_errors for each in reports]),
+        seconds=max(_each(reports, "seconds")),
+        reasons=_added(_each(reports, "reasons")),
+        internal_errors=_added(_each(reports, "internal_errors")),
         words=dict(item for each in reports for item in each.words.items()),
-        moved_seeds=list(dict.fromkeys(it for each in reports for it in each.moved_seeds)),
+        moved_seeds=list(dict.fromkeys(chain.from_iterable(_each(reports, "moved_seeds")))),
         held_back=held_back,
-        duplicates=replace(first.duplicates, **compared),
-        requisites=_added(needed) if needed else None,
-        forgone=round(sum(forgone), 1) if forgone else None,
+        duplicates=_duplicates_together([each.duplicates for each in reports]),
+        requisites=_added(needed) if (needed := _known(reports, "requisites")) else None,
+        forgone=round(sum(forgone), 1) if (forgone := _known(reports, "forgone")) else None,
     )
+
+
+def _counts_and_lists(reports: Sequence[CrawlReport]) -> dict[str, Any]:
+    """Return the sums of all counts, and all lists joined, by their names."""
+    lists = {name: list(chain.from_iterable(_each(reports, name))) for name in _LISTS}
+    return {name: sum(_each(reports, name)) for name in _COUNTS} | lists
+
+
+def _each(reports: Sequence[CrawlReport], name: str) -> list[Any]:
+    return [getattr(each, name) for each in reports]
+
+
+def _known(reports: Sequence[CrawlReport], name: str) -> list[Any]:
+    return [value for value in _each(reports, name) if value is not None]
+
+
+def _duplicates_together(parts: Sequence[IndexState]) -> IndexState:
+    counted: dict[str, Any] = {
+        name: sum(getattr(each, name) for each in parts)
+        for name in ("pages", "groups", "duplicates", "unseen", "waiting")
+    }
+    return replace(parts[0], **counted)
 
 
 def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
@@ -232,8 +247,6 @@ async def make_report(
 
     With a ``parser`` the first changes are summarised.
     """
-    from freshet.crawler.documents import change_summary  # noqa: PLC0415 - slow to import
-
     kinds = Counter(await overview.kinds(reader, run_id, after))
     first = await runs.is_first(reader, run_id)
     changed = await overview.changed(reader, run_id, after)
@@ -258,12 +271,7 @@ async def make_report(
         reasons={f"{kind}: {reason}": n for (kind, reason), n in tally.reasons.most_common()},
         internal_errors=dict(tally.internal_errors.most_common()),
         changed_pages=changed,
-        words={}
-        if parser is None
-        else {
-            it.url: await change_summary(reader, parser, it, _SUMMARY_WIDTH)
-            for it in changed[:SUMMARISED]
-        },
+        words=await _summaries(reader, parser, changed[:SUMMARISED]),
         appeared=[] if first else await overview.appeared(reader, run_id, after),
         vanished=[] if first else await overview.vanished(reader, run_id, after),
         deferred=await overview.deferred(reader),
@@ -274,3 +282,14 @@ async def make_report(
         held_back=await overview.held_back(reader),
         duplicates=await near_duplicates.state(reader),
     )
+
+
+async def _summaries(
+    reader: aiosqlite.Connection, parser: "Parser | None", changed: "Sequence[overview.PageChange]"
+) -> dict[str, str]:
+    """Return what changed in words, by URL; nothing without a parser."""
+    if parser is None or not changed:
+        return {}
+    from freshet.crawler.documents import change_summary  # noqa: PLC0415 - slow to import
+
+    return {it.url: await change_summary(reader, parser, it, _SUMMARY_WIDTH) for it in changed}

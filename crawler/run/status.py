@@ -161,48 +161,62 @@ def merged(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]], now: float) -
     visits found beside a rotation is left out, for each shard has a rotation of its own.
     """
     daemons = [each for each, _ in found]
-    outlooks = [each.outlook for each in daemons]
-
-    def mean(name: str) -> float | None:
-        held = [it for it in outlooks if it.captured and getattr(it, name) is not None]
-        values, pages = [getattr(it, name) for it in held], [it.captured for it in held]
-        return float(np.average(values, weights=pages)) if held else None
-
     coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
     following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
-    prices = [it.price for it in outlooks if it.price is not None]
-    capped = (queue for it in outlooks for queue in it.capped)
-    weights = [it.outlook.captured / max(1, len(drawn)) for it, drawn in found]
-    drawn = np.concatenate([drawn for _, drawn in found])
-    outlook = summed(
+    outlooks = [each.outlook for each in daemons]
+    return DaemonStatus(
+        process=next((it.process for it in daemons if it.process is not None), None),
+        outlook=_merged_outlook(outlooks, following.outlook.next_at),
+        today=summed([it.today for it in daemons]),
+        day=summed([it.day for it in daemons]),
+        per_minute=sum(it.per_minute for it in daemons),
+        measured=_measured_together(found),
+        rotation=None,
+        by_host=(),
+        next_url=following.next_url,
+    )
+
+
+def _merged_outlook(outlooks: Sequence[Outlook], next_at: float) -> Outlook:
+    return summed(
         outlooks,
         at=max(it.at for it in outlooks),
         began_at=min(it.began_at for it in outlooks),
         policy=", ".join(sorted({it.policy for it in outlooks})),
-        stale=mean("stale"),
-        harmonic=mean("harmonic"),
-        price=float(np.median(prices)) if prices else None,
+        stale=_mean(outlooks, "stale"),
+        harmonic=_mean(outlooks, "harmonic"),
+        price=_median_price(outlooks),
         changing=tuple(map(sum, zip(*(it.changing for it in outlooks), strict=True))),
-        clocked=mean("clocked") or 0.0,
-        next_at=following.outlook.next_at,
+        clocked=_mean(outlooks, "clocked") or 0.0,
+        next_at=next_at,
         next_page_id=None,
-        capped=tuple(sorted(capped, key=lambda it: -it.refused)),
+        capped=tuple(
+            sorted((queue for it in outlooks for queue in it.capped), key=lambda it: -it.refused)
+        ),
         discovered=summed([it.discovered for it in outlooks]),
     )
-    return DaemonStatus(
-        process=next((it.process for it in daemons if it.process is not None), None),
-        outlook=outlook,
-        today=summed([it.today for it in daemons]),
-        day=summed([it.day for it in daemons]),
-        per_minute=sum(it.per_minute for it in daemons),
-        measured=staleness(
-            drawn["importance"] * np.repeat(weights, [len(drawn) for _, drawn in found]),
-            drawn["stale"],
-            drawn["hazard"],
-        ),
-        rotation=None,
-        by_host=(),
-        next_url=following.next_url,
+
+
+def _median_price(outlooks: Sequence[Outlook]) -> float | None:
+    prices = [it.price for it in outlooks if it.price is not None]
+    return float(np.median(prices)) if prices else None
+
+
+def _mean(outlooks: Sequence[Outlook], name: str) -> float | None:
+    """Return the mean of an expectation over the captured pages, None where none is known."""
+    held = [it for it in outlooks if it.captured and getattr(it, name) is not None]
+    values, pages = [getattr(it, name) for it in held], [it.captured for it in held]
+    return float(np.average(values, weights=pages)) if held else None
+
+
+def _measured_together(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]]) -> Staleness | None:
+    """Return the staleness by the audits of all shards."""
+    weights = [it.outlook.captured / max(1, len(drawn)) for it, drawn in found]
+    drawn = np.concatenate([drawn for _, drawn in found])
+    return staleness(
+        drawn["importance"] * np.repeat(weights, [len(drawn) for _, drawn in found]),
+        drawn["stale"],
+        drawn["hazard"],
     )
 
 
