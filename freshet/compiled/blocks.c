@@ -132,6 +132,13 @@ static bool add_text(struct line *line, struct span text)
         line->characters++;
         while (length--)
             *to++ = *text.at++;
+        uint8_t *begin = to;
+        to = copy_plain(to, &text);
+        line->after_space = to > begin && to[-1] == ' ';
+        to -= line->after_space;
+        line->characters += (size_t)(to - begin);
+        if (line->after_space)
+            continue;
         for (; text.at < text.end && *text.at > ' ' && *text.at < 0x80; line->characters++)
             *to++ = *text.at++;
     }
@@ -212,17 +219,18 @@ static bool may_be_stamp(const struct wording *known, const struct line *line)
     uint8_t within = 0;
     if (is_plain && line->characters > (size_t)known->most)
         return false;
+    for (size_t i = 0; i < length && spaces < known->words; i++)
+        spaces += text[i] == ' ';
+    if (spaces >= known->words)
+        return false;
     for (size_t i = 0; i < length; i++) {
         first = first == length && is_word(text[i]) ? i : first;
         if (i + 2 < length)
             within |= told_by(known, text + i);
-        spaces += text[i] == ' ';
         /* Punctuation from U+2010 on is plain, too: NFC leaves nothing else with 0xE2 alone. */
         is_plain &= text[i] < 0x80 || text[i] == 0xE2;
         i += text[i] == 0xE2 ? 2 : 0;
     }
-    if (spaces >= known->words)
-        return false;
     if (!is_plain)
         return true;
     if (first + 2 >= length)

@@ -394,13 +394,50 @@ static bool ends_with(struct span text, const char *end)
     return (size_t)(text.end - text.at) >= length && !memcmp(text.end - length, end, length);
 }
 
+/* Return the highest bit of each octet of ASCII from one to another, both of it. */
+static uint64_t each_between(uint64_t octets, uint8_t first, uint8_t last)
+{
+    return (octets + EACH(0x80 - first)) & ~(octets + EACH(0x7F - last)) & EACH(0x80);
+}
+
+/* Read octets of a text together, if they are ASCII and no bound is between them; returns whether they
+ * were. `before` is the octet before them, a space at the beginning. */
+static bool read_together(struct words *words, struct span text, uint8_t before)
+{
+    if ((size_t)(text.end - text.at) <= TOGETHER)
+        return false;
+    uint64_t octets = octets_at(text.at);
+    if ((octets | text.at[TOGETHER]) & EACH(0x80))
+        return false;
+    uint64_t spaces = each_that_is(octets, ' '), begins = spaces << 8 | (before == ' ' ? 0x80 : 0);
+    size_t begun = bits_in(begins);
+    if ((words->words < FEW_WORDS && words->words + begun > FEW_WORDS)
+        || (words->characters < START && words->characters + TOGETHER > START))
+        return false;
+    uint64_t stops = each_that_is(octets, '.');
+    words->stops += (uint32_t)bits_in(stops & (spaces >> 8));
+    words->stops += stops >> 63 && text.at[TOGETHER] == ' ';
+    words->commas += (uint32_t)bits_in(each_that_is(octets, ','));
+    if (words->characters < START)
+        words->digits += (uint32_t)bits_in(each_between(octets, '0', '9'));
+    if (words->words < FEW_WORDS)
+        words->capitals += (uint32_t)bits_in(each_between(octets, 'A', 'Z') & begins);
+    words->words += (uint32_t)begun;
+    words->characters += TOGETHER;
+    return true;
+}
+
 static void read_words(struct words *words, struct span text, const struct answers *answers)
 {
     static const char *ENDS[] = {".", "!", "?", "…", "。", "”", "\"", ":"};
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
         words->ends_sentence |= ends_with(text, ENDS[i]);
-    bool begins = true;
+    uint8_t before = ' ';
     while (text.at < text.end) {
+        while (read_together(words, text, before)) {
+            text.at += TOGETHER;
+            before = text.at[-1];
+        }
         uint8_t octet = *text.at, kind = 0;
         if (octet < 0x80) {
             kind = is_upper(octet) ? UPPER_CASE : octet >= '0' && octet <= '9' ? DIGIT : 0;
@@ -415,11 +452,11 @@ static void read_words(struct words *words, struct span text, const struct answe
         }
         words->digits += words->characters < START && kind & DIGIT;
         words->characters++;
-        if (begins) {
+        if (before == ' ') {
             words->words++;
             words->capitals += words->words <= FEW_WORDS && kind & UPPER_CASE;
         }
-        begins = octet == ' ';
+        before = octet;
     }
 }
 

@@ -6,6 +6,8 @@
 
 #include "core.h"
 
+#include <string.h>
+
 /* Rows that processors compare at once, with vectors of 32 octets or two of 16, and those judged
  * together. */
 #define LANES 16
@@ -46,24 +48,35 @@ static void rank_cells(
     }
 }
 
-WIDER static void add_batch(const struct trees *trees, const lanes (*ranks)[AT_ONCE / LANES],
-                            double *sums, int64_t rows)
+/* Add the leaves of rows that stand in so many lanes, which is a constant of the caller. */
+static inline __attribute__((always_inline)) void add_in_lanes(
+    const struct trees *trees, const lanes (*ranks)[AT_ONCE / LANES], double *sums, int64_t rows,
+    size_t wide)
 {
     int64_t node = 0;
     for (int64_t tree = 0; tree < trees->count; tree++) {
         lanes struck[AT_ONCE / LANES] = {0};
-        for (; node < trees->branch_ends[tree]; node++) {
+        for (int64_t end = trees->branch_ends[tree]; node < end; node++) {
             const struct branch *branch = trees->branch + node;
             const lanes *rank = ranks[branch->column];
-            for (size_t i = 0; i < AT_ONCE / LANES; i++)
+            for (size_t i = 0; i < wide; i++)
                 struck[i] |= (rank[i] > branch->limit) & branch->struck;
         }
         const double *leaves = trees->leaves + tree * LEAVES;
-        for (int64_t i = 0; i < rows; i++) {
-            uint32_t left = (uint16_t)~struck[i / LANES][i % LANES];
-            sums[i] += leaves[__builtin_ctz(left | 1u << (LEAVES - 1))];
-        }
+        uint16_t all[AT_ONCE];
+        memcpy(all, struck, wide * sizeof *struck);
+        for (int64_t i = 0; i < rows; i++)
+            sums[i] += leaves[__builtin_ctz(~(uint32_t)all[i] | 1u << (LEAVES - 1))];
     }
+}
+
+WIDER static void add_batch(const struct trees *trees, const lanes (*ranks)[AT_ONCE / LANES],
+                            double *sums, int64_t rows)
+{
+    if (rows > LANES)
+        add_in_lanes(trees, ranks, sums, rows, 2);
+    else
+        add_in_lanes(trees, ranks, sums, rows, 1);
 }
 
 /* Return whether all numbers of trees are of what is there. Look once: it takes as long as a page. */

@@ -44,6 +44,59 @@ static inline bool add(struct growing *all, const void *more, size_t length)
     return true;
 }
 
+/* Octets that are looked at together, as one number, the first of them the lowest. */
+#define TOGETHER sizeof(uint64_t)
+#define EACH(octet) (UINT64_C(0x0101010101010101) * (octet))
+
+static inline uint64_t octets_at(const uint8_t *at)
+{
+    uint64_t octets;
+    memcpy(&octets, at, sizeof octets);
+    return octets;
+}
+
+/* Return the highest bit of each octet of ASCII that is this one. */
+static inline uint64_t each_that_is(uint64_t octets, uint8_t one)
+{
+    return ~((octets ^ EACH(one)) + EACH(0x7F)) & EACH(0x80);
+}
+
+/* Return how many octets have their highest bit, of numbers in which no other bit is. */
+static inline size_t bits_in(uint64_t highest) { return (size_t)((highest >> 7) * EACH(1) >> 56); }
+
+/* Return the number of characters in octets. */
+static inline size_t characters_in(const uint8_t *at, size_t length)
+{
+    size_t count = 0, i = 0;
+    for (; i + TOGETHER <= length; i += TOGETHER) {
+        uint64_t octets = octets_at(at + i);
+        count += TOGETHER - bits_in(octets & ~(octets << 1) & EACH(0x80));
+    }
+    for (; i < length; i++)
+        count += (at[i] & 0xC0) != 0x80;
+    return count;
+}
+
+/* Copy what a text goes on with behind a letter, as far as it is words of ASCII with one space between
+ * two of them, many at a time; go past it. There is room for all of the text. Returns where the copy
+ * ends, which may be behind a space. */
+static inline uint8_t *copy_plain(uint8_t *to, struct span *text)
+{
+    uint64_t after_space = 0;
+    while ((size_t)(text->end - text->at) >= TOGETHER) {
+        uint64_t octets = octets_at(text->at);
+        uint64_t spaces = each_that_is(octets, ' ');
+        /* What is no ASCII, a control, or a space behind another one. */
+        if ((octets | (octets - EACH(' ')) | (spaces & (spaces << 8 | after_space))) & EACH(0x80))
+            break;
+        memcpy(to, &octets, sizeof octets);
+        after_space = spaces >> 56;
+        to += TOGETHER;
+        text->at += TOGETHER;
+    }
+    return to;
+}
+
 /* Return the length of the white space that a text begins with, as Python defines it, or 0. */
 static inline size_t space(struct span text)
 {

@@ -96,9 +96,13 @@ static bool add_words(struct line *line, struct span text)
             }
             while (length--)
                 *to++ = *text.at++;
-            while (text.at < text.end && *text.at > ' ' && *text.at < 0x80)
+            uint8_t *begin = to;
+            to = copy_plain(to, &text);
+            line->after_space = to > begin && to[-1] == ' ';
+            to -= line->after_space;
+            while (!line->after_space && text.at < text.end && *text.at > ' ' && *text.at < 0x80)
                 *to++ = *text.at++;
-        } while (text.at < text.end && !space(text));
+        } while (!line->after_space && text.at < text.end && !space(text));
     }
     into->count = (size_t)(to - octets);
     return true;

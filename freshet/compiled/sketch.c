@@ -59,20 +59,34 @@ EXPORTED size_t unclassed(
     return count;
 }
 
-static uint32_t word_hash(uint64_t sum)
+/* Return the hash of a word: the polynomial of its bytes modulo 2**64, the first byte at power 0, and
+ * then mixed. Letters of ASCII count as small ones. */
+static uint32_t word_hash(const uint8_t *begin, const uint8_t *end)
 {
+    uint64_t sum = 0;
+    while (end > begin) {
+        uint8_t octet = *--end;
+        uint64_t small = octet + ((octet - 'A' < 26u) << 5);
+        sum = sum * UINT64_C(0x9E3779B97F4A7C15) + small;
+    }
     /* The upper half of a sum of few bytes says nothing, the lower half of many little. */
     sum ^= sum >> 32;
     return (uint32_t)(sum * UINT64_C(0xD6E8FEB86659FD93) >> 32);
 }
+
+/* The classes of ASCII; 0 of what is none. */
+static const uint8_t PLAIN[256] = {
+    [0 ... '/'] = BETWEEN, ['0' ... '9'] = IN_WORD, [':' ... '@'] = BETWEEN, ['A' ... 'Z'] = IN_WORD,
+    ['[' ... '^'] = BETWEEN, ['_'] = IN_WORD, ['`'] = BETWEEN, ['a' ... 'z'] = IN_WORD,
+    ['{' ... 127] = BETWEEN,
+};
 
 /* Hash the words of a text in UTF-8, in lower case, in order; return their number.
  *
  * Returns -1 if a character has no class yet, -2 if one beyond ASCII is cased in a text that is not
  * `lowered`.
  *
- * A word is a run of characters of that class, or one that stands alone. It is the polynomial of
- * its bytes modulo 2**64, the first byte at power 0, and then mixed. The text is cut into slices
+ * A word is a run of characters of that class, or one that stands alone. The text is cut into slices
  * of at most so many characters, after a blank where there is one, and a word ends with its slice.
  * hashes has room for as many values as there are octets. */
 EXPORTED int64_t word_hashes(
@@ -80,46 +94,58 @@ EXPORTED int64_t word_hashes(
     const uint8_t *classes, size_t slice, uint32_t *hashes)
 {
     size_t count = 0, size, read = 0, slice_from = 0, after_blank = 0;
-    uint64_t sum = 0, power = 1;
-    bool open = false;
-    for (size_t i = 0; i < length; i += size, read++) {
-        uint32_t value = octets[i];
-        size = 1;
-        if (value >= 0x80)
-            value = character(octets + i, length - i, &size);
+    /* Where the open word begins. */
+    const uint8_t *word = NULL, *end = octets + length;
+    for (const uint8_t *at = octets; at < end; at += size) {
         bool cut = false;
         if (read - slice_from == slice) {
             cut = after_blank <= slice_from;
             slice_from = cut ? read : after_blank;
         }
-        if (value == ' ')
-            after_blank = read + 1;
+        if (word && cut) {
+            hashes[count++] = word_hash(word, at);
+            word = NULL;
+        }
+        if (*at < 0x80) {
+            /* A run of ASCII, as far as the slice goes on. */
+            size_t left = slice - (read - slice_from);
+            const uint8_t *to = at, *stop = (size_t)(end - at) < left ? end : at + left;
+            while (to < stop && *to < 0x80) {
+                if (!word && PLAIN[*to] == IN_WORD)
+                    word = to;
+                while (to < stop && PLAIN[*to] == IN_WORD)
+                    to++;
+                if (to == stop || *to >= 0x80)
+                    break;
+                if (word)
+                    hashes[count++] = word_hash(word, to);
+                word = NULL;
+                for (; to < stop && PLAIN[*to] == BETWEEN; to++)
+                    if (*to == ' ')
+                        after_blank = read + (size_t)(to - at) + 1;
+            }
+            size = (size_t)(to - at);
+            read += size;
+            continue;
+        }
+        uint32_t value = character(at, (size_t)(end - at), &size);
+        read++;
         uint8_t class = classes[value] & (CASED - 1);
         if (!class)
             return -1;
-        if (value >= 0x80 && (classes[value] & CASED) && !lowered)
+        if ((classes[value] & CASED) && !lowered)
             return -2;
-        if (open && (class != IN_WORD || cut)) {
-            hashes[count++] = word_hash(sum);
-            open = false;
+        if (word && class != IN_WORD) {
+            hashes[count++] = word_hash(word, at);
+            word = NULL;
         }
-        if (class == BETWEEN)
-            continue;
-        if (!open) {
-            sum = 0;
-            power = 1;
-        }
-        for (size_t k = i; k < i + size; k++) {
-            uint64_t small = octets[k] - 'A' < 26u ? octets[k] + 32u : octets[k];
-            sum += small * power;
-            power *= UINT64_C(0x9E3779B97F4A7C15);
-        }
-        open = class == IN_WORD;
-        if (!open)
-            hashes[count++] = word_hash(sum);
+        if (class == ALONE)
+            hashes[count++] = word_hash(at, at + size);
+        else if (class == IN_WORD && !word)
+            word = at;
     }
-    if (open)
-        hashes[count++] = word_hash(sum);
+    if (word)
+        hashes[count++] = word_hash(word, end);
     return (int64_t)count;
 }
 

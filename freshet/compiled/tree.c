@@ -458,14 +458,6 @@ static bool add_node(struct builder *b, struct node row)
     return true;
 }
 
-static size_t characters_in(const uint8_t *at, size_t length)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < length; i++)
-        count += (at[i] & 0xC0) != 0x80;
-    return count;
-}
-
 /* Return the characters of a text without the white space around it. */
 static size_t shown_characters(struct span text)
 {
