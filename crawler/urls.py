@@ -67,14 +67,15 @@ _PLAIN = re.compile(
 
 
 class Base:
-    """The URL against which the references of a page are resolved."""
+    """The URL against which the references of a page are resolved; ``home`` is it as parsed."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._home = resolve("", url) or ""
-        self._folder = _directory(self._home)
-        self._origin = "/".join(self._home.split("/", 3)[:3])
-        self._is_http = is_http(self._home)
+        found = _PLAIN.fullmatch(url)
+        self.home = without_fragment(url) if found and found[1] else resolve("", url) or ""
+        self._folder = _directory(self.home)
+        self._origin = "/".join(self.home.split("/", 3)[:3])
+        self._is_http = is_http(self.home)
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -82,7 +83,7 @@ class Base:
 
         Plain references are added to these. They are empty if the URL is none of http or https.
         """
-        return (self._home, self._folder, self._origin) if self._is_http else ("", "", "")
+        return (self.home, self._folder, self._origin) if self._is_http else ("", "", "")
 
     def plain(self, reference: str) -> str | None:
         """Return what :func:`resolve` does where that is simple, else None."""
@@ -92,7 +93,7 @@ class Base:
         if found[2]:
             return reference if found[1] else self._origin + reference
         is_path = reference and reference[0] != "#"
-        return (self._folder if is_path else self._home) + reference
+        return (self._folder if is_path else self.home) + reference
 
     def resolve(self, reference: str) -> str | None:
         """Return what :func:`resolve` does, faster for most references."""
@@ -150,14 +151,21 @@ def resolve_all(hrefs: Sequence[str], base: str) -> list[str | None]:
     Equal to :func:`resolve` on each, but faster: pages repeat their hrefs except for the fragment,
     and the pages of a site repeat each other's.
     """
-    home = resolve("", base) or base
+    place = base_at(base)
+    home = place.home or base
     directory = _directory(home)
     heads = [reference_head(href) if "#" in href else href for href in hrefs]
-    place = Base(home)
     found = {
         head: place.plain(head) or _followed(head, home, directory) for head in dict.fromkeys(heads)
     }
     return [found[head] for head in heads]
+
+
+# A page is read in two steps.
+@lru_cache(maxsize=64)
+def base_at(url: str) -> "Base":
+    """Return the base of that URL."""
+    return Base(url)
 
 
 def reference_head(href: str) -> str:

@@ -239,7 +239,7 @@ class Reducer:
         refresh = parsed.meta_refresh
         if refresh is not None and _leads_away(due, refresh):
             return _leading(result, refresh[1], "refresh")
-        text = await sketch_of(parsed.blocks)
+        text = parsed.sketch or await sketch_of(parsed.blocks)
         is_bare = not (any(parsed.blocks.texts) or parsed.links or parsed.feeds)
         if (
             is_bare

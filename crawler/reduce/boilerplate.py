@@ -8,10 +8,11 @@ counters, server names). All rules are general: none names a site or a generator
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final, NamedTuple
+from itertools import compress, repeat
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from freshet.crawler.reduce.nesting import ELEMENTS
 
@@ -120,7 +121,13 @@ _AROUND: Final = " .,:;·•|()[]"
 
 def relative_key(small: str) -> str:
     """Return a text in lower case as a relative time is looked up: without white space."""
-    return _NUMBER.sub("0", "".join(small.split()).replace("’", "'")).strip(_AROUND)
+    return relative_keys([small])[0]
+
+
+def relative_keys(small: Sequence[str]) -> list[str]:
+    """Return :func:`relative_key` of each of these texts, in which there is no NUL."""
+    keys = _NUMBER.sub("0", "".join("\0".join(small).split()).replace("’", "'")).split("\0")
+    return [*map(str.strip, keys, repeat(_AROUND))]
 
 
 #: No longer block is one, with digits and spaces to spare.
@@ -193,30 +200,99 @@ def is_stamp(block: str) -> bool:
     a date of publication are content, but for one that is told as a distance from now: the block
     must begin with the words of a stamp and carry a moment, a duration, a count or an identifier.
     """
-    return _is_short(block, _STAMP_WORDS) and _is_short_stamp(block)
+    return are_stamps([block])[0]
 
 
-# Those of a template repeat on all of its pages, as do controls.
-@lru_cache(maxsize=4096)
-def _is_short_stamp(block: str) -> bool:
-    small = _small(block)
-    if len(small) <= _MOST_RELATIVE and relative_key(small) in _RELATIVE_KEYS:
-        return True
-    if small[:1].isdecimal() and _COUNT.match(small):
-        return True
-    begins = small[:3] in _STARTS["stamps"] or small[:1] == "©"
-    return (begins or _DISTANCE.search(small) is not None) and bool(_STAMP.match(small))
+def are_stamps(blocks: Sequence[str]) -> list[bool]:
+    """Return whether each of these blocks :func:`is_stamp`; many at once take little longer."""
+    short = _are_short(blocks, _STAMP_WORDS)
+    if not any(short):
+        return short
+    small = _small_ones([*compress(blocks, short)])
+    counted = map(str.isdecimal, [text[:1] for text in small])
+    told = zip(small, relative_keys(small), counted, _begin_stamps(small), strict=True)
+    found = [
+        (key in _RELATIVE_KEYS and len(text) <= _MOST_RELATIVE)
+        or (is_count and _COUNT.match(text) is not None)
+        or (begins and _STAMP.match(text) is not None)
+        for text, key, is_count, begins in told
+    ]
+    return _spread(found, short)
+
+
+def _begin_stamps(small: Sequence[str]) -> list[bool]:
+    """Return whether each of these texts begins as a stamp, or tells a distance from now."""
+    starts = _STARTS["stamps"]
+    return [
+        far is not None or text[:3] in starts or text[:1] == "©"
+        for text, far in zip(small, map(_DISTANCE.search, small), strict=True)
+    ]
+
+
+def _small_ones(blocks: Sequence[str]) -> list[str]:
+    """Return :func:`_small` of each of these blocks, without NULs."""
+    small = _small("\0".join(blocks))
+    if small.count("\0") == len(blocks) - 1:
+        return small.split("\0")
+    return [_small(block).replace("\0", "\ufffd") for block in blocks]
+
+
+def _spread(verdicts: Iterable[bool], asked: Sequence[bool]) -> list[bool]:
+    """Return the verdicts in the places of those that were asked about, and False in the others."""
+    found = [False] * len(asked)
+    for place, verdict in zip(compress(range(len(asked)), asked), verdicts, strict=True):
+        found[place] = verdict
+    return found
+
+
+Said = TypeVar("Said")
+#: Characters of texts of which verdicts are kept: those of a template repeat on all of its pages.
+_KEPT: Final = 1 << 20
+
+
+class Verdicts(Generic[Said]):
+    """Verdicts of a function on texts; it is asked at once about those of a page that are new."""
+
+    def __init__(self, says: Callable[[Sequence[str]], Iterable[Said]]) -> None:
+        self._says = says
+        self._room = _KEPT
+        self._known: dict[str, Said] = {}
+
+    def of(self, texts: Sequence[str]) -> list[Said]:
+        """Return what the function says of each of these texts."""
+        # Other threads may begin another dictionary.
+        known = self._known
+        if new := [text for text in texts if text not in known]:
+            self._room -= sum(map(len, new))
+            if self._room < 0:
+                self._room, self._known, known, new = _KEPT, {}, {}, [*texts]
+            known.update(zip(new, self._says(new), strict=True))
+        return [*map(known.__getitem__, texts)]
 
 
 def is_control(block: str) -> bool:
     """Return whether a short block only calls for an action of the reader, or labels one."""
-    return _is_short(block, _CONTROL_WORDS) and _is_short_control(block)
+    return _are_controls([block])[0]
 
 
-@lru_cache(maxsize=4096)
-def _is_short_control(block: str) -> bool:
-    return _CONTROL.fullmatch(_small(block)) is not None
+def _are_controls(blocks: Sequence[str]) -> list[bool]:
+    short = _are_short(blocks, _CONTROL_WORDS)
+    matches = map(_CONTROL.fullmatch, _small_ones([*compress(blocks, short)]))
+    return _spread([match is not None for match in matches], short)
 
 
-def _is_short(block: str, words: int) -> bool:
-    return len(block) <= _MOST_CHARACTERS and block.count(" ") < words
+_CONTROLS: Final = Verdicts(_are_controls)
+
+
+def are_controls(lines: bytes) -> bytes:
+    """Return 1 for each line, with a newline behind it, that :func:`is_control`, else 0."""
+    return bytes(_CONTROLS.of(lines.decode().split("\n")[:-1]))
+
+
+def _are_short(blocks: Sequence[str], words: int) -> list[bool]:
+    spaces = map(str.count, blocks, repeat(" "))
+    lengths = map(len, blocks)
+    return [
+        length <= _MOST_CHARACTERS and count < words
+        for length, count in zip(lengths, spaces, strict=True)
+    ]

@@ -10,6 +10,7 @@ import codecs
 import re
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 import webencodings
@@ -146,7 +147,7 @@ def _encoding_name(label: str) -> str | None:
 
 
 def _meta_labels(start: bytes) -> Iterator[bytes]:
-    for meta in filter(None, (found[1] for found in _MARKUP.finditer(start))):
+    for meta in filter(None, map(itemgetter(1), _MARKUP.finditer(start))):
         attributes = {
             name.lower(): double or single or bare
             for name, double, single, bare in _ATTRIBUTE.findall(meta)

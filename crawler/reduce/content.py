@@ -14,8 +14,7 @@ The compiled core chooses (``freshet/compiled/choice.c``); the tests have the sa
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char_p, c_int64, c_size_t, c_void_p
 from functools import cache
 from importlib.resources import files
@@ -27,7 +26,7 @@ import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.compiled import function, numeric
-from freshet.crawler.reduce.boilerplate import is_control
+from freshet.crawler.reduce.boilerplate import are_controls
 from freshet.crawler.reduce.cutting import HEADINGS, Piece, pieces_at
 from freshet.crawler.reduce.features import COLUMNS, Vocabulary, considered
 from freshet.crawler.reduce.pieces import Pieces, checked, columns_of
@@ -37,20 +36,19 @@ from freshet.crawler.reduce.tree_parser import marked
 
 _BLOCK: Final = TRAITS["block"]
 _APART: Final = TRAITS["apart"]
-#: Times that a page has the same control where it is no content.
-_REPEATED: Final = 3
 
 #: Leaves of a tree, at most.
 LEAVES: Final = int(numeric.CONSTANTS["LEAVES"])
 _begin: Final = function("trees_begin", [c_void_p], c_int64)
 _made: Final = function("choice_made", [c_void_p, c_int64, c_void_p], c_int64)
 _settled: Final = function("choice_settled", [c_void_p, c_void_p, c_char_p, c_size_t], c_int64)
+_finished: Final = function("choice_finished", [c_void_p, c_char_p, c_size_t], c_int64)
 _columns: Final = function("choice_columns", [c_void_p] * 3)
 _drop: Final = function("choice_drop", [c_void_p])
 
 
 @cache
-def _model() -> tuple[Vocabulary, numeric.Structure]:
+def model() -> tuple[Vocabulary, numeric.Structure]:
     """Return what words of names say, and the fitted trees."""
     path = files("freshet.crawler.reduce") / "content_model.json"
     said = json.loads(path.read_text(encoding="utf-8"))
@@ -152,29 +150,19 @@ def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> Sequence[Piece]:
         return pieces
     core = c_void_p()
     some = pieces.without_controls() or pieces
-    with considered(some, title, *_model()) as judged:
+    with considered(some, title, *model()) as judged:
         try:
             checked(_made(judged.core, judged.headline, byref(core)), tree)
             (texts, _, _) = columns_of(_columns, core, 3)
-            said = bytes(map(is_control, texts.decode().split("\n")[:-1]))
+            said = are_controls(texts)
             checked(_settled(core, pieces.core, said, len(said)), tree)
-            (_, *numbers) = columns_of(_columns, core, 3)
+            (_, _, texts) = columns_of(_columns, core, 3)
+            said = are_controls(texts)
+            checked(_finished(core, said, len(said)), tree)
+            (_, numbers, _) = columns_of(_columns, core, 3)
         finally:
             _drop(core)
-    found, controls = (memoryview(octets).cast("I").tolist() for octets in numbers)
-    if controls:
-        found = sorted((*found, *_telling(pieces, controls)))
-    return pieces.only(found)
-
-
-def _telling(pieces: Pieces, numbers: Sequence[int]) -> Iterator[int]:
-    """Yield those of these controls that call for no action, and stand not at each entry."""
-    acts = [i for i, is_held in enumerate(pieces.controls) if is_held]
-    texts = {i: text_of(pieces.tree, pieces[i], UNSEEN) for i in acts}
-    times = Counter(texts.values())
-    for i in numbers:
-        if texts[i] and times[texts[i]] < _REPEATED and not is_control(texts[i]):
-            yield i
+    return pieces.only(memoryview(numbers).cast("I"))
 
 
 def text_of(tree: Tree, piece: Piece, without: int = UNSEEN | CONTROL) -> str:

@@ -103,7 +103,7 @@ def content_of(
         tree, pieces, _ = choice_of(tree, shown, hints)
     else:
         tree, pieces = chosen
-    about, head = _About(tree), PageHead(tree, url)
+    about, head = _About(tree), PageHead.of(tree, url)
     kinds, blocks, htmls = written(tree, pieces, head.base_url)
     headings = [
         (int(kind[1]), plain_text(html))

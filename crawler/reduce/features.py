@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int64, c_size_t, c_void_p
 from functools import lru_cache
@@ -33,6 +33,7 @@ from freshet.crawler.reduce.boilerplate import (
     is_frame_name,
     is_hidden,
 )
+from freshet.crawler.reduce.characters import CHARACTERS, know
 from freshet.crawler.reduce.pieces import KINDS, Pieces, checked, columns_of
 from freshet.crawler.reduce.tree import LINK, NUMBERS, PLACES
 
@@ -58,7 +59,7 @@ _H1: Final = KINDS.index("h1")
 #: Characters of a heading that says too little for a title.
 _SHORT: Final = 5
 #: Seconds of a processor for the pieces of one page.
-_SECONDS: Final = 60.0
+SECONDS: Final = 60.0
 
 
 # -- names of elements ---------------------------------------------------------
@@ -109,6 +110,7 @@ class Vocabulary:
             flags=np.array([*flags.values()], np.int64),
             odds=np.array([odds.get(word, 0.0) for word in flags]),
             places=np.array(_TAG_PLACES, np.int64),
+            characters=CHARACTERS,
         )
         sought = "article id class role itemprop style hidden".split()
         numbers = {name: NUMBERS[name] for name in sought}
@@ -135,53 +137,19 @@ class Vocabulary:
         return sum(bit << i for i, bit in enumerate(bits)), odds
 
 
-# -- characters ----------------------------------------------------------------
-
-_BLOCK: Final = 256
-_BLOCKS: Final = 0x110000 // _BLOCK
-
-
-class _Characters(NamedTuple):
-    """Known characters, by blocks of 256: the number of each block, plus 1."""
-
-    numbers: bytes = bytes(2 * _BLOCKS)
-    kinds: bytes = b""
-
-    def with_blocks(self, blocks: Sequence[int]) -> _Characters:
-        """Return the same with these blocks, too, and remember it."""
-        global _characters  # noqa: PLW0603
-        numbers, kinds = array("H", self.numbers), bytearray(self.kinds)
-        for block in blocks:
-            kinds += bytes(map(_kind, range(block * _BLOCK, (block + 1) * _BLOCK)))
-            numbers[block] = len(kinds) // _BLOCK
-        _characters = _Characters(numbers.tobytes(), bytes(kinds))
-        return _characters
-
-
-def _kind(code: int) -> int:
-    character = chr(code)
-    upper, digit = int(CONSTANTS["UPPER_CASE"]), int(CONSTANTS["DIGIT"])
-    return upper * character.isupper() | digit * character.isdecimal()
-
-
-#: Replaced as a whole, so that threads need no lock: what is lost so is asked again.
-_characters = _Characters()
-
-
 # -- the compiled core ---------------------------------------------------------
 
 
 class _Answers(Structure):
     _fields_ = (
         ("flags", c_char_p), ("ends", c_char_p), ("odds", c_char_p),
-        ("blocks", c_char_p), ("characters", c_char_p),
-        *[(f"count{i}", c_size_t) for i in range(3)],
+        *[(f"count{i}", c_size_t) for i in range(2)],
         ("titled", c_int64), ("seconds", c_double),
     )  # fmt: skip
 
 
 _begin: Final = function("vocabulary_begin", [c_void_p], c_int64)
-_read: Final = function("content_read", [c_void_p, c_char_p, c_void_p, c_void_p], c_int64)
+_read: Final = function("content_read", [c_void_p, c_void_p, c_void_p], c_int64)
 _questions: Final = function("content_questions", [c_void_p] * 3)
 _judged: Final = function("content_judged", [c_void_p, c_void_p, POINTER(_Answers)], c_int64)
 _found: Final = function("content_found", [c_void_p] * 3)
@@ -224,43 +192,41 @@ def considered(
         TreeLimit: there are so many that it takes too long.
         MemoryError: there is too little memory.
     """
-    characters, tree, core = _characters, pieces.tree, c_void_p()
+    tree, core = pieces.tree, c_void_p()
     try:
-        told = vocabulary.address, characters.numbers
-        checked(_read(*told, pieces.core, byref(core)), tree)
+        checked(_read(vocabulary.address, pieces.core, byref(core)), tree)
         blocks, asked, headings, texts = columns_of(_questions, core, 4)
-        if blocks:
-            characters = characters.with_blocks(memoryview(blocks).cast("I"))
+        know(memoryview(blocks).cast("I"))
         said = [vocabulary.answer(tree.attributes(it)) for it in memoryview(asked).cast("I")]
         odds = array("d", [each for _, odds in said for each in odds])
         ends = array("I", accumulate(len(odds) for _, odds in said))
-        titled, headline = _titles(headings, texts, title)
+        titled, headline = titles(headings, texts, title)
         answers = _Answers(
-            bytes([bits for bits, _ in said]), ends.tobytes(), odds.tobytes(), *characters,
-            *(len(said), len(odds), len(characters.kinds)), titled, _SECONDS,
+            bytes([bits for bits, _ in said]), ends.tobytes(), odds.tobytes(),
+            *(len(said), len(odds)), titled, SECONDS,
         )  # fmt: skip
         result = _judged(core, trees and trees.address, answers)
         if result == _TOO_SLOW:
-            raise TreeLimit(f"{len(pieces):,} pieces took more than {_SECONDS:g} s of a processor")
+            raise TreeLimit(f"{len(pieces):,} pieces took more than {SECONDS:g} s of a processor")
         checked(result, tree)
         yield Judged(core, headline)
     finally:
         _drop(core)
 
 
-def _titles(rows: bytes, texts: bytes, title: str) -> tuple[int, int]:
+def titles(rows: bytes, texts: bytes, title: str) -> tuple[int, int]:
     """Return the numbers of two headings, -1 if there is none.
 
     The first one repeats the page's title, or is the first h1; the second one is the only h1, or
     the first one that is in the title. ``rows`` have the numbers and kinds of the h1 and h2.
     """
     columns = memoryview(rows).cast("I")
-    numbers, kinds = columns[::2].tolist(), columns[1::2].tolist()
-    said, small, folded = texts.decode().split("\n"), title.lower(), title.casefold()
-    found = [*zip(numbers, kinds, said, strict=False)]
+    small, folded, whole = title.lower(), title.casefold(), texts.decode()
+    said = zip(*(it.split("\n") for it in (whole, whole.lower(), whole.casefold())), strict=True)
+    found = [*zip(columns[::2].tolist(), columns[1::2].tolist(), said, strict=False)]
     main = [(number, text) for number, kind, text in found if kind == _H1]
-    first = main[0][0] if main else -1
-    same = (number for number, _, text in found if len(text) > _SHORT and text.lower() in small)
-    heads = [(number, text) for number, text in main if text]
-    own = (number for number, text in heads if len(heads) == 1 or text.casefold() in folded)
-    return next(same, first), next(own, -1)
+    heads = [(number, text) for number, text in main if text[0]]
+    same = [number for number, _, text in found if text[0][_SHORT:] and text[1] in small]
+    own = [number for number, text in heads if len(heads) == 1 or text[2] in folded]
+    first = [number for number, _ in main]
+    return (*same, *first, -1)[0], (*own, -1)[0]

@@ -14,7 +14,8 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from ctypes import byref, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, compress
 from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -33,7 +34,7 @@ from freshet.crawler.reduce.blocks import (
     kind_of,
     named,
 )
-from freshet.crawler.reduce.boilerplate import STAMPS, is_stamp
+from freshet.crawler.reduce.boilerplate import STAMPS, Verdicts, are_stamps, is_stamp
 from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
 from freshet.crawler.reduce.nesting import NAMES
@@ -57,9 +58,6 @@ _ROLES: Final = (
 )
 #: Added to that of one that makes no place.
 _IS_INLINE: Final = 16
-#: Bits of the core: NFC may change a block, and it may be a stamp.
-_IS_ODD: Final = 1
-_MAY_BE_STAMP: Final = 2
 
 
 def _wording() -> numeric.Structure:
@@ -96,7 +94,7 @@ def _lines(words: Iterable[str]) -> NDArray[np.uint8]:
     return np.frombuffer(bytearray(lines), np.uint8)
 
 
-_WORDING: Final = _wording()
+WORDING: Final = _wording()
 _made: Final = function("blocks_made", [c_void_p, c_void_p, c_char_p, c_size_t, c_void_p], c_int64)
 _asked: Final = function("blocks_asked", [c_void_p] * 3)
 _placed: Final = function("blocks_placed", [c_void_p, c_uint64, c_char_p, c_size_t], c_int64)
@@ -105,7 +103,10 @@ _drop: Final = function("blocks_drop", [c_void_p])
 
 
 class _Cut(NamedTuple):
-    """Blocks, as the core tells of them: texts, bits of each, kinds by number, and places."""
+    """Blocks, as the core tells of them: texts, kinds by number, and places.
+
+    ``bits`` are not 0 of a text that NFC may change, or that may be a stamp.
+    """
 
     texts: list[str]
     bits: memoryview
@@ -119,7 +120,7 @@ def _cut(tree: Tree, pieces: Sequence[Piece]) -> _Cut:
     replaced = array("I", _moments(tree))
     told = replaced.tobytes(), len(replaced)
     try:
-        result = _made(_WORDING.address, held.core, *told, byref(core))
+        result = _made(WORDING.address, held.core, *told, byref(core))
         checked(result, tree)
         (asked,) = columns_of(_asked, core, 1)
         said = array("Q", [_named(tree, node) for node in memoryview(asked).cast("I")])
@@ -157,23 +158,32 @@ def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
         MemoryError: there is too little memory.
     """
     texts, bits, kinds, places = _cut(tree, pieces)
-    empty, ticked = BOXES
-    if not tree.text.isascii() and (empty.encode() in tree.text or ticked.encode() in tree.text):
-        # Whether a box is ticked is a state, and no word.
-        texts = [
-            " ".join(said.translate(UNBOXED).split()) if empty in said or ticked in said else said
-            for said in texts
-        ]
     named_kinds = tuple(map(KINDS.__getitem__, kinds))
-    if not any(bits) and all(texts):
+    if not any(bits):
         return Blocks(tuple(texts), named_kinds, tuple(places))
+    stay = iter(_SETTLED.of([*compress(texts, bits)]))
     found = [
         (text, kind, place)
         for said, tells, kind, place in zip(texts, bits, named_kinds, places, strict=True)
-        if (text := normalize("NFC", said) if tells & _IS_ODD else said)
-        and not (tells & _MAY_BE_STAMP and is_stamp(text))
+        if (text := next(stay) if tells else said)
     ]
     return Blocks(*zip(*found, strict=True)) if found else Blocks()
+
+
+def _settled(texts: Sequence[str]) -> list[str]:
+    """Return what stays of blocks at which the core cannot look itself: nothing of a stamp."""
+    found = [*map(partial(normalize, "NFC"), texts)]
+    stamps = are_stamps(found)
+    return ["" if is_one else text for text, is_one in zip(found, stamps, strict=True)]
+
+
+_SETTLED: Final = Verdicts(_settled)
+
+
+def settled(lines: bytes) -> bytes:
+    """Return what stays of each of these blocks, which have a newline behind each."""
+    texts = _SETTLED.of(lines.decode().split("\n")[:-1])
+    return "\n".join([*texts, ""]).encode()
 
 
 def plain_text(text: str, *, by_line: bool = False) -> Blocks:

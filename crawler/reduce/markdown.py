@@ -14,12 +14,12 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_int64, c_size_t, c_uin
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Final, NamedTuple
-from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
 
 from freshet.compiled import function, numeric
+from freshet.crawler.reduce.characters import CHARACTERS, know
 from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.nesting import NAMES
@@ -69,7 +69,7 @@ class Written(NamedTuple):
     html: Sequence[str]
 
 
-def _markup() -> tuple[numeric.Structure, NDArray[np.uint8]]:
+def _markup() -> numeric.Structure:
     kinds = np.zeros(len(NUMBERS), np.int64)
     for tag, names in enumerate(_TAGS):
         for name in names:
@@ -86,14 +86,14 @@ def _markup() -> tuple[numeric.Structure, NDArray[np.uint8]]:
         source=np.array(source, np.int64),
         line_numbers=_lines(NAMES["line_numbers"]),
         permalinks=_lines(PERMALINKS - {""}),
-        characters=np.zeros(int(numeric.CONSTANTS["CHARACTERS"]), np.uint8),
+        characters=CHARACTERS,
     )
     attributes = "ol dt dd href alt class width height colspan rowspan start type value reversed"
     numbers = {name: NUMBERS[name] for name in (*attributes.split(), "datetime", "display")}
     numbers |= {"names": len(kinds), "octets": len(arrays.line_numbers), "tex": TRAITS["tex"]}
     numbers |= {"name_octets": len(arrays.letters), "permalink_octets": len(arrays.permalinks)}
     numbers |= {"sources": len(SOURCES), "all_sources": len(source)}
-    return numeric.Structure("markup", arrays, **numbers), arrays.characters
+    return numeric.Structure("markup", arrays, **numbers)
 
 
 def _lines(texts: Iterable[str]) -> NDArray[np.uint8]:
@@ -104,7 +104,7 @@ def _octets(octets: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(octets, np.uint8).copy()
 
 
-_MARKUP, _characters = _markup()
+_MARKUP: Final = _markup()
 
 
 class _Told(Structure):
@@ -152,8 +152,7 @@ def written(tree: Tree, pieces: Sequence[Piece], base: str) -> Written:
             *forms, numbers, _, _, unknown = columns_of(_columns, writer, _COLUMNS)
             if not unknown:
                 break
-            for block in memoryview(unknown).cast("I"):
-                _know(block)
+            know(memoryview(unknown).cast("I"))
     finally:
         _drop(writer)
     kinds = [pieces[i].kind for i in memoryview(numbers).cast("I")]
@@ -206,19 +205,3 @@ class _Known:
             follows = ":" in url and not url.startswith(_SCRIPTS)
             self._urls[reference] = url.replace(" ", "%20") if follows else ""
         return self._urls[reference]
-
-
-def _know(block: int) -> None:
-    """Say what the characters of a block of 256 are."""
-    for code in range(block * 256, block * 256 + 256):
-        character = chr(code)
-        bits = (
-            *((True, "KNOWN_CHARACTER"), (character.isdecimal(), "DIGIT")),
-            (character.isalnum() or character == "_", "WORD"),
-            (category(character)[0] in "PS", "PUNCTUATION"),
-        )
-        _characters[code] = sum(int(numeric.CONSTANTS[name]) for is_one, name in bits if is_one)
-
-
-# That of ASCII.
-_know(0)

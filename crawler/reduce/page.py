@@ -6,11 +6,11 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape, unescape
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 from unicodedata import normalize
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -23,11 +23,14 @@ from freshet.crawler.reduce.formats.registry import format_of
 from freshet.crawler.reduce.head import MetaRefresh, PageHead
 from freshet.crawler.reduce.links import links_of
 from freshet.crawler.reduce.main_text import main_text
+from freshet.crawler.reduce.native import ReadPage
+from freshet.crawler.reduce.native import read as read_at_once
 from freshet.crawler.reduce.nesting import max_depth, start_tags
 from freshet.crawler.reduce.requisites import page_requisites
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.reduce.tree import NO_LIMITS, PARSER_OPTIONS, Tree, TreeLimits
-from freshet.crawler.reduce.tree_parser import tree_of, with_shadow_roots
+from freshet.crawler.reduce.tree_parser import is_usable, tree_of, with_shadow_roots
 from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links
 
@@ -42,7 +45,8 @@ class ParsedPage:
     ``robots_meta`` are the contents of the robots ``meta`` elements for everybody and for
     this crawler; ``blocks`` is the main text; ``remark`` says what was not read as asked
     for; ``hub_links`` are its links to its hub and to itself; ``requisites`` are the URLs that it
-    needs to be shown, if they were asked for.
+    needs to be shown, if they were asked for. ``sketch`` is the summary of the main text, if it was
+    made with it.
     """
 
     base_url: str
@@ -59,15 +63,20 @@ class ParsedPage:
     blocks: Blocks = field(default_factory=Blocks)
     hub_links: tuple[tuple[str, str], ...] = ()
     requisites: tuple[str, ...] = ()
+    sketch: Sketch | None = field(default=None, compare=False)
+
+
+#: The tree of a page and the chosen pieces.
+Chosen: TypeAlias = tuple[Tree, Sequence[Piece]]
 
 
 class _Kept(NamedTuple):
-    """A page that was parsed: its bytes, type and selectors, its tree and the chosen pieces."""
+    """A page that was parsed: its bytes, type and selectors, and what tells what was chosen."""
 
     body: bytes
     content_type: str | None
     hints: SelectorHints
-    chosen: tuple[Tree, Sequence[Piece]]
+    chosen: Callable[[], Chosen]
 
 
 #: The last pages, by which the kinds of a change are judged after their text, and their bytes at
@@ -76,13 +85,11 @@ _KEPT: Final = deque[_Kept](maxlen=16)
 _KEPT_BYTES: Final = 2**17
 
 
-def chosen_lately(
-    body: bytes, content_type: str | None, hints: SelectorHints
-) -> tuple[Tree, Sequence[Piece]] | None:
+def chosen_lately(body: bytes, content_type: str | None, hints: SelectorHints) -> Chosen | None:
     """Return the tree and the chosen pieces of a page that was parsed a moment ago."""
     for kept in tuple(_KEPT):
         if kept.body == body and kept.content_type == content_type and kept.hints == hints:
-            return kept.chosen
+            return kept.chosen()
     return None
 
 
@@ -117,22 +124,58 @@ def parse(
             blocks=blocks_compared(found.blocks),
         )
     refuse_depth(found.html, deepest)
-    # Of two links one may lead where the other does.
-    tree, html = tree_shown(found.html, TreeLimits(links=2 * max_links))
-    encoding = found.encoding
+    html, encoding = found.html, found.encoding
     del found  # up to 40 MB of a large page
-    page, is_cut = _about(tree, url, encoding, agent_token, max_links)
-    if requisites:
-        page = replace(page, requisites=page_requisites(tree, page.base_url))
-    tree, pieces, has_included = choice_of(tree, html, hints)
-    if not is_cut and len(body) <= _KEPT_BYTES:
-        _KEPT.append(_Kept(body, content_type, hints, (tree, pieces)))
+    if hints == NO_HINTS and is_usable():
+        read: ReadPage | _InSteps = _at_once(html, url, agent_token, max_links)
+    else:
+        read = _in_steps(html, url, hints, max_links)
+    if not read.is_cut and len(body) <= _KEPT_BYTES:
+        _KEPT.append(_Kept(body, content_type, hints, read.chosen))
     remark = None
-    if is_cut:
+    if read.is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
-    elif hints.include and not has_included:
+    elif hints.include and not read.has_included:
         remark = "nothing matches the site's include: its main text was found as without it"
-    return replace(page, blocks=main_text(tree, pieces), remark=remark)
+    needed = page_requisites(read.chosen()[0], read.head.base_url) if requisites else ()
+    return _about(
+        read.head,
+        read.links,
+        encoding,
+        agent_token,
+        blocks=read.blocks,
+        sketch=read.sketch,
+        remark=remark,
+        requisites=needed,
+    )
+
+
+class _InSteps(NamedTuple):
+    """A page that was read step by step: its head, links, text and chosen pieces."""
+
+    head: PageHead
+    links: Links
+    is_cut: bool
+    blocks: Blocks
+    has_included: bool
+    chosen: Callable[[], Chosen]
+    sketch: Sketch | None = None
+
+
+def _in_steps(html: bytes, url: str, hints: SelectorHints, max_links: int) -> _InSteps:
+    """Read a page as its site's selectors show it, or by a parser that the core cannot call."""
+    tree, html = tree_shown(html, TreeLimits(links=2 * max_links))
+    head = PageHead.of(tree, url)
+    found = links_of(tree, head.base_url, max_links)
+    tree, pieces, has_included = choice_of(tree, html, hints)
+    chosen = tree, pieces
+    return _InSteps(head, *found, main_text(tree, pieces), has_included, lambda: chosen)
+
+
+def _at_once(html: bytes, url: str, agent_token: str, max_links: int) -> ReadPage:
+    return read_at_once(html, url, agent_token, max_links) or cast(
+        ReadPage, read_at_once(_shown(html), url, agent_token, max_links, is_shown=True)
+    )
 
 
 def beginning(
@@ -151,16 +194,16 @@ def beginning(
     if found.html is None:
         raise ValueError("what has no markup has no links")
     tree, _ = tree_shown(found.html, limits._replace(links=2 * max_links), partly=True)
-    return _about(tree, url, found.encoding, agent_token, max_links)[0]
+    head = PageHead.of(tree, url)
+    links, _ = links_of(tree, head.base_url, max_links)
+    return _about(head, links, found.encoding, agent_token)
 
 
 def _about(
-    tree: Tree, url: str, encoding: str | None, agent_token: str, max_links: int
-) -> tuple[ParsedPage, bool]:
-    """Return a page without its text, and whether it has more links."""
-    head = PageHead(tree, url)
-    links, is_cut = links_of(tree, head.base_url, max_links)
-    page = ParsedPage(
+    head: PageHead, links: Links, encoding: str | None, agent_token: str, **others: Any
+) -> ParsedPage:
+    """Return a page with what its head says."""
+    return ParsedPage(
         base_url=head.base_url,
         encoding=encoding,
         title=head.title(),
@@ -171,8 +214,8 @@ def _about(
         meta_refresh=head.meta_refresh(),
         robots_meta=head.robots_meta(agent_token),
         hub_links=head.hub_links(),
+        **others,
     )
-    return page, is_cut
 
 
 #: An address that Cloudflare hides from machines: its bytes, each combined with the first one.

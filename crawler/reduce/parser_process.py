@@ -170,7 +170,7 @@ class Parser:
             requisites=self.requisites,
         )
         if not inline:
-            call = partial(read, body, url, content_type)
+            call = partial(_apart, read, body, url, content_type)
             # Memory for what is read there always is bounded by that process alone.
             if most != 0 and (second := self._second_for(body)):
                 with contextlib.suppress(_OutOfTime):
@@ -298,6 +298,11 @@ class Parser:
                 return result, time() - began_at
         finally:
             self._slow_bytes -= size
+
+
+def _apart(read: Callable[..., ParsedPage], *page: object) -> ParsedPage:
+    """Read a page without its sketch, which is made where it is believed."""
+    return replace(read(*page), sketch=None)
 
 
 class _OutOfTime(Exception):

@@ -55,7 +55,7 @@ _at: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
 _CASED: Final = -2
 
 #: A text is cut after so many characters, even in a word: stored hashes depend on it.
-_SLICE: Final = 1 << 14
+SLICE: Final = 1 << 14
 
 # Scripts that are written without spaces between words: a character is a token. Thai, Lao,
 # Tibetan, Myanmar, Khmer; kana, CJK ideographs and their extensions.
@@ -74,7 +74,7 @@ def _class(character: str) -> int:
 
 
 #: The classes of all characters; 0: not asked for yet, as all of them would take a second.
-_CLASSES: Final = (ctypes.c_uint8 * (sys.maxunicode + 1))(*map(_class, map(chr, range(128))))
+CLASSES: Final = (ctypes.c_uint8 * (sys.maxunicode + 1))(*map(_class, map(chr, range(128))))
 
 
 def word_hashes(blocks: Iterable[str]) -> Words32:
@@ -87,15 +87,20 @@ def _hashed(octets: bytes) -> Words32:
     while True:
         hashes = np.empty(len(octets), np.uint32)
         into = _at(hashes)
-        count = _word_hashes(*(octets, len(octets)), lowered, _CLASSES, _SLICE, into)
+        count = _word_hashes(*(octets, len(octets)), lowered, CLASSES, SLICE, into)
         if count >= 0:
             return hashes[:count]
         if count == _CASED:
             octets, lowered = octets.decode().lower().encode(), True
             continue
-        asked = _unclassed(octets, len(octets), _CLASSES, into)
-        for each in set(hashes[:asked].tolist()):
-            _CLASSES[each] = _class(chr(each))
+        asked = _unclassed(octets, len(octets), CLASSES, into)
+        classify(hashes[:asked].tolist())
+
+
+def classify(codes: Iterable[int]) -> None:
+    """Note the classes of characters."""
+    for each in set(codes):
+        CLASSES[each] = _class(chr(each))
 
 
 #: The version of the format and of every hash in it. Versions before the first release,
@@ -218,7 +223,7 @@ def _distinct_shingles(words: Words32) -> Words32:
 
 
 @cache
-def _permutations() -> tuple[Words32, Words32]:
+def permutations() -> tuple[Words32, Words32]:
     """Return odd factors and summands: x -> a x + b (mod 2**32) is a permutation."""
     generator = np.random.RandomState(_SEED)  # datasketch's recipe
     half = generator.randint(0, 1 << 31, PERMUTATIONS, dtype=np.uint32)
@@ -232,7 +237,7 @@ def minima(shingles: Words32) -> Words32:
     Equal to ``datasketch.MinHash(num_perm=128, seed=1, scheme="affine32")`` updated with
     the same hashes.
     """
-    a, b = _permutations()
+    a, b = permutations()
     least = np.full(PERMUTATIONS, _EMPTY_MINIMUM, np.uint32)
     hashes = np.ascontiguousarray(shingles, np.uint32)
     _lower_minima(*(hashes.ctypes.data, len(hashes)), *(_at(a), _at(b), _at(least)))

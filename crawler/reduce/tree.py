@@ -94,6 +94,7 @@ SOURCE_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
 #: Names that the core looks for by themselves.
 _SOUGHT: Final = (
     *"br role id class itemprop data-testid style hidden aria-hidden href".split(),
+    *"body http-equiv content name rel type lang xml:lang title".split(),
     *(*sorted(NAMES["code"] | NAMES["inline"]), *"sup sub rt time datetime".split()),
     # Those that documents are written by.
     *"alt class width height colspan rowspan start type value reversed display math".split(),

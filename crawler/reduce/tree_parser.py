@@ -79,7 +79,7 @@ def tree_of(html: str | bytes, limits: TreeLimits = NO_LIMITS, *, partly: bool =
         MemoryError: there is too little memory.
     """
     octets = html if isinstance(html, bytes) else html.encode("utf-8", "ignore")
-    if not _is_usable():
+    if not is_usable():
         return reference(_parsed(octets), limits.links)
     tree = _native(octets, limits)
     if tree.cut and not partly:
@@ -235,6 +235,13 @@ _tree_made: Final = function(
 )
 #: The fields of TreeLimits in the core, and the levels of nodes.
 _LIMITS: Final = Struct("NNdNNN")
+
+
+def limits_told(limits: TreeLimits) -> bytes:
+    """Return limits as the core reads them."""
+    return _LIMITS.pack(*limits, LEVELS)
+
+
 _COLUMNS: Final = 10
 _tree_columns: Final = function("tree_columns", [c_void_p] * 3)
 _tree_drop: Final = function("tree_drop", [c_void_p])
@@ -242,26 +249,40 @@ _NO_MEMORY, _TOO_LARGE, _TOO_SLOW, _NOT_PARSED = -1, -3, -4, -5
 
 
 def _native(octets: bytes, limits: TreeLimits) -> Tree:
-    made, cut = c_void_p(), ""
-    bounds = _LIMITS.pack(*limits, LEVELS)
-    result = _tree_made(octets, len(octets), PARSER_OPTIONS, bounds, byref(made))
-    if result == _TOO_LARGE:
-        cut = f"a page of more than {limits.nodes:,} nodes or {limits.octets:,} bytes"
-        cut += f", or for which the parser takes more than {limits.memory:,}"
-    elif result == _TOO_SLOW:
-        cut = f"parsing took more than {limits.seconds:g} s of processor time"
-    if cut and made.value is None:
-        raise TreeLimit(cut)
+    made = c_void_p()
+    result = _tree_made(octets, len(octets), PARSER_OPTIONS, limits_told(limits), byref(made))
     if made.value is None:
-        reason = "Lexbor gave up" if result == _NOT_PARSED else "no memory for its tree"
-        raise MemoryError(f"a page of {len(octets):,} bytes: {reason}")
+        raise failure_of(result, limits, len(octets))
     try:
-        at, lengths = (c_void_p * _COLUMNS)(), (c_size_t * _COLUMNS)()
-        _tree_columns(made, at, lengths)
-        columns = (string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True))
-        nodes, said, text, values, names, ends, links, *others = columns
+        return tree_at(made, _cut_by(result, limits))
     finally:
         _tree_drop(made)
+
+
+def failure_of(result: int, limits: TreeLimits, length: int) -> TreeLimit | MemoryError:
+    """Return the error for which the core's number stands, of a page of that length."""
+    if cut := _cut_by(result, limits):
+        return TreeLimit(cut)
+    reason = "Lexbor gave up" if result == _NOT_PARSED else "no memory for its tree"
+    return MemoryError(f"a page of {length:,} bytes: {reason}")
+
+
+def _cut_by(result: int, limits: TreeLimits) -> str:
+    """Return why a page is only read in part, or an empty text."""
+    if result == _TOO_LARGE:
+        cut = f"a page of more than {limits.nodes:,} nodes or {limits.octets:,} bytes"
+        return cut + f", or for which the parser takes more than {limits.memory:,}"
+    if result == _TOO_SLOW:
+        return f"parsing took more than {limits.seconds:g} s of processor time"
+    return ""
+
+
+def tree_at(made: c_void_p, cut: str = "") -> Tree:
+    """Return the tree that the core has at an address."""
+    at, lengths = (c_void_p * _COLUMNS)(), (c_size_t * _COLUMNS)()
+    _tree_columns(made, at, lengths)
+    columns = (string_at(*each) if each[1] else b"" for each in zip(at, lengths, strict=True))
+    nodes, said, text, values, names, ends, links, *others = columns
     edges = memoryview(ends).cast("I")[len(KNOWN) - 1 :]
     others_named = [names[begin:end].decode() for begin, end in pairwise(edges)]
     texts = text, values, *others, cut.encode()
@@ -273,7 +294,7 @@ _PREPARING: Final = Lock()
 
 
 @cache
-def _is_usable() -> bool:
+def is_usable() -> bool:
     """Return whether the core makes trees with the Lexbor that is installed."""
     try:
         with _PREPARING:

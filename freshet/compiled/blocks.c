@@ -5,7 +5,7 @@
  * levels are bounded. No function recurses. */
 
 #include "core.h"
-#include "pieces.h"
+#include "blocks.h"
 
 /* Digits of the number of a line. */
 #define MOST_DIGITS 7
@@ -20,12 +20,6 @@ enum { IS_OTHER, IS_VERBATIM, IS_BREAK, IS_RAISED, IS_LOWERED, IS_APART, IS_TIME
 
 /* What Python has to look at: a text that NFC may change, and one that may be a stamp. */
 enum { IS_ODD = 1, MAY_BE_STAMP = 2 };
-
-/* A block: the element in which it stands, by its number among those, and what Python has to look
- * at. */
-struct block {
-    uint32_t holder, flags;
-};
 
 /* An element in which a block stands, or one around it: the number of the one around it, which is
  * less, and that of its name plus 1; 0: it makes no place. The first is the body. */
@@ -88,6 +82,9 @@ static bool is_ignorable(uint32_t code)
     }
 }
 
+/* Return whether a character is a box that a reader may tick: that is a state, and no word. */
+static bool is_box(uint32_t code) { return code == 0x2610 || code == 0x2611; }
+
 /* Return whether NFC leaves a character beyond ASCII alone, whatever stands beside it: below
  * U+0300, most punctuation, and the ideographs from U+4E00 to U+9FFF. */
 static bool is_composed(uint32_t code)
@@ -119,7 +116,7 @@ static bool add_text(struct line *line, struct span text)
         }
         uint32_t code = *text.at;
         size_t length = code < 0x80 ? 1 : decoded(text, &code);
-        if (code >= 0x80 && is_ignorable(code)) {
+        if (code >= 0x80 && (is_ignorable(code) || is_box(code))) {
             text.at += length;
             continue;
         }
@@ -636,6 +633,13 @@ EXPORTED int64_t blocks_made(
     const struct wording *known, const struct pieces *pieces, const uint32_t *replaced,
     size_t replaced_count, struct blocks **made)
 {
+    return blocks_of(known, pieces, NULL, pieces->pieces.count, replaced, replaced_count, made);
+}
+
+int64_t blocks_of(
+    const struct wording *known, const struct pieces *pieces, const uint32_t *numbers, size_t count,
+    const uint32_t *replaced, size_t replaced_count, struct blocks **made)
+{
     *made = NULL;
     struct blocks *all = calloc(1, sizeof *all);
     if (!all)
@@ -647,8 +651,8 @@ EXPORTED int64_t blocks_made(
     };
     const uint32_t *nodes = pieces->nodes.items;
     bool done = true;
-    for (size_t i = 0; done && i < pieces->pieces.count; i++) {
-        const struct piece *piece = nth_piece(pieces, i);
+    for (size_t i = 0; done && i < count; i++) {
+        const struct piece *piece = nth_piece(pieces, numbers ? numbers[i] : i);
         walk.holder = piece->holder;
         for (uint32_t k = piece->nodes; done && k < piece->nodes_end; k++)
             done = add_all(&walk, nodes[k]);

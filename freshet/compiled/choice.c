@@ -22,8 +22,9 @@
 /* Characters and words of a text that may be one of a control. */
 #define CONTROL_CHARACTERS 200
 #define CONTROL_WORDS 8
-/* Controls in a row that are content. */
+/* Controls in a row that are content, and times that a page has the same control where it is none. */
 #define MOST_CONTROLS 5
+#define REPEATED 3
 
 /* What is known of a place: whether it is frame; words of pieces that are kept and of others that
  * may be; whether a kept one stands there; whether a long text goes on in it. */
@@ -41,9 +42,9 @@ struct choice {
     uint8_t *kept, *more;
     uint64_t words;
     bool is_short;
-    /* What Python is asked about: texts with a "\n" behind each, of these pieces; then controls. What
-     * is chosen of all pieces. */
-    struct growing asked, texts, controls, chosen;
+    /* What Python is asked about: texts with a "\n" behind each, of these pieces; then those of
+     * controls. What is chosen of all pieces. */
+    struct growing asked, texts, controls, control_texts, chosen;
 };
 
 EXPORTED void choice_drop(struct choice *choice)
@@ -57,6 +58,7 @@ EXPORTED void choice_drop(struct choice *choice)
     free(choice->asked.items);
     free(choice->texts.items);
     free(choice->controls.items);
+    free(choice->control_texts.items);
     free(choice->chosen.items);
     free(choice);
 }
@@ -499,6 +501,86 @@ static bool keep_between(
     return true;
 }
 
+/* Return how often that text is among those of the controls, which are sorted. */
+static size_t times_of(const struct span *all, size_t count, struct span text)
+{
+    size_t begins[2];
+    for (int after = 0; after < 2; after++) {
+        size_t low = 0, high = count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (by_letters(all + middle, &text) < after)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        begins[after] = low;
+    }
+    return begins[1] - begins[0];
+}
+
+static struct span line_at(const struct growing *lines, size_t begin)
+{
+    const uint8_t *at = (const uint8_t *)lines->items + begin;
+    return (struct span){at, memchr(at, '\n', lines->count - begin)};
+}
+
+/* Ask about the noted controls, but for those that stand at each entry of a page. */
+static bool ask_controls(struct choice *choice, const struct pieces *all)
+{
+    size_t total = all->pieces.count, count = 0, kept = 0;
+    size_t asked = choice->controls.count / sizeof(uint32_t);
+    if (!asked)
+        return true;
+    uint32_t *noted = choice->controls.items;
+    struct growing lines = {0};
+    size_t *begins = malloc(total * sizeof *begins);
+    struct span *sorted = malloc(total * sizeof *sorted);
+    bool done = begins && sorted;
+    for (size_t i = 0; done && i < total; i++) {
+        begins[i] = lines.count;
+        done = !nth_piece(all, i)->is_control || add_seen_text(all, i, &lines);
+    }
+    for (size_t i = 0; done && i < total; i++)
+        if (nth_piece(all, i)->is_control)
+            sorted[count++] = line_at(&lines, begins[i]);
+    if (done)
+        qsort(sorted, count, sizeof *sorted, by_letters);
+    for (size_t i = 0; done && i < asked; i++) {
+        struct span text = line_at(&lines, begins[noted[i]]);
+        if (text.at == text.end || times_of(sorted, count, text) >= REPEATED)
+            continue;
+        noted[kept++] = noted[i];
+        /* With the "\n" behind it. */
+        done = add(&choice->control_texts, text.at, (size_t)(text.end - text.at) + 1);
+    }
+    choice->controls.count = kept * sizeof *noted;
+    free(lines.items);
+    free(begins);
+    free(sorted);
+    return done;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* Choose the noted controls that call for no action, too: Python says of each whether it does. */
+EXPORTED int64_t choice_finished(struct choice *choice, const uint8_t *said, size_t said_count)
+{
+    const uint32_t *noted = choice->controls.items;
+    if (said_count * sizeof *noted != choice->controls.count)
+        return WRONG_INDEX;
+    bool done = true;
+    for (size_t i = 0; done && i < said_count; i++)
+        done = said[i] || add(&choice->chosen, noted + i, sizeof *noted);
+    if (said_count && choice->chosen.count)
+        qsort(choice->chosen.items, choice->chosen.count / sizeof *noted, sizeof *noted, by_number);
+    return done ? 0 : NO_MEMORY;
+}
+
 /* Leave out what only calls for an action, as Python says of each piece that it was asked about, and
  * tell what is chosen of all pieces, of which those without controls were judged, or all. */
 EXPORTED int64_t choice_settled(
@@ -532,17 +614,18 @@ EXPORTED int64_t choice_settled(
         done = !(kept[i] || more[i]) || add(&choice->chosen, &i, sizeof i);
     free(kept);
     free(more);
+    done = done && ask_controls(choice, all);
     return !done ? NO_MEMORY : fits ? 0 : WRONG_INDEX;
 }
 
-/* Tell where the texts are about which Python is asked, what is chosen, and the controls that are,
- * too, if they are no calls for an action, and their octets. */
+/* Tell where the texts are about which Python is asked, what is chosen, and the texts of controls
+ * that are chosen, too, if they are no calls for an action, and their octets. */
 EXPORTED void choice_columns(const struct choice *choice, const void **columns, size_t *octets)
 {
     columns[0] = choice->texts.items;
     octets[0] = choice->texts.count;
     columns[1] = choice->chosen.items;
     octets[1] = choice->chosen.count;
-    columns[2] = choice->controls.items;
-    octets[2] = choice->controls.count;
+    columns[2] = choice->control_texts.items;
+    octets[2] = choice->control_texts.count;
 }

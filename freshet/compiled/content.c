@@ -21,6 +21,9 @@
 /* Elements above a piece that are described, and those to which its prose counts. */
 #define ABOVE 4
 #define WEIGHTED 5
+/* Octets of a title that is looked at here, and characters of a heading that says too little for one. */
+#define MOST_TITLE 512
+#define SHORT_TITLE 5
 /* Pieces that are judged at a time. */
 #define BATCH 32
 
@@ -211,12 +214,52 @@ static bool add_name(
     return true;
 }
 
+/* Return whether a text has a word at a place, in any case. */
+static bool stands_at(const uint8_t *at, const uint8_t *end, const char *word)
+{
+    while (*word && at < end && small(*at) == (uint8_t)*word) {
+        at++;
+        word++;
+    }
+    return !*word;
+}
+
+static bool ends_name(const uint8_t *at, const uint8_t *end)
+{
+    return at >= end
+        || !(is_upper(*at) || is_lower(*at) || (*at >= '0' && *at <= '9') || *at == '_');
+}
+
+/* Return whether a name in ASCII is one of a part that opens at a click: _OPENED in
+ * crawler/reduce/boilerplate.py. */
+static bool opens(struct span name)
+{
+    static const char *const PARTS[] = {"accordion", "collaps", "expand", "faq", "answer", "spoiler"};
+    for (const uint8_t *at = name.at; at < name.end; at++) {
+        for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+            if (stands_at(at, name.end, PARTS[i]))
+                return true;
+        if ((stands_at(at, name.end, "panel") && ends_name(at + 5, name.end))
+            || (stands_at(at, name.end, "region") && ends_name(at + 6, name.end)))
+            return true;
+        if (!stands_at(at, name.end, "tab") || (at > name.at && !ends_name(at - 1, name.end)))
+            continue;
+        const uint8_t *behind = at + 3;
+        if (ends_name(behind, name.end) || *behind == '_')
+            return true;
+        if (small(*behind) == 's' && (ends_name(behind + 1, name.end) || behind[1] == '_'))
+            return true;
+    }
+    return false;
+}
+
 /* Read what the attributes of an element say that is above a piece. */
 static bool read_names(struct content *content, struct names *names, struct place *place)
 {
     const struct vocabulary *known = content->known;
     const struct node *node = content->nodes + place->node;
-    enum { ID, CLASS, NAMING = 5, STYLE = NAMING, HIDDEN, ARIA_HIDDEN, READ };
+    static const char FOUND[] = "until-found";
+    enum { ID, CLASS, ROLE, NAMING = 5, STYLE = NAMING, HIDDEN, ARIA_HIDDEN, READ };
     const int64_t wanted[READ] = {
         known->id, known->class, known->role, known->itemprop, known->testid, known->style,
         known->hidden, known->aria_hidden,
@@ -230,9 +273,6 @@ static bool read_names(struct content *content, struct names *names, struct plac
     }
     place->has_attributes = node->said < node->said_end;
     place->odds = place->odds_end = (uint32_t)content->odds.count;
-    place->is_asked = values[HIDDEN].at
-        || (values[ARIA_HIDDEN].end - values[ARIA_HIDDEN].at == 4
-            && !memcmp(values[ARIA_HIDDEN].at, "true", 4));
     for (size_t k = 0; k < NAMING; k++)
         place->is_asked |= !is_plain(values[k]);
     if (place->is_asked) {
@@ -241,7 +281,16 @@ static bool read_names(struct content *content, struct names *names, struct plac
         ((uint32_t *)content->asked.items)[content->asked.count++] = place->node;
         return true;
     }
-    place->is_hidden = hides(values[STYLE]);
+    struct span hidden = stripped(values[HIDDEN]);
+    place->is_marked_hidden = values[HIDDEN].at
+        || (values[ARIA_HIDDEN].end - values[ARIA_HIDDEN].at == 4
+            && !memcmp(values[ARIA_HIDDEN].at, "true", 4));
+    /* A search in the page finds it, and shows it then (HTML, section 6.1). */
+    if (place->is_marked_hidden)
+        place->is_marked_hidden
+            = !(stands_at(hidden.at, hidden.end, FOUND) && hidden.end - hidden.at == sizeof FOUND - 1)
+            && !opens(values[ID]) && !opens(values[CLASS]) && !opens(values[ROLE]);
+    place->is_hidden = place->is_marked_hidden || hides(values[STYLE]);
     place->is_frame = is_frame_token(known, values[ID]) || is_frame_class(known, values[CLASS]);
     names->numbers.count = 0;
     for (size_t k = 0; k < NAMING; k++)
@@ -324,10 +373,9 @@ static bool read_titles(struct content *content)
 }
 
 /* Read the elements above pieces, which must outlive what was read; to be given back to
- * content_drop. `blocks` has a number for each block of characters, 0 if it is not known. */
+ * content_drop. */
 EXPORTED int64_t content_read(
-    const struct vocabulary *known, const uint16_t *blocks, const struct pieces *pieces,
-    struct content **made)
+    const struct vocabulary *known, const struct pieces *pieces, struct content **made)
 {
     struct content *content = *made = calloc(1, sizeof *content);
     if (!content)
@@ -337,7 +385,7 @@ EXPORTED int64_t content_read(
     content->nodes = pieces->tree.nodes;
     bool done = read_places(content);
     for (uint32_t i = 0; done && i < BLOCKS; i++)
-        if (pieces->blocks[i] && !blocks[i])
+        if (pieces->blocks[i] && !(known->characters[256 * i] & KNOWN_CHARACTER))
             done = add(&content->asked_blocks, &i, sizeof i);
     done = done && read_titles(content);
     if (done)
@@ -361,31 +409,60 @@ EXPORTED void content_questions(const struct content *content, const void **colu
     octets[3] = content->title_texts.count;
 }
 
-/* -- numbers ----------------------------------------------------------------------------------- */
+/* Write the small letters of a text in ASCII; returns whether it is one. */
+static bool write_small(uint8_t *to, struct span text)
+{
+    for (const uint8_t *at = text.at; at < text.end; at++)
+        *to++ = small(*at);
+    return is_plain(text);
+}
 
-/* What Python says: of each element that it was asked about, in order, whether it is hidden (1), is
- * named as frame (2) and as comments (4), and hidden by its own attributes (8), and the log odds of its names, which end at `ends`; the
- * number of each block of characters among those that are known, plus 1, and what is known of them.
- * `titled` is the number of the piece that is the page's title, or -1. */
-struct answers {
-    const uint8_t *flags;
-    const uint32_t *ends;
-    const double *odds;
-    const uint16_t *blocks;
-    const uint8_t *characters;
-    size_t asked, odds_count, characters_count;
-    int64_t titled;
-    double seconds;
-};
+bool find_titles(
+    const struct content *content, struct span title, int64_t *titled, int64_t *headline)
+{
+    uint8_t whole[MOST_TITLE], small[MOST_TITLE];
+    size_t length = (size_t)(title.end - title.at), rows = content->titles.count / 8, heads = 0;
+    const uint32_t *row = content->titles.items;
+    *titled = *headline = -1;
+    if (!rows)
+        return true;
+    if (length > MOST_TITLE || !write_small(whole, title)
+        || !is_plain((struct span){content->title_texts.items,
+                                   (uint8_t *)content->title_texts.items + content->title_texts.count}))
+        return false;
+    int64_t first = -1;
+    for (size_t i = 0; i < rows; i++) {
+        struct span text = nth_text(content->pieces, row[2 * i]);
+        heads += row[2 * i + 1] == FIRST_HEADING && text.at < text.end;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        struct span text = nth_text(content->pieces, row[2 * i]);
+        bool is_first = row[2 * i + 1] == FIRST_HEADING, is_in = false;
+        size_t own = (size_t)(text.end - text.at);
+        if (own <= length) {
+            write_small(small, text);
+            for (size_t k = 0; k + own <= length && !is_in; k++)
+                is_in = !memcmp(whole + k, small, own);
+        }
+        if (is_first && first < 0)
+            first = row[2 * i];
+        if (*titled < 0 && is_in && own > SHORT_TITLE)
+            *titled = row[2 * i];
+        if (*headline < 0 && is_first && own && (heads == 1 || is_in))
+            *headline = row[2 * i];
+    }
+    if (*titled < 0)
+        *titled = first;
+    return true;
+}
+
+/* -- numbers ----------------------------------------------------------------------------------- */
 
 enum { IS_HIDDEN = 1, IS_FRAME = 2, HAS_COMMENTS = 4, IS_MARKED_HIDDEN = 8 };
 
-static uint8_t kind_of(const struct answers *answers, uint32_t code)
+static uint8_t kind_of(const struct vocabulary *known, uint32_t code)
 {
-    size_t block = code >> 8 < BLOCKS ? answers->blocks[code >> 8] : 0;
-    return block && block * 256 <= answers->characters_count
-        ? answers->characters[(block - 1) * 256 + (code & 0xFF)]
-        : 0;
+    return code < CHARACTERS ? known->characters[code] : 0;
 }
 
 static bool ends_with(struct span text, const char *end)
@@ -427,7 +504,7 @@ static bool read_together(struct words *words, struct span text, uint8_t before)
     return true;
 }
 
-static void read_words(struct words *words, struct span text, const struct answers *answers)
+static void read_words(struct words *words, struct span text, const struct vocabulary *known)
 {
     static const char *ENDS[] = {".", "!", "?", "…", "。", "”", "\"", ":"};
     for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS; i++)
@@ -448,7 +525,7 @@ static void read_words(struct words *words, struct span text, const struct answe
             uint32_t code;
             text.at += decoded(text, &code);
             words->wide_commas += code == 0xFF0C;
-            kind = kind_of(answers, code);
+            kind = kind_of(known, code);
         }
         words->digits += words->characters < START && kind & DIGIT;
         words->characters++;
@@ -769,7 +846,7 @@ static int64_t judge(struct content *content, const struct trees *trees,
     inherit(content, whole.prose);
     for (size_t i = 0; i < count; i++) {
         words[i].place = content->piece_place[i];
-        read_words(words + i, nth_text(content->pieces, i), answers);
+        read_words(words + i, nth_text(content->pieces, i), content->known);
         words[i].linked = linked_share(content, nth_piece(content->pieces, i), words + i);
         whole.characters += words[i].characters;
     }

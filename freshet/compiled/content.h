@@ -48,6 +48,40 @@ struct content {
     struct words *words;
 };
 
+/* What Python says: of each element that it was asked about, in order, whether it is hidden (1), is
+ * named as frame (2) and as comments (4), and hidden by its own attributes (8), and the log odds of
+ * its names, which end at `ends`. `titled` is the number of the piece that is the page's title, or
+ * -1. */
+struct answers {
+    const uint8_t *flags;
+    const uint32_t *ends;
+    const double *odds;
+    size_t asked, odds_count;
+    int64_t titled;
+    double seconds;
+};
+
+/* The choice among judged pieces (choice.c). */
+struct choice;
+
+/* Return 0 or a failure, as the functions of the same names say that Python calls. */
+int64_t content_read(
+    const struct vocabulary *known, const struct pieces *pieces, struct content **made);
+int64_t content_judged(
+    struct content *content, const struct trees *trees, const struct answers *answers);
+void content_drop(struct content *content);
+int64_t choice_made(const struct content *content, int64_t headline, struct choice **made);
+int64_t choice_settled(
+    struct choice *choice, const struct pieces *all, const uint8_t *said, size_t said_count);
+int64_t choice_finished(struct choice *choice, const uint8_t *said, size_t said_count);
+void choice_columns(const struct choice *choice, const void **columns, size_t *octets);
+void choice_drop(struct choice *choice);
+
+/* Find the headings that repeat the title of a page and that are its own, -1: none. Returns whether
+ * they are found: texts beyond ASCII are for Python to compare. */
+bool find_titles(
+    const struct content *content, struct span title, int64_t *titled, int64_t *headline);
+
 static inline struct place *nth_place(const struct content *content, uint32_t number)
 {
     return (struct place *)content->places.items + number;

@@ -380,7 +380,8 @@ struct markup {
 };
 
 /* The words in names of elements, sorted, in UTF-8 one behind the other, with what is known of
- * each; the numbers of the names of elements and attributes in every tree; bits of places. */
+ * each; the numbers of the names of elements and attributes in every tree; bits of places; what is
+ * known of each character, 0 if nothing. */
 struct vocabulary {
     int64_t octets, words, slots;
     int64_t article, id, class, role, itemprop, testid, style, hidden, aria_hidden;
@@ -391,6 +392,7 @@ struct vocabulary {
     int64_t *flags; /* [words] */
     double *odds; /* [words] */
     int64_t *places; /* [TAG_PLACES] */
+    uint8_t *characters; /* [CHARACTERS] */
 };
 
 /* Leaves of a tree, at most, and columns of the rows that trees judge. */
@@ -440,6 +442,20 @@ struct wording {
     uint8_t *permalinks; /* [permalink_octets] */
     uint8_t *passing; /* [passing_octets] */
 };
+
+/* What word_hashes returns where a character has no class yet. */
+#define UNKNOWN_CHARACTER -1
+
+/* Words and shingles (sketch.c). */
+size_t unclassed(
+    const uint8_t *octets, size_t length, const uint8_t *classes, uint32_t *asked);
+int64_t word_hashes(
+    const uint8_t *octets, size_t length, bool lowered,
+    const uint8_t *classes, size_t slice, uint32_t *hashes);
+size_t shingles(uint32_t *words, size_t count, uint32_t *room);
+void lower_minima(
+    const uint32_t *hashes, size_t count,
+    const uint32_t *factors, const uint32_t *summands, uint32_t *minima);
 
 /* Write so many octets of the BLAKE2b digest of octets, at most 64 (digest.c). */
 void digest(const uint8_t *octets, size_t length, uint8_t *made, size_t size);

@@ -64,7 +64,10 @@ size_t decoded(struct span text, uint32_t *code)
 
 /* A text that grows, in which each run of white space is one space, with none at the ends. */
 struct line {
-    struct pieces *all;
+    const struct pieces *all;
+    struct growing *into;
+    /* The blocks of characters that are met. */
+    uint8_t *blocks;
     size_t begin;
     bool after_space;
     /* Where elements end whose words do not join those beside them, the innermost last. */
@@ -73,7 +76,7 @@ struct line {
 
 static bool add_words(struct line *line, struct span text)
 {
-    struct growing *into = &line->all->texts;
+    struct growing *into = line->into;
     if (!make_room(into, (size_t)(text.end - text.at) + 1, 1))
         return false;
     uint8_t *octets = into->items, *to = octets + into->count;
@@ -92,7 +95,7 @@ static bool add_words(struct line *line, struct span text)
             if (*text.at >= 0x80) {
                 uint32_t code;
                 length = decoded(text, &code);
-                line->all->blocks[code >> 8 < BLOCKS ? code >> 8 : 0] = 1;
+                line->blocks[code >> 8 < BLOCKS ? code >> 8 : 0] = 1;
             }
             while (length--)
                 *to++ = *text.at++;
@@ -144,25 +147,44 @@ static bool add_node(struct line *line, uint32_t top, int64_t without)
     return true;
 }
 
+/* Add the text of a piece, but for what stands in none of these places. */
+static bool read_text(struct line *line, size_t number, int64_t without)
+{
+    const struct piece *piece = nth_piece(line->all, number);
+    const uint32_t *nodes = line->all->nodes.items;
+    bool done = true;
+    line->begin = line->into->count;
+    line->after_space = false;
+    line->ends->count = 0;
+    /* A heading is read with its controls: it may be a button that opens what follows. */
+    if (piece->kind >= HEADING)
+        without &= ~line->all->elements->in_control;
+    for (uint32_t k = piece->nodes; done && k < piece->nodes_end; k++)
+        done = add_node(line, nodes[k], without);
+    return done && add(line->into, "\n", 1);
+}
+
+bool add_seen_text(const struct pieces *all, size_t number, struct growing *into)
+{
+    uint8_t blocks[BLOCKS];
+    struct growing ends = {0};
+    struct line line = {.all = all, .into = into, .blocks = blocks, .ends = &ends};
+    bool done = read_text(&line, number, all->elements->unseen);
+    free(ends.items);
+    return done;
+}
+
 static bool read_texts(struct pieces *all)
 {
-    const uint32_t *nodes = all->nodes.items;
     if (!make_room(&all->begins, all->pieces.count + 1, sizeof(size_t)))
         return false;
     size_t *begins = all->begins.items;
     struct growing ends = {0};
+    struct line line = {.all = all, .into = &all->texts, .blocks = all->blocks, .ends = &ends};
     bool done = true;
     for (size_t i = 0; done && i < all->pieces.count; i++) {
-        const struct piece *piece = nth_piece(all, i);
-        struct line line = {all, all->texts.count, false, &ends};
-        /* A heading is read with its controls: it may be a button that opens what follows. */
-        int64_t without = all->elements->unseen
-            | (piece->kind >= HEADING ? 0 : all->elements->in_control);
-        begins[i] = line.begin;
-        ends.count = 0;
-        for (uint32_t k = piece->nodes; done && k < piece->nodes_end; k++)
-            done = add_node(&line, nodes[k], without);
-        done = done && add(&all->texts, "\n", 1);
+        begins[i] = all->texts.count;
+        done = read_text(&line, i, all->elements->unseen | all->elements->in_control);
     }
     free(ends.items);
     begins[all->pieces.count] = all->texts.count;
@@ -544,6 +566,16 @@ static int64_t made_or_dropped(struct pieces *all, bool done, struct pieces **ma
     return 0;
 }
 
+int64_t pieces_of(
+    const struct elements *elements, const struct columns *tree, uint32_t top, struct pieces **made)
+{
+    struct pieces *all = pieces_in(elements, tree, top);
+    struct cutter cutter = {.all = all};
+    bool done = all && cut_in(&cutter, top) && read_texts(all);
+    free(cutter.levels.items);
+    return made_or_dropped(all, done, made);
+}
+
 /* Cut an element of a tree into pieces, to be given back to pieces_drop. The tree must outlive
  * them. */
 EXPORTED int64_t pieces_cut(
@@ -553,11 +585,7 @@ EXPORTED int64_t pieces_cut(
     *made = NULL;
     if (!is_tree(tree) || top >= tree->node_count)
         return WRONG_INDEX;
-    struct pieces *all = pieces_in(elements, tree, top);
-    struct cutter cutter = {.all = all};
-    bool done = all && cut_in(&cutter, top) && read_texts(all);
-    free(cutter.levels.items);
-    return made_or_dropped(all, done, made);
+    return pieces_of(elements, tree, top, made);
 }
 
 /* Take pieces that were cut elsewhere, as pieces_cut. */

@@ -102,6 +102,15 @@ struct pieces *pieces_in(
     const struct elements *elements, const struct columns *tree, uint32_t top);
 void pieces_drop(struct pieces *all);
 
+/* Cut an element of a tree, whose rows are right, into pieces; returns 0 or NO_MEMORY. */
+int64_t pieces_of(
+    const struct elements *elements, const struct columns *tree, uint32_t top, struct pieces **made);
+/* Take the pieces of these numbers; returns 0 or a failure. */
+int64_t pieces_only(
+    const struct pieces *all, const uint32_t *numbers, size_t count, struct pieces **made);
+/* Add the text of a piece with what stands in controls, and a "\n"; false: no memory. */
+bool add_seen_text(const struct pieces *all, size_t number, struct growing *into);
+
 /* Add the pieces in an element, or those that it is; false: no memory. */
 bool cut_in(struct cutter *cutter, uint32_t node);
 bool cut_node(struct cutter *cutter, uint32_t node);

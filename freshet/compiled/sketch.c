@@ -8,7 +8,6 @@
 
 #define PERMUTATIONS 128
 #define SHINGLE_WORDS 4
-#define CHARACTERS 0x110000
 
 /* The finaliser of MurmurHash3 (A. Appleby), a bijection of 32-bit values. */
 static uint32_t mixed(uint32_t value)
@@ -66,7 +65,7 @@ static uint32_t word_hash(const uint8_t *begin, const uint8_t *end)
     uint64_t sum = 0;
     while (end > begin) {
         uint8_t octet = *--end;
-        uint64_t small = octet + ((octet - 'A' < 26u) << 5);
+        uint64_t small = octet + (uint64_t)(octet >= 'A' && octet <= 'Z' ? 'a' - 'A' : 0);
         sum = sum * UINT64_C(0x9E3779B97F4A7C15) + small;
     }
     /* The upper half of a sum of few bytes says nothing, the lower half of many little. */
@@ -132,7 +131,7 @@ EXPORTED int64_t word_hashes(
         read++;
         uint8_t class = classes[value] & (CASED - 1);
         if (!class)
-            return -1;
+            return UNKNOWN_CHARACTER;
         if ((classes[value] & CASED) && !lowered)
             return -2;
         if (word && class != IN_WORD) {

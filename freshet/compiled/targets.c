@@ -6,24 +6,7 @@
  * and every step takes time in proportion to what it reads. */
 
 #include "core.h"
-#include "pieces.h"
-
-/* What Python tells of a page: the octets of references, relations and anchors, with a "\n" behind
- * each; the numbers of links that are no anchors, in order, and whether each is a
- * "link" element; relations by which these lead to pages, with a "\n" behind each; the base, its folder, its origin and
- * itself without a query, which are empty if nothing is simply added to them; names of parameters
- * that say nothing of a page, in small letters; a key. */
-struct linked {
-    const uint8_t *references, *relations, *anchors;
-    const uint32_t *others;
-    const uint8_t *are_links, *navigable;
-    const char *home, *folder, *origin, *place;
-    const uint8_t *tracking;
-    size_t references_length, relations_length, anchors_length, others_count, navigable_length;
-    size_t tracking_length;
-    size_t most;
-    uint64_t key[2];
-};
+#include "targets.h"
 
 /* A part of the octets that are made here. */
 struct part {
@@ -427,11 +410,18 @@ EXPORTED int64_t targets_read(const struct linked *told, struct targets **made)
         struct target target = {0};
         struct span reference = next_line(&references), said = next_line(&relations);
         target.anchor = next_line(&anchors);
+        uint8_t kind = IS_LINK_READ;
         if (other < told->others_count && told->others[other] == i) {
-            target.is_asked = !told->are_links[other++] || may_lead(told, said);
-        } else {
-            done = read_target(targets, &target, reference, said);
+            kind = told->kinds[other];
+            if (kind >= IS_LINK_READ)
+                target.anchor = told->called[other];
+            other++;
         }
+        if (kind < IS_NOWHERE)
+            target.is_asked = kind == IS_ASKED || may_lead(told, said);
+        else if (kind != IS_NOWHERE)
+            done = read_target(
+                targets, &target, reference, kind == IS_READ ? (struct span){0} : said);
         done = done && make_room(&targets->all, 1, sizeof target)
             && (!target.is_asked || make_room(&targets->asked, 1, sizeof i));
         if (!done)

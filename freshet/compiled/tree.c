@@ -107,13 +107,6 @@ EXPORTED bool tree_parser(void (*const *functions)(void), size_t count)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* Distinct names of elements and attributes; `slots` has their numbers plus 1 by hash. */
-struct names {
-    struct growing octets, ends;
-    uint32_t *slots;
-    size_t room;
-};
-
 static uint32_t hash(struct span name)
 {
     uint32_t found = 2166136261u;
@@ -122,7 +115,7 @@ static uint32_t hash(struct span name)
     return found ^ found >> 15;
 }
 
-static struct span nth_name(const struct names *all, uint32_t number)
+static struct span nth_name(const struct name_table *all, uint32_t number)
 {
     const uint8_t *octets = all->octets.items;
     const uint32_t *ends = all->ends.items;
@@ -130,7 +123,7 @@ static struct span nth_name(const struct names *all, uint32_t number)
 }
 
 /* Return the slot of a name, or the empty one where it belongs. */
-static uint32_t *slot_of(const struct names *all, struct span name)
+static uint32_t *slot_of(const struct name_table *all, struct span name)
 {
     size_t length = (size_t)(name.end - name.at);
     for (size_t i = hash(name);; i++) {
@@ -143,7 +136,7 @@ static uint32_t *slot_of(const struct names *all, struct span name)
     }
 }
 
-static bool widen(struct names *all)
+static bool widen(struct name_table *all)
 {
     uint32_t *old = all->slots;
     size_t room = all->room ? all->room * 2 : 1024;
@@ -160,7 +153,7 @@ static bool widen(struct names *all)
 }
 
 /* Return the number of a name, which may be new; -1: no memory. */
-static int64_t number_of(struct names *all, struct span name)
+static int64_t number_of(struct name_table *all, struct span name)
 {
     if ((all->ends.count + 1) * 2 > all->room && !widen(all))
         return -1;
@@ -175,16 +168,16 @@ static int64_t number_of(struct names *all, struct span name)
     return *slot - 1;
 }
 
-static void free_names(struct names *all)
+static void free_names(struct name_table *all)
 {
     free(all->octets.items);
     free(all->ends.items);
     free(all->slots);
 }
 
-static bool copy_names(struct names *copy, const struct names *all)
+static bool copy_names(struct name_table *copy, const struct name_table *all)
 {
-    *copy = (struct names){.room = all->room, .slots = malloc(all->room * sizeof *all->slots)};
+    *copy = (struct name_table){.room = all->room, .slots = malloc(all->room * sizeof *all->slots)};
     if (!copy->slots || !add(&copy->octets, all->octets.items, all->octets.count)
         || !make_room(&copy->ends, all->ends.count, sizeof(uint32_t))) {
         free_names(copy);
@@ -214,7 +207,7 @@ struct bits {
 
 /* The names that are known beforehand. */
 static struct {
-    struct names names;
+    struct name_table names;
     struct growing meanings;
     struct bits bits;
 } table;
@@ -228,7 +221,7 @@ EXPORTED bool tree_table(
     if (table.meanings.count)
         return true;
     struct growing copy = {0};
-    struct names names = {0};
+    struct name_table names = {0};
     bool done = make_room(&copy, count, sizeof *meanings);
     for (size_t i = 0, begin = 0; done && i < count; begin = ends[i++])
         done = number_of(&names, (struct span){octets + begin, octets + ends[i]}) == (int64_t)i;
@@ -379,14 +372,6 @@ static bool has_preferred(handle element)
 
 /* -- columns ----------------------------------------------------------------------------------- */
 
-/* Of each link there are its node, and three texts that end with a newline: the reference, the
- * relations, and what it is called. */
-struct tree {
-    struct growing nodes, said, text, values;
-    struct names names;
-    struct growing links, references, relations, anchors;
-};
-
 /* An element that leads elsewhere: the first node behind what stands in it, and the number of its
  * attribute. The link around it that is open, too, plus 1. */
 struct link {
@@ -395,14 +380,6 @@ struct link {
 
 /* Where names of Lexbor's are known to be. */
 #define KNOWN 256
-
-/* Bounds on a page: nodes or attributes, octets of texts or values, seconds, octets that Lexbor is
- * given, links that are read, and levels of nodes. */
-struct limits {
-    size_t nodes, octets;
-    double seconds;
-    size_t memory, links, levels;
-};
 
 /* Octets of a page for which room is made at once. */
 #define MOST_USUAL (1 << 18)
@@ -1033,6 +1010,12 @@ EXPORTED int64_t tree_made(
     else
         *made = tree;
     return failure;
+}
+
+bool tree_names(const struct tree *tree, const char *name)
+{
+    const uint8_t *at = (const uint8_t *)name;
+    return *slot_of(&tree->names, (struct span){at, at + strlen(name)}) != 0;
 }
 
 /* Tell where a tree's columns are, and their octets: nodes, attributes, text, values, the names with

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce import content, features
+from freshet.crawler.reduce.characters import CHARACTERS
 from freshet.crawler.reduce.cutting import Piece, in_control, pieces_of
 from freshet.crawler.reduce.features import COLUMNS, described, judged
 from freshet.crawler.reduce.pieces import Pieces
@@ -25,7 +26,7 @@ from tests.crawler.reduce.reference import features as reference
 from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
 from tests.crawler.reduce.test_tree import PIECES
 
-VOCABULARY, TREES = content._model()
+VOCABULARY, TREES = content.model()
 
 
 def agree(html: str, title: str = "") -> Pieces:
@@ -145,7 +146,7 @@ def test_of_hostile_pages_both_tell_the_same(page: str) -> None:
 
 def test_a_page_whose_pieces_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = Pieces(tree_of("<p>x" * 2_000))
-    monkeypatch.setattr(features, "_SECONDS", -1.0)
+    monkeypatch.setattr(features, "SECONDS", -1.0)
     with pytest.raises(TreeLimit, match="2,000 pieces took more than"):
         judged(pieces, "", VOCABULARY, TREES)
 
@@ -160,7 +161,7 @@ def test_what_is_not_in_the_tree_is_refused() -> None:
         described(Pieces.of(tree, []), "", VOCABULARY)
 
 
-def test_threads_judge_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_judge_pages_at_once() -> None:
     rng = Random(57)
     trees = [tree_of("".join(f"<p class={rng.choice(NAMES)!r}>{chr(rng.randrange(0x250, 0xD000))}"
                              for _ in range(60))) for _ in range(40)]  # fmt: skip
@@ -169,7 +170,7 @@ def test_threads_judge_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return list(judged(Pieces(tree), "", VOCABULARY, TREES))
 
     expected = list(map(odds, trees))
-    monkeypatch.setattr(features, "_characters", features._Characters())
+    CHARACTERS[256:] = 0
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(odds, trees)) == expected
 

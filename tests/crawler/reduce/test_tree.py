@@ -38,7 +38,7 @@ LIMITS = TreeLimits(1 << 24, 1 << 28, 60.0)
 
 def agree(html: str) -> Tree:
     """Return the tree of the core, which is that of the reference."""
-    assert module._is_usable()
+    assert module.is_usable()
     made = tree_of(html, LIMITS._replace(links=1_000))
     text = html.encode("utf-8", "ignore").decode()
     other = reference(LexborHTMLParser(text, options=PARSER_OPTIONS), 1_000)
@@ -436,7 +436,7 @@ def test_threads_make_trees_at_once() -> None:
     rng = Random(4)
     pages = ["".join(rng.choices(TAME, k=3_000)) for _ in range(40)]
     expected = [tree_of(page) for page in pages]
-    module._is_usable.cache_clear()
+    module.is_usable.cache_clear()
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(tree_of, pages)) == expected
 
@@ -461,12 +461,12 @@ def test_without_the_parser_pages_are_read_by_the_reference(
         monkeypatch.setattr(selectolax.lexbor, "__file__", "/none/lexbor.so")
     else:
         monkeypatch.setattr(module, "_native", lambda *_: reference(LexborHTMLParser("<p>")))
-    module._is_usable.cache_clear()
+    module.is_usable.cache_clear()
     with caplog.at_level(logging.WARNING):
         try:
             found = [document(ARTICLE.encode(), "http://h.example/", "text/html") for _ in "two"]
         finally:
-            module._is_usable.cache_clear()
+            module.is_usable.cache_clear()
     assert found == [expected] * 3
     assert [record.name for record in caplog.records] == [module.__name__]
     assert "pages are read more slowly" in caplog.text

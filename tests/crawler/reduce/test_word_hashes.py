@@ -51,7 +51,7 @@ def test_words_of_any_script_in_any_slices_are_those_of_the_definition(
         words += WORD.findall(rest[:end].encode("utf-8", "replace").decode())
         rest = rest[end:]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SLICE", width)
+        patch.setattr(module, "SLICE", width)
         assert word_hashes(blocks).tolist() == [by_definition(word) for word in words]
 
 
@@ -67,8 +67,8 @@ def test_a_character_is_a_word_where_no_spaces_are_written() -> None:
 
 
 def test_a_word_longer_than_a_slice_is_cut_and_nothing_fails() -> None:
-    assert len(word_hashes(["x" * (2 * module._SLICE + 1)])) == 3
-    assert len(word_hashes(["\U0002f800" * (module._SLICE + 1)])) == module._SLICE + 1
+    assert len(word_hashes(["x" * (2 * module.SLICE + 1)])) == 3
+    assert len(word_hashes(["\U0002f800" * (module.SLICE + 1)])) == module.SLICE + 1
 
 
 def test_a_text_without_words_has_none() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
-from freshet.crawler.reduce.content import _model, text_of
+from freshet.crawler.reduce.content import model, text_of
 from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.features import judged
 from freshet.crawler.reduce.pieces import Pieces
@@ -67,7 +67,7 @@ def _judged(pieces: Pieces, title: str) -> list[int]:
         return []
     texts, kinds, place = pieces.texts, pieces.kinds, pieces.tree.place
     holders = [piece.holder for piece in pieces]
-    odds = judged(pieces, title, *_model())
+    odds = judged(pieces, title, *model())
     sizes = np.array([len(text.split()) for text in texts])
     probability = 1 / (1 + np.exp(-odds))
     order = np.argsort(-probability, kind="stable")
