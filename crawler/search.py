@@ -247,16 +247,7 @@ async def search(
         by_importance=by_importance, whole=whole,
     )  # fmt: skip
     by_shard, gone = await library.each(lambda shard: None if shard in down else read)
-    candidates = {
-        (shard, each.page_id): each for shard, (some, _) in by_shard.items() for each, _, _ in some
-    }
-    listed = [
-        (shard, Listed(each.page_id, each.url, score, tier=int(is_partial)))
-        for shard, (some, _) in by_shard.items()
-        for each, score, is_partial in some
-    ]
-    if len(by_shard) > 1:
-        listed.sort(key=lambda one: (one[1].tier, -one[1].worth))
+    candidates, listed = _listed({shard: some for shard, (some, _) in by_shard.items()})
     if audience is not None and arranges:
         words = repr((query.terms, query.excluded, query.sites))
         seed = await library.one(0, asking(seed_of, words=words, now=now))
@@ -270,23 +261,45 @@ async def search(
         lambda it: partial(cut, found=wanted[it]) if it in wanted else None
     )
     found = [
-        SearchResult(
-            url=each.url,
-            title=candidates[shard, each.page_id].title or "",
-            changed_at=calendar(candidates[shard, each.page_id].changed_at),
-            score=round(each.worth, 4),
-            snippet=cut.text,
-            marks=cut.marks,
-            is_partial=bool(each.tier),
-            is_new=each.promoted,
-            showing=each.shown_at(place),
-            shard=shard,
-        )
+        _result(each, candidates[shard, each.page_id], shard, place, cuts)
         for place, (shard, each) in enumerate(listed, offset + 1)
-        for cut in [cuts[shard][each.page_id] if shard in cuts else Snippet("")]
     ]
     indexed, told = map(sum, zip(*(counts for _, counts in by_shard.values()), strict=True))
     return found, (indexed, told), down | gone | lost
+
+
+def _listed(
+    by_shard: Mapping[int, Sequence[tuple[MatchingPage, float, bool]]],
+) -> tuple[dict[tuple[int, int], MatchingPage], list[tuple[int, Listed]]]:
+    """Return the candidates of all shards by shard and page, and in the order of their scores."""
+    candidates, listed = dict[tuple[int, int], MatchingPage](), list[tuple[int, Listed]]()
+    for shard, some in by_shard.items():
+        for each, score, is_partial in some:
+            candidates[shard, each.page_id] = each
+            listed.append((shard, Listed(each.page_id, each.url, score, tier=int(is_partial))))
+    if len(by_shard) > 1:
+        listed.sort(key=lambda one: (one[1].tier, -one[1].worth))
+    return candidates, listed
+
+
+def _result(
+    each: Listed, page: MatchingPage, shard: int, place: int,
+    cuts: Mapping[int, Mapping[int, Snippet]],
+) -> SearchResult:  # fmt: skip
+    """Return a page of a list as its reader sees it."""
+    cut = cuts[shard][each.page_id] if shard in cuts else Snippet("")
+    return SearchResult(
+        url=each.url,
+        title=page.title or "",
+        changed_at=calendar(page.changed_at),
+        score=round(each.worth, 4),
+        snippet=cut.text,
+        marks=cut.marks,
+        is_partial=bool(each.tier),
+        is_new=each.promoted,
+        showing=each.shown_at(place),
+        shard=shard,
+    )
 
 
 _NO_INDEX: Final = "the store has no search index; `freshet search --index on` makes one"

@@ -126,6 +126,20 @@ def test_help_loads_neither_scipy_nor_datasketch() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
+def test_the_list_of_verbs_loads_of_extensions_their_lists_of_verbs_alone() -> None:
+    program = (
+        "import sys; from freshet.crawler.cli import run; sys.argv[1:] = ['--help']\n"
+        "try: run()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stderr.split()
+    ours = [each for each in loaded if each.startswith("freshet.crawler.extensions.")]
+    assert {each.split(".")[3] for each in ours} == {"alerts", "lab", "shards"}
+    assert {each.rpartition(".")[2] for each in ours if each.count(".") > 3} == {"verbs"}
+    assert {"aiohttp", "jinja2", "numpy", "playwright", "ray", "aiosqlite"}.isdisjoint(loaded)
+
+
 def test_exceptions_that_cross_modules_are_in_errors() -> None:
     # A refusal knows what each of the others means over HTTP.
     own = {"HttpRefusal"}

@@ -186,15 +186,7 @@ class Composing:
             return
         at_once = channel.mode == "immediate"
         period = channel.period(oldest)
-        limit = 1 if at_once else _CHOSEN_AMONG if channel.most else _AT_MOST
-        before = inf if at_once else period[1]
-        found = await self.database.at_once(
-            partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
-        )
-        judged = [(each, await self._judged(channel.condition, each)) for each in found]
-        if idle := [each.alert_id for each, because in judged if because == []]:
-            await self.database.write(partial(alerts_tables.discard, alert_ids=idle))
-        judged = [(each, because) for each, because in judged if because != []]
+        judged = await self._waiting(channel, inf if at_once else period[1])
         if not judged:
             return
         found = [each for each, _ in judged]
@@ -212,6 +204,19 @@ class Composing:
                 chosen.recording(db)
 
         await self.database.write(write)
+
+    async def _waiting(self, channel: Channel, before: float) -> list[_Judged]:
+        """Return the alerts of a message with why they are sent; forget those that are not."""
+        limit = _CHOSEN_AMONG if channel.most else _AT_MOST
+        if channel.mode == "immediate":
+            limit = 1
+        found = await self.database.at_once(
+            partial(alerts_tables.waiting, rule=channel.name, before=before, limit=limit)
+        )
+        judged = [(each, await self._judged(channel.condition, each)) for each in found]
+        if idle := [each.alert_id for each, because in judged if because == []]:
+            await self.database.write(partial(alerts_tables.discard, alert_ids=idle))
+        return [(each, because) for each, because in judged if because != []]
 
     async def _chosen(self, channel: Channel, judged: list[_Judged], key: str) -> _Chosen:
         """Return the alerts of a message: all, or of the pages that are worth most."""

@@ -93,14 +93,19 @@ def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...
     if host is not None and host not in _names(home):
         raise Refused(422, "ping: URLs of another host")
     held_at = KeyPlace(home, key, place.partition("?")[0])
-    head = held_at.authority
     for url in urls:
-        # Nearly all begin like the key's place; only the others need a parser.
-        if not url.startswith(head) and _origin(url, "no URL") != home:
-            raise Refused(422, "ping: URLs of another host")
-        if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
-            raise Refused(422, "ping: URLs outside the key's directory")
+        _require_below(held_at, url)
     return held_at, urls
+
+
+def _require_below(held_at: KeyPlace, url: str) -> None:
+    """Refuse a ping with a URL that is not of the host, or not in the directory, of its key."""
+    head, home = held_at.authority, held_at.origin
+    # Nearly all begin like the key's place; only the others need a parser.
+    if not url.startswith(head) and _origin(url, "no URL") != home:
+        raise Refused(422, "ping: URLs of another host")
+    if len(url) > _MAX_URL or not (url.startswith(head) or head == f"{home}/"):
+        raise Refused(422, "ping: URLs outside the key's directory")
 
 
 def _names(home: str) -> frozenset[str]:

@@ -6,7 +6,7 @@ from; ``before`` in ``shards.toml`` keeps crawls and daemons away until it has e
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -340,8 +340,23 @@ def verify(db: Folder = DEFAULT_DB, config: ConfigFile = None, json: Json = Fals
     Nothing is changed. While a daemon runs its last visits may be missing. Ends with 1 if something
     is wrong.
     """
-    place, problems, rows = _place(config), list[str](), list[dict[str, object]]()
-    first: dict[str, Path] = {}
+    problems, rows = _checked(db, _place(config))
+    if json:
+        print_json({"shards": rows, "problems": problems})
+    else:
+        cells = [tuple(cast("Cell", each) for each in row.values()) for row in rows]
+        show_list(f"Shards of {db}", list(rows[0]) if rows else (), cells)
+        for problem in problems:
+            say("wrong:", "red", problem)
+        if not problems:
+            show_line("every page is in one shard, the right one", "green")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _checked(db: Path, place: Place) -> tuple[list[str], list[dict[str, object]]]:
+    """Return what is wrong with the shards of a folder, and a row of counts for each shard."""
+    problems, rows, first = list[str](), list[dict[str, object]](), dict[str, Path]()
     with told_in_one_line(), progress_bars() as tell:
         shards = _shards(db)
         extra = [path for path in sorted(db.glob(_STORES)) if path not in shards.paths()]
@@ -357,31 +372,33 @@ def verify(db: Folder = DEFAULT_DB, config: ConfigFile = None, json: Json = Fals
             except StoreError as error:
                 problems.append(str(error))
                 continue
-            if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
-                pages = counted(sum(found[domain].pages for domain in away), "page")
-                problems.append(
-                    f"{path}: {counted(len(away), 'domain')} with {pages} belong to other shards, "
-                    f"such as {away[0]} to {shards.of(away[0])}; {_again(shards)} moves them"
-                )
-            if both := [host for host in hosts if first.setdefault(host, path) != path]:
-                problems.append(
-                    f"{path}: {counted(len(both), 'host')} with pages in another shard, too, such "
-                    f"as {both[0]} in {first[both[0]]}; {_again(shards)} deletes one of two equals"
-                )
+            problems += _strays(shards, shard, found)
+            problems += _twice(shards, path, hosts, first)
             total = sum(found.values(), Contents())
             rows.append({"shard": shard, "domains": len(found)} | _as_json(total)
                         | {"bytes": path.stat().st_size})  # fmt: skip
-    if json:
-        print_json({"shards": rows, "problems": problems})
-    else:
-        cells = [tuple(cast("Cell", each) for each in row.values()) for row in rows]
-        show_list(f"Shards of {db}", list(rows[0]) if rows else (), cells)
-        for problem in problems:
-            say("wrong:", "red", problem)
-        if not problems:
-            show_line("every page is in one shard, the right one", "green")
-    if problems:
-        raise typer.Exit(1)
+    return problems, rows
+
+
+def _strays(shards: Shards, shard: int, found: Mapping[str, Contents]) -> Iterator[str]:
+    """Yield that a shard has domains of other shards."""
+    if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
+        pages = counted(sum(found[domain].pages for domain in away), "page")
+        yield (
+            f"{shards.path(shard)}: {counted(len(away), 'domain')} with {pages} belong to other "
+            f"shards, such as {away[0]} to {shards.of(away[0])}; {_again(shards)} moves them"
+        )
+
+
+def _twice(
+    shards: Shards, path: Path, hosts: Iterable[str], first: dict[str, Path]
+) -> Iterator[str]:
+    """Yield that a shard has hosts of which another has pages; ``first`` has where they were."""
+    if both := [host for host in hosts if first.setdefault(host, path) != path]:
+        yield (
+            f"{path}: {counted(len(both), 'host')} with pages in another shard, too, such "
+            f"as {both[0]} in {first[both[0]]}; {_again(shards)} deletes one of two equals"
+        )
 
 
 def _again(shards: Shards) -> str:
