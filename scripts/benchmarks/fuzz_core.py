@@ -29,13 +29,14 @@ if __name__ == "__main__":
 
 
 from freshet.crawler.errors import TreeLimit
-from freshet.crawler.reduce.content import chosen
+from freshet.crawler.reduce.content import choice_of, chosen
 from freshet.crawler.reduce.cutting import pieces_of
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.markdown import written
 from freshet.crawler.reduce.nesting import is_calm, max_depth
-from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.page import markup_of, parse, tree_shown
 from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.selectors import NO_HINTS
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits
 from freshet.crawler.reduce.tree_parser import tree_of
@@ -62,10 +63,13 @@ def _read(rng: Random, body: bytes) -> None:
     # Any other body is one for Lexbor to take its time over.
     if max_depth(body) > _DEEPEST or not is_calm(body):
         return
-    blocks = parse(
-        body, "http://127.0.0.1:9/", "text/html", max_links=rng.choice((3, 50_000))
-    ).blocks
-    sketch(blocks.texts, blocks.places)
+    page = parse(body, "http://127.0.0.1:9/", "text/html", max_links=rng.choice((3, 50_000)))
+    blocks = page.blocks
+    if page.sketch != sketch(blocks.texts, blocks.places):
+        raise ValueError("one call of the core makes another sketch")
+    tree, html = tree_shown(markup_of(body, "text/html"))
+    if blocks != main_text(*choice_of(tree, html, NO_HINTS)[:2]):
+        raise ValueError("one call of the core reads another text")
     _score(rng, index_lines(None, blocks.texts, blocks.kinds))
     _tree(rng, body.decode("utf-8", "replace"))
 
