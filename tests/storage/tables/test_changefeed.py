@@ -4,6 +4,7 @@ import asyncio
 import re
 import tempfile
 from dataclasses import replace
+from itertools import product
 from math import inf
 from pathlib import Path
 
@@ -116,6 +117,29 @@ def test_a_mirror_is_what_a_new_reader_gets(
     asyncio.run(_mirrored(history, noise=noise))
 
 
+async def _amended_alike(store: CrawlStore, *, noise: bool) -> None:
+    """What history amends, the changefeed amends: a change that is none, and noise that is one."""
+    sql = (
+        "SELECT p.url, f.kind FROM finding AS f JOIN page AS p ON p.id = f.page_id "
+        "WHERE f.kind IN ('new', 'changed') OR (f.kind = 'unchanged' AND f.version_id IS NOT NULL) "
+        "ORDER BY f.at, f.id"
+    )
+    seen_as: dict[str, list[str]] = {}
+    for url, kind in await store.rows(sql):
+        seen_as.setdefault(url, []).append(kind)
+    # What a reader has of a capture that was taken back is to be replaced.
+    sql = (
+        "SELECT DISTINCT url FROM page JOIN finding AS f ON f.page_id = page.id "
+        "WHERE f.kind = 'failed' AND f.first_kind <> 'failed'"
+    )
+    back = await store.rows(sql)
+    for each in await told(store, noise=noise):
+        if each.kind == "changed":
+            assert "changed" in seen_as[each.url] or (each.url,) in back
+        if each.kind in {"noise", "refreshed"}:
+            assert seen_as[each.url][-1] != "changed"
+
+
 async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with crawl_store(Path(folder, "db")) as store:
@@ -125,6 +149,8 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
             # In the end the consumer reads all that is left.
             for n, (path, action, limit) in enumerate((*history, ("/end", "failed", 100))):
                 await happens(store, due[path], action, n)
+                if action not in VISITS:
+                    await _amended_alike(store, noise=noise)
                 place = await changefeed.position(store.database.reader, cursor)
                 found, place = await changefeed.changes(
                     store.database.reader, place, limit, noise=noise
@@ -245,6 +271,20 @@ async def amend_last_noise(store: CrawlStore, due: DueUrl) -> None:
     ((at,),) = await store.database.reader.execute_fetchall(sql, (due.page_id,))
     if at is not None:
         amend(store, due, Amendment(at, "changed", "blocks", "no other page followed"))
+
+
+@pytest.mark.parametrize("amended", ["no change", "a change"])
+@pytest.mark.parametrize("first", ["changed", "noise", "refreshed", "changed links", "unchanged"])
+async def test_what_history_amends_is_amended_in_the_changefeed(
+    first: str, amended: str, tmp_path: Path
+) -> None:
+    others = ("changed", "noise", "refreshed", "changed links", "gone", "moved", "taken back")
+    for n, (second, third) in enumerate(product(others, repeat=2)):
+        async with crawl_store(tmp_path / str(n)) as store:
+            due = await happened(store, "new", first, second, third)
+            await happens(store, due, amended, 4)
+            for noise in (False, True):
+                await _amended_alike(store, noise=noise)
 
 
 async def cursor_after(store: CrawlStore, seq: int) -> str:
