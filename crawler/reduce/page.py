@@ -82,7 +82,17 @@ class _Kept(NamedTuple):
 #: The last pages, by which the kinds of a change are judged after their text, and their bytes at
 #: most: a tree takes some ten times as much. To compare a few bodies costs less than a hash of one.
 _KEPT: Final = deque[_Kept](maxlen=16)
-_KEPT_BYTES: Final = 2**17
+_KEPT_BYTES: Final = 2**21
+
+
+def _keep(page: _Kept) -> None:
+    """Keep a page in the place of the oldest ones."""
+    room = _KEPT_BYTES - len(page.body)
+    if room < 0:
+        return
+    while sum([len(each.body) for each in _KEPT]) > room:
+        _KEPT.popleft()
+    _KEPT.append(page)
 
 
 def chosen_lately(body: bytes, content_type: str | None, hints: SelectorHints) -> Chosen | None:
@@ -130,8 +140,8 @@ def parse(
         read: ReadPage | _InSteps = _at_once(html, url, agent_token, max_links)
     else:
         read = _in_steps(html, url, hints, max_links)
-    if not read.is_cut and len(body) <= _KEPT_BYTES:
-        _KEPT.append(_Kept(body, content_type, hints, read.chosen))
+    if not read.is_cut:
+        _keep(_Kept(body, content_type, hints, read.chosen))
     remark = None
     if read.is_cut:
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"

@@ -57,9 +57,9 @@ _MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitema
 #: Bounds on a body for the second process: its length, and its work beside that of a calm one.
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
-#: Digests of a document are made here of a body that is so many times shorter. They take up to four
-#: times as long as the text, but the tree and the choice are mostly at hand; the slowest
-#: generated body of 128 KiB took 0.2 s.
+#: Digests of a document are made in the event loop's thread if a body is so many times shorter. They
+#: take up to four times as long as the text, but the tree and the choice are mostly at hand; the
+#: slowest generated body of 128 KiB took 0.2 s.
 _DOCUMENT_TIMES: Final = 8
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
@@ -225,12 +225,14 @@ class Parser:
     async def channels(
         self, body: bytes, url: str, content_type: str | None
     ) -> Channels | Unparsable:
-        """Make as :func:`.reduce.channels.channels`; of a small page in this process."""
+        """Make as :func:`.reduce.channels.channels`; of a page parsed here in this process."""
         read = partial(channels, body, url, content_type, hints=self.hints(url))
         is_small = len(body) * _DOCUMENT_TIMES <= self._inline_bytes
-        if is_small and format_of(content_type).most_inline is None and is_calm(body):
+        is_bounded = len(body) <= self._inline_bytes
+        if is_bounded and format_of(content_type).most_inline is None and is_calm(body):
             try:
-                return read()
+                # Its tree is mostly at hand, which the parser's process would make anew.
+                return read() if is_small else await asyncio.to_thread(read)
             except Exception as error:  # noqa: BLE001  # as in parse()
                 return Unparsable(f"{type(error).__name__}: {error}"[:200])
         return await self._apart(url, len(body), Channels, partial(read, deepest=_DEEPEST))

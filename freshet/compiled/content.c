@@ -281,7 +281,7 @@ static bool read_names(struct content *content, struct names *names, struct plac
         ((uint32_t *)content->asked.items)[content->asked.count++] = place->node;
         return true;
     }
-    struct span hidden = stripped(values[HIDDEN]);
+    struct span hidden = values[HIDDEN].at ? stripped(values[HIDDEN]) : values[HIDDEN];
     place->is_marked_hidden = values[HIDDEN].at
         || (values[ARIA_HIDDEN].end - values[ARIA_HIDDEN].at == 4
             && !memcmp(values[ARIA_HIDDEN].at, "true", 4));

@@ -139,6 +139,12 @@ static struct span spelled(const char *text)
     return (struct span){at, at + strlen(text)};
 }
 
+/* Return where the octets of an array are, which may be none. */
+static const uint8_t *at_of(const struct growing *all)
+{
+    return all->items ? all->items : (const uint8_t *)"";
+}
+
 static struct span lines_in(const uint8_t *octets, size_t length)
 {
     return (struct span){octets, octets + length};
@@ -163,8 +169,8 @@ static struct span value_of(const struct reading *page, uint32_t number, uint32_
 static struct columns columns_in(const struct tree *tree)
 {
     return (struct columns){
-        .nodes = tree->nodes.items, .said = tree->said.items, .text = tree->text.items,
-        .values = tree->values.items, .node_count = tree->nodes.count,
+        .nodes = tree->nodes.items, .said = tree->said.items, .text = at_of(&tree->text),
+        .values = at_of(&tree->values), .node_count = tree->nodes.count,
         .said_count = tree->said.count, .text_length = tree->text.count,
         .values_length = tree->values.count,
     };
@@ -201,6 +207,8 @@ static bool is_plain(struct span text)
 /* Return whether a text may be one of some lines: Python makes other letters small. */
 static bool may_be_one_of(struct span lines, struct span text)
 {
+    if (text.at == text.end)
+        return false;
     text = stripped(text);
     return !is_plain(text)
         || (text.at < text.end && is_one_of(lines.at, (size_t)(lines.end - lines.at), text));
@@ -238,8 +246,7 @@ static bool write_collapsed(struct growing *into, struct span text)
 
 static struct span octets_of(const struct growing *all)
 {
-    const uint8_t *at = all->items;
-    return at ? (struct span){at, at + all->count} : (struct span){0};
+    return lines_in(at_of(all), all->count);
 }
 
 /* What was met in the head. */
@@ -404,7 +411,8 @@ static uint8_t kind_of(const struct reading *page, uint32_t number)
     }
     const uint8_t *stop = type.at < type.end ? memchr(type.at, ';', (size_t)(type.end - type.at)) : NULL;
     type.end = stop ? stop : type.end;
-    leads = leads && is_one_of(reader->page_types, reader->page_types_length, stripped(type));
+    type = type.at ? stripped(type) : type;
+    leads = leads && is_one_of(reader->page_types, reader->page_types_length, type);
     return leads ? IS_LINK_READ : IS_NOWHERE;
 }
 
@@ -427,8 +435,8 @@ static int64_t read_links(struct reading *page, size_t most)
             && add(&called, &label, sizeof label);
     }
     struct linked told = {
-        .references = tree->references.items, .relations = tree->relations.items,
-        .anchors = tree->anchors.items, .others = others.items, .kinds = kinds.items,
+        .references = at_of(&tree->references), .relations = at_of(&tree->relations),
+        .anchors = at_of(&tree->anchors), .others = others.items, .kinds = kinds.items,
         .called = called.items, .navigable = reader->navigable, .home = base[0], .folder = base[1], .origin = base[2],
         .place = base[3], .tracking = reader->tracking,
         .references_length = tree->references.count, .relations_length = tree->relations.count,
@@ -439,7 +447,7 @@ static int64_t read_links(struct reading *page, size_t most)
     int64_t failure = done ? targets_read(&told, &page->targets) : NO_MEMORY;
     failure = failure ? failure : ask_links(page);
     failure = failure ? failure
-                      : targets_written(page->targets, page->answer.items, page->answer.count);
+                      : targets_written(page->targets, at_of(&page->answer), page->answer.count);
     if (failure >= 0) {
         page->is_cut = failure;
         const void *columns[4];
@@ -489,7 +497,7 @@ static int64_t ask_names(struct reading *page, struct growing *flags, struct gro
     size_t begin = count * 2 * sizeof(uint32_t);
     if (page->answer.count < begin || (page->answer.count - begin) % sizeof(double))
         return WRONG_INDEX;
-    const uint8_t *at = page->answer.items;
+    const uint8_t *at = at_of(&page->answer);
     uint32_t end = 0;
     for (size_t i = 0; done && i < count; i++) {
         uint32_t told[2];
@@ -581,14 +589,14 @@ static int64_t choose(struct reading *page)
     choice_columns(page->choice, columns, octets);
     failure = ask_controls(page, columns[0], octets[0]);
     failure = failure ? failure
-                      : choice_settled(page->choice, page->pieces, page->answer.items,
+                      : choice_settled(page->choice, page->pieces, at_of(&page->answer),
                                        page->answer.count);
     if (failure)
         return failure;
     choice_columns(page->choice, columns, octets);
     failure = ask_controls(page, columns[2], octets[2]);
     failure = failure ? failure
-                      : choice_finished(page->choice, page->answer.items, page->answer.count);
+                      : choice_finished(page->choice, at_of(&page->answer), page->answer.count);
     if (failure)
         return failure;
     choice_columns(page->choice, columns, octets);
@@ -659,7 +667,7 @@ static int64_t settle_blocks(struct reading *page)
     size_t count = octets[0] / sizeof *blocks;
     const uint8_t *kinds = columns[2];
     const uint64_t *places = columns[3];
-    struct span texts = {columns[1], (const uint8_t *)columns[1] + octets[1]}, rest = texts;
+    struct span texts = columns[1] ? lines_in(columns[1], octets[1]) : (struct span){0}, rest = texts;
     page->question.count = page->answer.count = 0;
     bool done = true;
     for (size_t i = 0; done && i < count; i++) {
@@ -781,7 +789,7 @@ static int64_t make_sketch(struct reading *page)
     texts.end -= length > 0;
     int64_t count = hash_words(page, texts, &hashes), failure = count < 0 ? count : 0;
     uint32_t *room = malloc(((size_t)(count < 0 ? 0 : count) + 1) * sizeof *room);
-    if (!failure && (!room || !add(&text, texts.at, length)))
+    if (!failure && (!room || !make_room(&text, 1, 1) || !add(&text, texts.at, length)))
         failure = NO_MEMORY;
     if (!failure) {
         size_t different = shingles(hashes.items, (size_t)count, room);

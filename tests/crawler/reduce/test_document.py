@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.reduce.channels import channels
 from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.document import Document, content_of, document
 from freshet.crawler.reduce.page import chosen_lately, parse
@@ -251,7 +252,30 @@ def test_a_document_is_made_of_what_was_parsed_a_moment_ago(
             content_of(body, "https://h.example/", "text/html", hints=SelectorHints(strict=True))
 
 
-def test_large_pages_are_not_kept() -> None:
-    body = b"<title>T</title><p>" + b"word " * 30_000
-    parse(body, "https://h.example/", "text/html")
-    assert chosen_lately(body, "text/html", NO_HINTS) is None
+def test_pages_are_kept_up_to_their_bytes_in_all() -> None:
+    url, kind = "https://h.example/", "text/html"
+    bodies = [b"<title>%d</title><p>" % n + b"word " * 100_000 for n in range(6)]
+    for body in bodies:
+        parse(body, url, kind)
+    kept = [chosen_lately(body, kind, NO_HINTS) is not None for body in bodies]
+    assert kept == [False, False, True, True, True, True]
+    huge = b"<p>" + b"word " * 500_000
+    parse(huge, url, kind)
+    assert chosen_lately(huge, kind, NO_HINTS) is None
+
+
+@pytest.mark.parametrize("words", [100, 20_000, 90_000])
+async def test_kinds_of_change_are_found_without_a_second_parse(
+    words: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b"<title>T</title><main><h1>T</h1><p>" + b"word " * words
+    parser = Parser()
+    try:
+        await parser.parse(body, "https://h.example/", "text/html")
+        with monkeypatch.context() as patched:
+            patched.setattr("freshet.crawler.reduce.document.tree_shown", None)
+            found = await parser.channels(body, "https://h.example/", "text/html")
+        assert found == channels(body, "https://h.example/", "text/html")
+        assert parser._first._process is None
+    finally:
+        await parser.close()
