@@ -57,9 +57,9 @@ _MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitema
 #: Bounds on a body for the second process: its length, and its work beside that of a calm one.
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
-#: Digests of a document are made in the event loop's thread if a body is so many times shorter. They
-#: take up to four times as long as the text, but the tree and the choice are mostly at hand; the
-#: slowest generated body of 128 KiB took 0.2 s.
+#: Digests of a document are made in the event loop's thread if a body is so many times shorter.
+#: They take up to four times as long as the text, but the tree and the choice are mostly at hand;
+#: the slowest generated body of 128 KiB took 0.2 s.
 _DOCUMENT_TIMES: Final = 8
 #: Deeper trees are refused: 20,000 levels take Lexbor 0.4 s, 100,000 more than 30 s.
 _DEEPEST: Final = 20_000
