@@ -73,7 +73,7 @@ def upgrade(patch: Callable[[object, str, object], None]) -> None:
     def parse(*arguments: object, **options: object) -> ParsedPage:
         parsed = page.parse(*arguments, **options)  # type: ignore[arg-type]
         texts = tuple(text.replace("paragraph", "section") for text in parsed.blocks.texts)
-        return replace(parsed, blocks=replace(parsed.blocks, texts=texts))
+        return replace(parsed, blocks=replace(parsed.blocks, texts=texts), sketch=None)
 
     patch(parser_process, "TEXT_VERSION", "next")
     patch(parser_process, "parse", parse)
