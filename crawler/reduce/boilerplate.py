@@ -225,10 +225,10 @@ def _begin_stamps(small: Sequence[str]) -> list[bool]:
     """Return whether each of these texts begins as a stamp, or tells a distance from now."""
     whole, starts = "\n".join(small), _STARTS["stamps"]
     far = [distance for distance in _DISTANCES if distance in whole]
-    return [
-        text[:3] in starts or text[:1] == "©" or any([distance in text for distance in far])
-        for text in small
-    ]
+    found = [text[:3] in starts or text[:1] == "©" for text in small]
+    for distance in far:
+        found = [it or distance in text for it, text in zip(found, small, strict=True)]
+    return found
 
 
 def _small_ones(blocks: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape, unescape
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 from unicodedata import normalize
 
@@ -90,7 +91,7 @@ def _keep(page: _Kept) -> None:
     room = _KEPT_BYTES - len(page.body)
     if room < 0:
         return
-    while sum([len(each.body) for each in _KEPT]) > room:
+    while sum(map(len, map(itemgetter(0), _KEPT))) > room:
         _KEPT.popleft()
     _KEPT.append(page)
 
