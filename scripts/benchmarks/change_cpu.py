@@ -1,8 +1,8 @@
-"""The CPU time of the check of differences, for this version of Freshet or another one.
+"""The CPU time of the checks of differences and of block pages, for this Freshet or another one.
 
 Run with the file of the visits by :mod:`scripts.benchmarks.changes`, by the Python of the checkout
-that is measured: it imports nothing but what both have. Prints the seconds of all checks; reading a
-page once more, where the check asks for it, counts.
+that is measured: it imports nothing but what both have. Prints the seconds of all checks, of
+differences and of both; reading a page once more, where a check asks for it, counts.
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ import zlib
 from base64 import b64decode
 from dataclasses import fields
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from freshet.crawler.compare.ladder import Detector, PageHistories
+from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
-from freshet.storage.records import Digests, DueUrl, PageHistory
+from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
 
 def _blocks(body: bytes, url: str) -> Any:
     return parse(zlib.decompress(body), url, "text/html; charset=utf-8").blocks
+
+
+async def _gone(_host: int, url: str) -> FetchResult:
+    return FetchResult(url, "gone", 0.0, 0.0, 404)
 
 
 class Host:
@@ -38,10 +45,10 @@ class Host:
             "history": self._history, "sample": self._sample, "text": self._text,
         }  # fmt: skip
         names = [each.name for each in fields(PageHistories)]
-        self.detector = Detector(
-            PageHistories(**{name: queries.get(name, self._nothing) for name in names})
-        )
-        self.seconds = 0.0
+        past = PageHistories(**{name: queries.get(name, self._nothing) for name in names})
+        self.detector = Detector(past)
+        self.check = NotContentCheck(past, Parser(), Random(0), ask=_gone)
+        self.seconds = self.both = 0.0
 
     async def _history(self, page_id: int) -> PageHistory | None:
         return self.pages.get(page_id)
@@ -57,16 +64,25 @@ class Host:
 
     async def visit(self, page_id: int, at: float, url: str, body: bytes) -> None:
         """Judge a visit."""
-        blocks = _blocks(body, url)
+        html = zlib.decompress(body)
+        parsed = parse(html, url, "text/html; charset=utf-8")
+        blocks = parsed.blocks
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(page_id, url, url, 1, at, digests=self.digests.get(page_id))
         more: dict[str, Any] = {}
         if "text" in {each.name for each in fields(PageHistories)}:
             more["text"] = blocks
+        headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
+        result = FetchResult(url, "fetched", at, 0.0, 200, headers=headers, body=html)
+        began = time.process_time()
+        await self.check.check(due, result, parsed, new)
+        self.both += time.process_time() - began
         self.detector.visited(1)
         began = time.process_time()
         found = await self.detector.detect(due, new, at, **more)
-        self.seconds += time.process_time() - began
+        took = time.process_time() - began
+        self.seconds += took
+        self.both += took
         past = self.pages.get(page_id)
         if past is None or found.keeps_sketch:
             still, kept = 0, new.to_bytes()
@@ -80,14 +96,15 @@ class Host:
 
 async def measured(path: Path) -> dict[str, float]:
     """Judge the visits of a file: each line a list of visits of one host."""
-    seconds, visits = 0.0, 0
+    seconds, both, visits = 0.0, 0.0, 0
     for line in path.read_text("utf-8").splitlines():
         host = Host()
         for page_id, at, url, body in json.loads(line):
             await host.visit(page_id, at, url, b64decode(body))
             visits += 1
         seconds += host.seconds
-    return {"seconds": seconds, "visits": visits}
+        both += host.both
+    return {"seconds": seconds, "both": both, "visits": visits}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ the visit before. Each document has up to ``--visits`` visits, and those that br
 Without a folder nothing is measured.
 
 ``--beside``: a checkout of another commit, with its own environment. Both judge the same visits of
-the tuning collections in turn; printed is the CPU time of the check of differences, and its ratio.
+the tuning collections in turn; printed is the CPU time of the check of differences, and of
+it and the check of block pages together.
 
 Prints one JSON object with counts for each collection: ``true`` changes with a difference in the
 compared text that has a word of the version's, and of those ``found``; ``same``, visits at which
@@ -363,19 +364,21 @@ def cpu_beside(archive: Path, checkout: Path, visits: int) -> dict[str, object]:
             for name, snapshots, _ in collections(archive):
                 if name in TUNED:
                     _write_visits(snapshots, archive / f"{name}-versions", visits, file)
-        seconds: dict[str, list[float]] = {each: [] for each in pythons}
+        told_of: dict[str, list[dict[str, float]]] = {each: [] for each in pythons}
         found: dict[str, float] = {}
         for _ in range(_ROUNDS):
             for name, python in pythons.items():
                 command = [str(python), str(script), str(path)]
                 told = subprocess.run(command, capture_output=True, check=True, cwd=place)
                 found = json.loads(told.stdout)
-                seconds[name].append(found["seconds"])
-    here, there = (min(seconds[name]) for name in ("here", "there"))
-    return {
-        "visits": found["visits"], "seconds_here": round(here, 3),
-        "seconds_there": round(there, 3), "ratio": round(here / there, 3),
-    }  # fmt: skip
+                told_of[name].append(found)
+    result: dict[str, object] = {"visits": found["visits"]}
+    for checks in ("seconds", "both"):
+        here, there = (min(each[checks] for each in told_of[name]) for name in ("here", "there"))
+        result[checks] = {
+            "here": round(here, 3), "there": round(there, 3), "ratio": round(here / there, 3)
+        }  # fmt: skip
+    return result
 
 
 def _write_visits(snapshots: Path, versions: Path, visits: int, file: TextIO) -> None:
