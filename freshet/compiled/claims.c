@@ -26,6 +26,14 @@ static const double POLL = 0.3;
 /* How much more asking a source is worth after a surprise: a change that it had not claimed. */
 static const double NEWS = 20.0;
 
+/* Return exp(psi(x)), x > 0, to 2e-4: by recurrence and exp(psi(y + 1/2)) = y + 1/(24 y) - ... */
+static double exp_digamma(double x)
+{
+    x = larger(x, 1.0 / 300);
+    double y = x <= 8 ? x + 2.5 : x - 0.5, found = y + 1 / (24 * y);
+    return x <= 8 ? found * exp(-((3 * x + 6) * x + 2) / (x * (x + 1) * (x + 2))) : found;
+}
+
 /* Return whether the ring still has an event. */
 static bool remembered(const struct claims *claims, int64_t number)
 {

@@ -33,25 +33,23 @@ static inline double smaller(double a, double b) { return b < a ? b : a; }
 static inline int64_t larger_int(int64_t a, int64_t b) { return b > a ? b : a; }
 static inline int64_t smaller_int(int64_t a, int64_t b) { return b < a ? b : a; }
 
-/* -- pages and their rates (grid.c, site_model.c) -- */
+/* -- pages, their rates, and the clocks of sites (grid.c, site_model.c) -- */
 
-/* Rates of the grid. */
-#define POINTS 48
+/* Rates of the grid: from 1/20,000 to 50 changes a day. */
+#define POINTS 40
 /* Areas of a site. */
 #define AREAS 16
-/* Visits before the priors are fitted for the first time. */
-#define FIRST_FIT 32
+/* Sessions that a site keeps apart, at most. */
+#define SESSIONS 256
 
 struct page {
-    bool known, alive, pending, changed;
+    bool known, alive;
     int16_t area;
-    /* Its place among the pages of its site, from its first visit on. */
-    int64_t place;
-    /* The number of the pending interval in the ring of its clock; -1: it is not there. */
-    int64_t number;
-    double last, begin, end, rate, plain_rate;
-    /* The clock's readings at the last visit, if that is before all of its bins. */
-    double shared, cold;
+    /* Its place among the pages of its site, and the session of its last visit. */
+    int64_t place, session;
+    double last;
+    /* Days of its clock from the last visit to the first session that is kept. */
+    double before;
 };
 
 struct visit {
@@ -60,26 +58,26 @@ struct visit {
     bool compared, changed, gone;
     /* Whether its bytes were others, changed or not. */
     bool moved;
-    /* The day that the server names, -inf: none. */
-    double modified;
-    /* The mean days between two visits to a page, if all are visited in turn. */
-    double turn;
     /* Filled in: the day of the visit before, -inf if none, and the changes expected. */
     double begin, hazard;
 };
 
+/* Whether a page changed between two sessions, and so many days of its clock before them. */
+struct note {
+    int64_t place, first, stop;
+    double before;
+    bool changed;
+};
+
 struct site_facts {
-    int64_t known, alive, visits;
-    /* How many visits there are when the priors are fitted again. */
-    int64_t fit_at;
-    bool clocked;
-    /* Decayed log loss of the clock, less that of the days. */
-    double loss;
-    /* The geometric mean of the rates. */
-    double mean_rate;
-    /* Visits at which the server named a day since the one before, changes found at these, and the
-     * days since the named ones, as they were and as they could be expected. */
-    double named, found, ages, usual_ages;
+    int64_t known, alive, sessions;
+    /* Compared visits in the present session. */
+    int64_t compared;
+    /* Notes; those of sessions before the present one; those that are fitted, and the sessions that
+     * had begun by then. */
+    int64_t notes, closed, fitted, edges;
+    /* Whether a fit is due, and the last one has a clock. */
+    bool is_due, is_clocked;
 };
 
 /* All pages of all sites. */
@@ -88,19 +86,33 @@ struct pages {
     struct page *page; /* [count] */
 };
 
-/* A site: the priors of its areas, the last row that of all, and its visited pages by their places:
- * their rows, and their log-likelihoods by the clock and by the days. */
+/* A site: of its visited pages, by their places, the rows, and for the first `based` the
+ * log-likelihoods of what is noted no more; the notes, and the days on which sessions began. */
 struct site {
-    int64_t room;
+    int64_t room, note_room, session_room, based;
     struct site_facts *facts; /* [1] */
-    double *prior; /* [AREAS + 1][POINTS] */
-    double *plain_prior; /* [AREAS + 1][POINTS] */
     int64_t *rows; /* [room] */
-    float *likelihood; /* [room][POINTS] */
-    float *plain_likelihood; /* [room][POINTS] */
+    struct note *notes; /* [note_room] */
+    double *began; /* [session_room] */
+    float *base; /* [based][POINTS] */
 };
 
+/* What the notes of a site say: the prior of its pages; how far the clocks of its areas had gone when
+ * each session began, the last one being that of areas to come; how far the site's went from one
+ * to the next. */
+struct fit {
+    int64_t areas, edges;
+    double *prior; /* [POINTS] */
+    double *passed; /* [areas][edges] */
+    double *shared; /* [edges] */
+};
+
+extern double RATES[POINTS], LOGS[POINTS], GENERAL_PRIOR[POINTS];
 void add_interval(float *sums, double own, double cold, bool changed);
+void add_days(float *sums, double days, bool changed);
+void posterior(const float *sums, const double *prior, float *found);
+double unchanged(const float *belief, double days);
+double stale_days(const float *belief, double days);
 void drift(float *sums, const double *prior, double days);
 double mean_rate(const float *sums, const double *prior);
 double log_loss(double hazard, bool changed);
@@ -108,79 +120,10 @@ bool fit(
     const float *sums, const int64_t *rows, int64_t count,
     double *prior, const double *parent, int64_t steps);
 
-/* -- the clock of a site (site_clock.c) -- */
-
-#define BINS 768
-/* Bins of the mean time between two visits. */
-#define BINS_A_TURN 80
-/* The last bins of an interval that count: three mean times between two visits. */
-#define REACH 256
-/* Changed intervals that are divided anew, at most. */
-#define RING 300
-
-/* b, the share of a page's hazard that keeps the site's time. */
-#define SHARED 0.65
-/* c, a day. */
-#define REWRITTEN 1e-5
-
-struct clock_facts {
-    double width;
-    /* The days of the first edge that is kept, and of the first of all. */
-    double at, begin;
-    /* Bins that the sums at the edges go up to. */
-    int64_t summed;
-    /* Numbers of the oldest interval in the ring and of the next. */
-    int64_t oldest, next;
-};
-
-struct interval {
-    double begin, end;
-    /* Days before the first of its bins, in which it keeps its own time. */
-    double before, rate, theta;
-    int64_t area, owner, first;
-    /* Its bins; 0 where it was dropped. */
-    int64_t bins;
-};
-
-/* A clock of `bins` bins, BINS or, where a site has none yet, 0; its ring has `size` intervals.
- *
- * `shared` and `cold` are M(t) and Y(t), summed up to the edges of the bins; `of_shared` and
- * `of_cold` what was ascribed of the intervals of the ring to each of their `span` bins. */
-struct clock {
-    int64_t bins, areas, size, span;
-    struct clock_facts *facts; /* [1] */
-    double *changes; /* [bins] */
-    double *exposure; /* [bins] */
-    double *cold_changes; /* [bins][areas] */
-    double *cold_exposure; /* [bins][areas] */
-    double *all_changes; /* [bins] */
-    double *all_exposure; /* [bins] */
-    double *shared; /* [bins + 1] */
-    double *cold; /* [bins + 1][areas] */
-    struct interval *ring; /* [size] */
-    float *of_shared; /* [size][span] */
-    float *of_cold; /* [size][span] */
-};
-
-int64_t clock_restart(const struct clock *clock, double at, double width);
-int64_t clock_sum_from(const struct clock *clock, int64_t first, int64_t stop);
-double shared_at(const struct clock *clock, double day);
-double cold_at(const struct clock *clock, double day, int64_t area);
-double pace_before(const struct clock *clock, double end);
-bool crowded(const struct clock *clock, double day);
-double dropped_before(const struct clock *clock);
-void drop_oldest(const struct clock *clock);
-bool ring_is_full(const struct clock *clock);
-double suspected(const struct clock *clock, int64_t number);
-int64_t expose(
-    const struct clock *clock, double begin, double end, double rate, double theta, int64_t area);
-int64_t ascribe(
-    const struct clock *clock, double begin, double end, double rate, double theta, int64_t area,
-    int64_t owner);
-double exp_digamma(double x);
-
 /* -- claims about the pages of a site (claims.c) -- */
 
+/* Visits before the prior of claimed pages is fitted for the first time. */
+#define FIRST_FIT 32
 /* Claims on a page that stand until the next visit; of more the oldest are forgotten. */
 #define STANDING 12
 /* Sources whose pages are told apart. */

@@ -1,4 +1,5 @@
-/* Posteriors of change rates on a grid: scheduler/estimate/site_model.py has the method. */
+/* Posteriors of change rates on a grid: the rates of a page, and what follows of them;
+ * scheduler/estimate/site_model.py has the method. */
 
 #include <stdlib.h>
 
@@ -12,22 +13,96 @@ static const double LEAST_PROBABILITY = 1e-4;
 /* Pages that a prior is fitted to, at most twice as many. */
 enum { SAMPLE = 4096 };
 
-static double RATES[POINTS], LOGS[POINTS];
+/* Functions of x = rate * days on an even grid of ln x, FINE times as fine as that of the rates: the
+ * entries for all rates are FINE apart. */
+enum { FINE = 16, DAYS = 1248, ENTRIES = DAYS + FINE * POINTS };
+static const double FEWEST_DAYS = 1e-6;
+static double STEP, CHANGED[ENTRIES], STILL[ENTRIES], STALE[ENTRIES];
+
+double RATES[POINTS], LOGS[POINTS], GENERAL_PRIOR[POINTS];
+/* The general prior: x^SHAPE e^-x of rates around a mean, and a little of everything. */
+static const double MEAN = 0.004, SHAPE = 0.3, ANYTHING = 0.02;
 
 __attribute__((constructor)) static void fill(void)
 {
-    double first = log(2e-4), last = log(50.0);
+    double first = log(1.0 / 20000), last = log(50.0), total = 0.0;
     for (int k = 0; k < POINTS; k++) {
-        RATES[k] = exp(k < POINTS - 1 ? first + k * ((last - first) / (POINTS - 1)) : last);
-        LOGS[k] = log(RATES[k]);
+        LOGS[k] = first + k * ((last - first) / (POINTS - 1));
+        RATES[k] = exp(LOGS[k]);
+        double x = SHAPE * RATES[k] / MEAN;
+        GENERAL_PRIOR[k] = pow(x, SHAPE) * exp(-x);
+        total += GENERAL_PRIOR[k];
+    }
+    for (int k = 0; k < POINTS; k++)
+        GENERAL_PRIOR[k] = (1 - ANYTHING) * GENERAL_PRIOR[k] / total + ANYTHING / POINTS;
+    STEP = (last - first) / (POINTS - 1) / FINE;
+    for (int j = 0; j < ENTRIES; j++) {
+        double x = exp(first + log(FEWEST_DAYS) + j * STEP);
+        CHANGED[j] = log(larger(-expm1(-x), LEAST));
+        STILL[j] = exp(-x);
+        STALE[j] = x < 1e-3 ? x * x / 2 - x * x * x / 6 : x + expm1(-x);
     }
 }
 
-/* Write the rates (POINTS); return 0. */
-EXPORTED int64_t grid_rates(double *rates)
+/* Return the entry of so many days and the lowest rate, and how far they are on to the next. */
+static int entry_of(double days, double *on)
 {
+    double place = larger(log(days / FEWEST_DAYS) / STEP, 0.0);
+    int entry = (int)smaller(place, DAYS - 2);
+    *on = smaller(place - entry, 1.0);
+    return entry;
+}
+
+static double at(const double *table, int entry, double on)
+{
+    return table[entry] + on * (table[entry + 1] - table[entry]);
+}
+
+/* Add ln P that a page has changed, or not, within these days, at each rate. */
+void add_days(float *sums, double days, bool changed)
+{
+    if (!changed) {
+        for (int k = 0; k < POINTS; k++)
+            sums[k] -= (float)(RATES[k] * days);
+        return;
+    }
+    double on;
+    int entry = entry_of(days, &on);
     for (int k = 0; k < POINTS; k++)
+        sums[k] += (float)at(CHANGED, entry + FINE * k, on);
+}
+
+/* Return the probability that a page is as it was these days ago. */
+double unchanged(const float *belief, double days)
+{
+    if (days <= FEWEST_DAYS)
+        return 1.0;
+    double on, sum = 0.0;
+    int entry = entry_of(days, &on);
+    for (int k = 0; k < POINTS; k++)
+        sum += belief[k] * at(STILL, entry + FINE * k, on);
+    return sum;
+}
+
+/* Return the expected days of these on which a copy that was right before them was stale. */
+double stale_days(const float *belief, double days)
+{
+    if (days <= FEWEST_DAYS)
+        return 0.0;
+    double on, sum = 0.0;
+    int entry = entry_of(days, &on);
+    for (int k = 0; k < POINTS; k++)
+        sum += belief[k] / RATES[k] * at(STALE, entry + FINE * k, on);
+    return sum;
+}
+
+/* Write the rates and the general prior (POINTS); return 0. */
+EXPORTED int64_t grid_rates(double *rates, double *prior)
+{
+    for (int k = 0; k < POINTS; k++) {
         rates[k] = RATES[k];
+        prior[k] = GENERAL_PRIOR[k];
+    }
     return 0;
 }
 
@@ -50,6 +125,19 @@ void add_interval(float *sums, double own, double cold, bool changed)
     else
         for (int k = 0; k < POINTS; k++)
             sums[k] = (float)(sums[k] - RATES[k] * own);
+}
+
+/* Write the posterior by a row of log-likelihoods and a prior. */
+void posterior(const float *sums, const double *prior, float *found)
+{
+    float most = largest(sums);
+    double total = 0.0;
+    for (int k = 0; k < POINTS; k++) {
+        found[k] = (float)prior[k] * expf(sums[k] - most);
+        total += found[k];
+    }
+    for (int k = 0; k < POINTS; k++)
+        found[k] = (float)(found[k] / total);
 }
 
 /* Let a page's rate have changed within these days: p <- (1 - e) p + e * prior. */

@@ -24,6 +24,7 @@ from freshet.compiled import function
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Octets: TypeAlias = NDArray[np.uint8]
+Singles: TypeAlias = NDArray[np.float32]
 Records: TypeAlias = NDArray[np.void]
 
 _HEADER = Path(__file__).with_name("core.h").read_text("ascii")
@@ -185,68 +186,83 @@ def _number(result: int) -> int:
 
 # -- rates, clocks and learning --
 
-_grid_rates = _function("grid_rates", "double![n]")
-#: Begin a clock, which has bins, anew on a day; they are so many days wide.
-clock_restart = _function("clock_restart", "*clock r r")
-#: Sum a clock up anew, from one bin up to another or as far as it was summed.
-clock_sum_from = _function("clock_sum_from", "*clock i i")
-#: Learn visits to a site from one on; fill in what was expected. Returns their number, or that of
-#: the visit before which something must be allocated: a clock, an area or a larger ring.
-site_learn = _function("site_learn", "*pages *site *clock visit![n] n i")
-#: Note the readings of a clock that begins at the last visits: as if it had gone evenly.
-site_mark_all = _function("site_mark_all", "*pages *site *clock")
-#: Fill in how long a turn is at each visit; return how many pages count in the end, of those that
-#: did before, by a budget in visits a day. The first array says of each page whether it counts.
-count_pages = _function("count_pages", "bool![rows] rows visit![n] n i r")
-_plain_hazards = _function("plain_hazards", "page[n] n r double![n] double![n]")
-_site_hazards = _function("site_hazards", "*pages *site *clock r double![n] double![n] n")
-_site_worth = _function(
-    "site_worth", "page[n] n double[n] double[n] double[n] double[n] r r double![n]"
+_grid_rates = _function("grid_rates", "double![n] double![n]")
+#: Note visits to a site from one on; fill in when those before were. Returns their number, or that
+#: of the visit before which there must be more room, or a fold.
+site_note = _function("site_note", "*pages *site visit![n] n i")
+#: Close the present session of a site, and let the next fit learn it.
+site_close = _function("site_close", "*site")
+_site_fit = _function("site_fit", "*pages *site *fit float![cells] cells")
+#: Let the likelihoods take in what ended before a session; the notes must be fitted.
+site_fold = _function("site_fold", "*pages *site *fit i")
+_site_readings = _function("site_readings", "*pages *site *fit float[cells] cells r i double![n] n")
+_page_prospects = _function(
+    "page_prospects", "page[n] n float[cells] cells double[n] double![n] double![n] double![n]"
+)
+_page_worth = _function(
+    "page_worth", "page[n] n double[n] double[n] double[n] double[n] double[n] r r double![n]"
 )
 _two_of_each = _function("two_of_each", "double[n] int64_t[n] n int64_t![h] int64_t![h] h")
 
 
-def grid_rates() -> Floats:
-    """Return the rates (48,) of the grid, changes a day."""
-    rates = np.empty(int(CONSTANTS["POINTS"]))
-    _grid_rates(rates)
-    return rates
+def grid_rates() -> tuple[Floats, Floats]:
+    """Return the rates (40,) of the grid, changes a day, and the general prior."""
+    rates, prior = np.empty((2, int(CONSTANTS["POINTS"])))
+    _grid_rates(rates, prior)
+    return rates, prior
 
 
-def plain_hazards(page: Records, now: float) -> tuple[Floats, Floats]:
-    """Return the hazards since the last visits and the rates a day, (n,) each, by the days."""
-    hazard, rate = np.empty((2, len(page)))
-    _plain_hazards(page, now, hazard, rate)
-    return hazard, rate
+def site_fit(pages: Structure, site: Structure, fit: Structure, belief: Singles) -> None:
+    """Fit the rates of a site's pages and its clock to the notes.
 
-
-def site_hazards(
-    pages: Structure, site: Structure, clock: Structure, *, now: float, hazard: Floats, rate: Floats
-) -> None:
-    """Write the hazards since the last visits and the rates a day of a site's pages by its clock.
-
-    ``hazard`` and ``rate`` are (n,), of all pages.
+    ``belief`` (n, 40) of all pages is written for those of the site, and ``fit``.
     """
-    _site_hazards(pages, site, clock, *(now, hazard, rate))
+    _site_fit(pages, site, fit, belief.reshape(-1))
 
 
-def site_worth(
+def site_readings(
+    pages: Structure,
+    site: Structure,
+    fit: Structure,
+    *,
+    belief: Singles,
+    now: float,
+    only: int,
+    since: Floats,
+) -> None:
+    """Write the days of a site's clock since the last visits to its pages, of (n,).
+
+    ``only``: to that in one row; −1: to all.
+    """
+    _site_readings(*(pages, site, fit), belief.reshape(-1), now, only, since)
+
+
+def page_prospects(page: Records, belief: Singles, since: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return (n,) each: the changes expected since, the rates a day, and the days of staleness."""
+    hazard, rate, stale = np.empty((3, len(page)))
+    _page_prospects(page, belief.reshape(-1), since, *(hazard, rate, stale))
+    return hazard, rate, stale
+
+
+def page_worth(
     page: Records,
     *,
     hazard: Floats,
+    stale: Floats,
     jump: Floats,
     per: Floats,
     importance: Floats,
     now: float,
     longest: float,
-    worth: Floats,
-) -> None:
-    """Write W of each page; one of mean importance waits at most ``longest`` days.
+) -> Floats:
+    """Return W of each page; one of mean importance waits at most ``longest`` days.
 
-    All columns are (n,): ``hazard`` the changes expected since the last visit, ``jump`` q, 0
-    without claims, ``per`` D, and ``worth`` what is written.
+    All columns are (n,): ``hazard`` the changes expected since the last visit, ``stale`` the days
+    of staleness, ``jump`` q, 0 without claims, and ``per`` D.
     """
-    _site_worth(page, *(hazard, jump, per, importance), now, longest, worth)
+    worth = np.empty(len(page))
+    _page_worth(page, *(hazard, stale, jump, per, importance), now, longest, worth)
+    return worth
 
 
 def two_of_each(worth: Floats, host: Ints, hosts: int) -> tuple[Ints, Ints]:

@@ -1,5 +1,5 @@
-/* Change rates of a site's pages, learnt visit by visit: scheduler/estimate/site_model.py has the
- * method, scheduler/agenda/site_clock_ranker.py the worth of a visit. */
+/* Change rates of a site's pages and its clock, learnt by sessions: scheduler/estimate/site_model.py
+ * has the method, scheduler/agenda/site_clock_ranker.py the worth of a visit. */
 
 #include <stdlib.h>
 
@@ -7,521 +7,479 @@
 
 enum {
     PAGES_OF_A_CLOCK = 5,
-    /* Visits from one fit of the priors to the next: a quarter of the pages, at least this number,
-     * but after the first fits half of the visits until then. */
-    FIT_EVERY = 200,
-    STEPS = 30,
-    STEPS_OF_AREAS = 10,
+    /* Rounds of a fit, and those of them that go by the calendar; rounds without a clock. */
+    ROUNDS = 6,
+    BY_DAYS = 2,
+    WITHOUT_CLOCK = 4,
+    /* Rounds in which the clock of the present interval is found. */
+    PRESENT_ROUNDS = 5,
+    /* A fit has learnt one visit more in so many pages. */
+    PAGES_A_VISIT = 40,
 };
-static const double MEMORY = 500.0;
-/* A change of the mean time between visits by this factor begins bins of another width. */
-static const double ANOTHER_WIDTH = 4.0;
-/* A named day is that of a change if that is as likely as this, and if the site's named days are
- * not much nearer to the visits than chance has it, as where each request makes a page anew. */
-static const double LIKELY = 0.7, USUAL = 0.25, NAMED_KEPT = 100.0;
-/* The length of the interval in which a dated change came. */
-static const double MOMENT_DAYS = 1e-3;
-static const double LEAST = 1e-12;
+static const double SESSION_DAYS = 1.0;
+static const double PAGES_OF_PRIOR = 8.0;
+/* kappa of the site and of its areas. */
+static const double OF_SITE = 0.5, OF_AREA = 0.3;
+/* Changes come in bursts where their variance is so many standard errors above that of independent
+ * pages, by the visits and so many sessions more in which it is three times as much. */
+static const double ERRORS = 2.0, SESSIONS_OF_PRIOR = 4.0, USUAL = 3.0;
+static const double LEAST_DAYS = 1e-3, LEAST = 1e-9;
 static const double LONGER_SILENCE = 4.0;
+/* Within so many days a page may have got another rate. */
+static const double KEPT_DAYS = 1500.0;
 
-/* What goes together through all functions here. */
-struct learner {
-    const struct pages *pages;
-    const struct site *site;
-    const struct clock *clock;
-};
+/* -- visits -- */
 
-static float *sums_of(const struct learner *my, int64_t row)
+static bool begins_session(const struct site *site, double at)
 {
-    return my->site->likelihood + POINTS * my->pages->page[row].place;
-}
-
-static float *plain_sums_of(const struct learner *my, int64_t row)
-{
-    return my->site->plain_likelihood + POINTS * my->pages->page[row].place;
-}
-
-static const double *prior_of(const struct learner *my, const struct page *page)
-{
-    return my->site->prior + POINTS * page->area;
-}
-
-static const double *plain_prior_of(const struct learner *my, const struct page *page)
-{
-    return my->site->plain_prior + POINTS * page->area;
-}
-
-/* Return theta: near 1 for a page that changes more rarely than others of its site, else near 0. */
-static double coldness(const struct learner *my, double rate)
-{
-    double share = my->site->facts->mean_rate / (my->site->facts->mean_rate + rate);
-    return share * share;
-}
-
-/* -- an interval on the clock -------------------------------------------------------------- */
-
-/* Add an interval by the clock's time. */
-static void add_by_clock(
-    const struct learner *my, float *sums, double begin, double end, double cold, bool changed)
-{
-    double shared = shared_at(my->clock, end) - shared_at(my->clock, begin);
-    double own = (1 - SHARED) * (end - begin) + SHARED * shared * pace_before(my->clock, end);
-    add_interval(sums, larger(own, 1e-9), cold, changed);
-}
-
-/* Add the pending interval of a page, as the clock sees it now. */
-static void add_pending(const struct learner *my, const struct page *page, float *sums)
-{
-    double days = page->end - page->begin;
-    drift(sums, prior_of(my, page), days);
-    if (!my->site->facts->clocked || page->begin < my->clock->facts->at) {
-        /* It is older than the clock. */
-        add_interval(sums, days, 0.0, page->changed);
-        return;
-    }
-    double cold = page->number < 0 ? 0.0 : suspected(my->clock, page->number);
-    add_by_clock(my, sums, page->begin, page->end, cold, page->changed);
-}
-
-/* Commit the pending interval of a page. */
-static void commit(const struct learner *my, int64_t row)
-{
-    struct page *page = my->pages->page + row;
-    if (page->pending) {
-        add_pending(my, page, sums_of(my, row));
-        page->pending = false;
-    }
-}
-
-/* Return a page's rate with its pending interval as the clock sees it now. */
-static double estimate(const struct learner *my, int64_t row)
-{
-    const struct page *page = my->pages->page + row;
-    const float *sums = sums_of(my, row);
-    float with_pending[POINTS];
-    if (page->pending) {
-        for (int k = 0; k < POINTS; k++)
-            with_pending[k] = sums[k];
-        add_pending(my, page, with_pending);
-        sums = with_pending;
-    }
-    return mean_rate(sums, prior_of(my, page));
-}
-
-/* Commit the oldest interval of the ring, if it is pending. */
-static void commit_oldest(const struct learner *my)
-{
-    int64_t number = my->clock->facts->oldest;
-    int64_t row = my->clock->ring[number % my->clock->size].owner;
-    if (my->pages->page[row].number == number)
-        commit(my, row);
-}
-
-/* Add the pending interval of a page to the clock. */
-static void tell_clock(const struct learner *my, int64_t row)
-{
-    struct page *page = my->pages->page + row;
-    const struct clock *clock = my->clock;
-    if (page->end <= clock->facts->at)
-        return;
-    double theta = coldness(my, page->rate), begin = page->begin, end = page->end;
-    int64_t first = expose(clock, begin, end, page->rate, theta, page->area);
-    if (page->changed) {
-        if (ring_is_full(clock))
-            commit_oldest(my);
-        first = smaller_int(
-            first, ascribe(clock, begin, end, page->rate, theta, page->area, row));
-        page->number = clock->facts->next - 1;
-    }
-    clock_sum_from(clock, first, (int64_t)((end - clock->facts->at) / clock->facts->width) + 1);
-}
-
-/* Add the days without a change that followed a change on a named day. */
-static void add_quiet(const struct learner *my, int64_t row, double begin, double end)
-{
-    const struct page *page = my->pages->page + row;
-    const struct clock *clock = my->clock;
-    float *sums = sums_of(my, row);
-    drift(sums, prior_of(my, page), end - page->last);
-    if (!my->site->facts->clocked || begin < clock->facts->at) {
-        add_interval(sums, end - begin, 0.0, false);
-        return;
-    }
-    add_by_clock(my, sums, begin, end, 0.0, false);
-    int64_t first = expose(clock, begin, end, page->rate, coldness(my, page->rate), page->area);
-    clock_sum_from(clock, first, (int64_t)((end - clock->facts->at) / clock->facts->width) + 1);
-}
-
-/* -- the clock of the day ------------------------------------------------------------------ */
-
-/* Note the clock's readings at the last visits before it began: as if it had gone evenly. */
-static void mark_all(const struct learner *my)
-{
-    for (int64_t j = 0; j < my->site->facts->known; j++) {
-        struct page *page = my->pages->page + my->site->rows[j];
-        page->shared = page->last - my->clock->facts->at;
-        page->cold = page->shared * REWRITTEN;
-    }
-}
-
-/* Note the clock's reading at a visit on a day before its first bin. */
-static void mark(const struct learner *my, struct page *page)
-{
-    const struct clock *clock = my->clock;
-    if (my->site->facts->clocked && page->last < clock->facts->at) {
-        double before = page->last - clock->facts->at;
-        page->shared = clock->shared[0] + before;
-        page->cold = clock->cold[page->area] + before * REWRITTEN;
-    }
-}
-
-/* Move the clock to the day of a visit: with a new bin width, or without the oldest bins. */
-static void keep_up(const struct learner *my, const struct visit *visit)
-{
-    const struct clock *clock = my->clock;
-    double width = visit->turn / BINS_A_TURN, other = width / clock->facts->width;
-    if (!(1 / ANOTHER_WIDTH < other && other < ANOTHER_WIDTH)) {
-        for (int64_t j = 0; j < my->site->facts->known; j++)
-            commit(my, my->site->rows[j]);
-        clock_restart(clock, visit->at, width);
-        mark_all(my);
-    }
-    while (crowded(clock, visit->at)) {
-        double before = dropped_before(clock);
-        for (int64_t j = 0; j < my->site->facts->known; j++) {
-            int64_t row = my->site->rows[j];
-            struct page *page = my->pages->page + row;
-            if (page->pending && page->begin < before)
-                commit(my, row);
-            if (clock->facts->at <= page->last && page->last < before) {
-                page->shared = shared_at(clock, page->last);
-                page->cold = cold_at(clock, page->last, page->area);
-            }
-        }
-        drop_oldest(clock);
-    }
-}
-
-/* Write the time on the shared and the cold clock since a page was visited. */
-static void passed(
-    const struct learner *my, const struct page *page, double day, double *shared, double *cold)
-{
-    const struct clock *clock = my->clock;
-    bool kept = page->last >= clock->facts->at;
-    double shared_then = kept ? shared_at(clock, page->last) : page->shared;
-    double cold_then = kept ? cold_at(clock, page->last, page->area) : page->cold;
-    *cold = cold_at(clock, day, page->area) - cold_then;
-    *shared = shared_at(clock, day) - shared_then;
-}
-
-/* -- priors -------------------------------------------------------------------------------- */
-
-/* Fit the prior of a site, and near to it those of its areas; false: there is no memory. */
-static bool fit_areas(const struct learner *my, const float *sums, double *prior)
-{
-    int64_t known = my->site->facts->known, *mine = malloc((size_t)(known + 1) * sizeof *mine);
-    double even[POINTS], *whole = prior + AREAS * POINTS;
-    for (int k = 0; k < POINTS; k++)
-        even[k] = 1.0 / POINTS;
-    bool done = mine && fit(sums, NULL, known, whole, even, STEPS);
-    for (int area = 0; done && area < AREAS; area++) {
-        double *own = prior + area * POINTS;
-        int64_t count = 0;
-        for (int64_t j = 0; j < known; j++)
-            if (my->pages->page[my->site->rows[j]].area == area)
-                mine[count++] = j;
-        if (count)
-            done = fit(sums, mine, count, own, whole, STEPS_OF_AREAS);
-        else
-            for (int k = 0; k < POINTS; k++)
-                own[k] = whole[k];
-    }
-    free(mine);
-    return done;
-}
-
-/* Fit the priors to all pages that were ever there, and estimate all under these. */
-static bool fit_priors(const struct learner *my)
-{
-    struct site_facts *facts = my->site->facts;
-    if (!fit_areas(my, my->site->likelihood, my->site->prior)
-        || !fit_areas(my, my->site->plain_likelihood, my->site->plain_prior))
-        return false;
-    double total = 0.0;
-    for (int64_t j = 0; j < facts->known; j++) {
-        int64_t row = my->site->rows[j];
-        struct page *page = my->pages->page + row;
-        page->plain_rate = mean_rate(plain_sums_of(my, row), plain_prior_of(my, page));
-        page->rate = estimate(my, row);
-        if (page->alive)
-            total += log(page->rate);
-    }
-    facts->mean_rate = exp(total / (double)larger_int(facts->alive, 1));
-    return true;
-}
-
-/* -- visits -------------------------------------------------------------------------------- */
-
-/* Return whether something must be allocated before this visit. */
-static bool needs_room(const struct learner *my, const struct visit *visit)
-{
-    const struct site_facts *facts = my->site->facts;
-    const struct clock *clock = my->clock;
-    if (!facts->clocked)
-        return visit->compared && facts->alive >= PAGES_OF_A_CLOCK;
-    if (my->pages->page[visit->row].area >= clock->areas)
+    const struct site_facts *facts = site->facts;
+    int64_t now = facts->sessions - 1;
+    if (now < 0)
         return true;
-    return visit->changed && clock->size < RING && ring_is_full(clock);
-}
-
-/* Count a page that is visited for the first time, is gone, or there again. */
-static void meet(const struct learner *my, int64_t row, bool gone)
-{
-    struct site_facts *facts = my->site->facts;
-    struct page *page = my->pages->page + row;
-    if (!page->known) {
-        page->known = true;
-        page->last = -INFINITY;
-        page->place = facts->known++;
-        my->site->rows[page->place] = row;
-        page->rate = mean_rate(sums_of(my, row), prior_of(my, page));
-        page->plain_rate = mean_rate(plain_sums_of(my, row), plain_prior_of(my, page));
-    }
-    if (page->alive == gone) {
-        page->alive = !gone;
-        facts->alive += gone ? -1 : 1;
-    }
-}
-
-/* Return the mean time since the last of Poisson events, by the interval; x are expected. */
-static double mean_age(double x) { return x < 1e-3 ? 0.5 - x / 12 : 1 / x + 1 / expm1(-x) + 1; }
-
-/* Return whether a page changed on the day that the server names, and learn of the days. */
-static bool is_dated(const struct learner *my, const struct visit *visit, double rate)
-{
-    struct site_facts *facts = my->site->facts;
-    double begin = visit->begin, end = visit->at, named = visit->modified;
-    if (!(begin < named - MOMENT_DAYS && named < end - MOMENT_DAYS))
+    if (at <= site->began[now])
         return false;
-    double share = (facts->found + 1) / (facts->named + 2), x = rate * (end - begin);
-    double usual_age = (end - begin) * mean_age(x / share);
-    bool is_likely = share * expm1(-x / share) / expm1(-x) >= LIKELY;
-    bool is_usual = facts->ages + usual_age >= USUAL * (facts->usual_ages + usual_age);
-    double kept = smaller(1.0, NAMED_KEPT / (facts->named + 1));
-    facts->named = kept * (facts->named + 1);
-    facts->found = kept * (facts->found + visit->changed);
-    facts->ages = kept * (facts->ages + end - named);
-    facts->usual_ages = kept * (facts->usual_ages + usual_age);
-    return visit->changed && is_likely && is_usual;
+    return at - site->began[now] >= SESSION_DAYS
+        || (double)facts->compared >= 2 * sqrt((double)facts->known);
 }
 
-/* Let both times predict the outcome; the better one so far decides. */
-static void judge(const struct learner *my, struct visit *visit)
+/* Close the present session; let the next fit learn it, if there is enough since the last one. */
+static void close_session(const struct site *site, bool at_once)
 {
-    struct site_facts *facts = my->site->facts;
-    const struct page *page = my->pages->page + visit->row;
-    double days = visit->at - page->last, shared, cold;
-    passed(my, page, visit->at, &shared, &cold);
-    double own = (1 - SHARED) * days + SHARED * shared;
-    double clocked = page->rate * own + coldness(my, page->rate) * cold;
-    if (facts->loss < 0)
-        visit->hazard = clocked;
-    facts->loss *= 1 - 1 / larger(MEMORY, 2.0 * (double)facts->alive);
-    facts->loss += log_loss(clocked, visit->changed);
-    facts->loss -= log_loss(page->plain_rate * days, visit->changed);
-}
-
-/* Learn from a visit that could be compared with one before; false: there is no memory. */
-static bool learn_one(const struct learner *my, struct visit *visit)
-{
-    struct site_facts *facts = my->site->facts;
-    int64_t row = visit->row;
-    struct page *page = my->pages->page + row;
-    double last = page->last, at = visit->at;
-    visit->hazard = page->plain_rate * (at - last);
-    if (facts->clocked) {
-        keep_up(my, visit);
-        judge(my, visit);
+    struct site_facts *facts = site->facts;
+    facts->closed = facts->notes;
+    int64_t more = facts->closed - facts->fitted;
+    if (at_once || (more && more * PAGES_A_VISIT >= facts->known)) {
+        facts->fitted = facts->closed;
+        facts->edges = facts->sessions;
+        facts->is_due = true;
     }
-    bool dated = is_dated(my, visit, page->plain_rate);
-    double begin = dated ? visit->modified - MOMENT_DAYS : last;
-    double end = dated ? visit->modified : at;
-    float *plain = plain_sums_of(my, row);
-    drift(plain, plain_prior_of(my, page), at - last);
-    add_interval(plain, end - begin, 0.0, visit->changed);
-    if (dated)
-        add_interval(plain, at - end, 0.0, false);
-    page->plain_rate = mean_rate(plain, plain_prior_of(my, page));
-    commit(my, row);
-    if (dated)
-        add_quiet(my, row, end, at);
-    page->pending = true;
-    page->begin = begin;
-    page->end = end;
-    page->changed = visit->changed;
-    page->number = -1;
-    page->last = at;
-    if (facts->clocked)
-        tell_clock(my, row);
-    page->rate = estimate(my, row);
-    facts->visits++;
-    if (facts->visits >= facts->fit_at) {
-        if (!fit_priors(my))
-            return false;
-        int64_t every = larger_int(FIT_EVERY, facts->alive / 4);
-        facts->fit_at += larger_int(FIRST_FIT, smaller_int(facts->visits / 2, every));
-    }
-    return true;
 }
 
-/* Return whether these are visits to pages, all of them of areas and places that there are, with
- * room for those that are new. */
-static bool are_sound(
-    const struct pages *pages, const struct site *site, const struct visit *visits, int64_t count)
+/* Close the present session, and let the next fit learn it; return 0. */
+EXPORTED int64_t site_close(const struct site *site)
 {
-    int64_t left = site->room - site->facts->known;
-    for (int64_t k = 0; k < count; k++) {
-        int64_t row = visits[k].row;
+    close_session(site, true);
+    return 0;
+}
+
+/* Note visits from one on, and fill in when those before were; return their number, or that of the
+ * visit before which there must be more room, or a fit; WRONG_INDEX before anything is written. */
+EXPORTED int64_t site_note(
+    const struct pages *pages, const struct site *site, struct visit *visits, int64_t count,
+    int64_t first)
+{
+    struct site_facts *facts = site->facts;
+    for (int64_t k = first; k < count; k++)
+        if (visits[k].row < 0 || visits[k].row >= pages->count)
+            return WRONG_INDEX;
+    for (int64_t k = first; k < count; k++) {
+        struct visit *visit = visits + k;
+        struct page *page = pages->page + visit->row;
+        if (facts->notes == site->note_room || (!page->known && facts->known == site->room))
+            return k;
+        if (begins_session(site, visit->at)) {
+            if (facts->sessions == site->session_room)
+                return k;
+            close_session(site, false);
+            facts->compared = 0;
+            site->began[facts->sessions++] = visit->at;
+        }
+        int64_t now = facts->sessions - 1;
+        visit->begin = page->known ? page->last : -INFINITY;
+        if (!page->known) {
+            page->known = true;
+            page->place = facts->known;
+            site->rows[facts->known++] = visit->row;
+        } else if (page->alive && visit->compared && !visit->gone) {
+            facts->compared++;
+            /* Within a session, which has no time, that of the calendar counts. */
+            double days = page->session < now ? page->before : visit->at - page->last;
+            site->notes[facts->notes++] = (struct note){
+                page->place, page->session, now, larger(days, 0.0), visit->changed};
+        }
+        facts->alive += (int64_t)!visit->gone - (int64_t)page->alive;
+        page->alive = !visit->gone;
+        page->session = now;
+        page->before = 0.0;
+        page->last = visit->at;
+    }
+    return count;
+}
+
+/* -- the clock -- */
+
+/* Return the area of the page in a place: the last one, if it was met after the fit. */
+static int64_t area_of(
+    const struct pages *pages, const struct site *site, const struct fit *fit, int64_t place)
+{
+    return smaller_int(pages->page[site->rows[place]].area, fit->areas - 1);
+}
+
+/* Return how far an area's clock went in a note, which ends before the last reading. */
+static double passed_in(const struct fit *fit, int64_t area, const struct note *note)
+{
+    const double *passed = fit->passed + area * fit->edges;
+    return passed[note->stop] - passed[note->first] + note->before;
+}
+
+static double mean_of(const float *belief, const double *weights)
+{
+    double sum = 0.0;
+    for (int k = 0; k < POINTS; k++)
+        sum += belief[k] * weights[k];
+    return sum;
+}
+
+/* Write the beliefs of all pages, in one step of expectation; set `prior` to their mean. */
+static void believe(
+    const struct pages *pages, const struct site *site, const struct fit *fit, double *since,
+    float *sums, float *belief)
+{
+    int64_t known = site->facts->known;
+    for (int64_t p = 0; p < known; p++) {
+        since[p] = site->began[0];
+        for (int k = 0; k < POINTS; k++)
+            sums[POINTS * p + k] = p < site->based ? site->base[POINTS * p + k] : 0.0f;
+    }
+    for (int64_t j = 0; j < site->facts->fitted; j++) {
+        const struct note *note = site->notes + j;
+        double days = passed_in(fit, area_of(pages, site, fit, note->place), note);
+        if (note->changed) {
+            /* What was unchanged for long may have got another rate; only a change can tell. */
+            drift(sums + POINTS * note->place, fit->prior, site->began[note->stop] - since[note->place]);
+            since[note->place] = site->began[note->stop];
+        }
+        add_days(sums + POINTS * note->place, days, note->changed);
+    }
+    double mean[POINTS] = {0};
+    for (int64_t p = 0; p < known; p++) {
+        float *mine = belief + POINTS * site->rows[p];
+        posterior(sums + POINTS * p, fit->prior, mine);
+        for (int k = 0; k < POINTS; k++)
+            mean[k] += mine[k];
+    }
+    for (int k = 0; k < POINTS; k++)
+        fit->prior[k] =
+            (PAGES_OF_PRIOR * GENERAL_PRIOR[k] + mean[k]) / (PAGES_OF_PRIOR + (double)known);
+}
+
+/* Return whether the changes a session vary more than those of independent pages; `sums` (edges, 3)
+ * are of the changes found, of those expected, and of their variances. */
+static bool comes_in_bursts(
+    const struct pages *pages, const struct site *site, const struct fit *fit,
+    const float *belief, double *sums)
+{
+    for (int64_t j = 0; j < 3 * fit->edges; j++)
+        sums[j] = 0.0;
+    for (int64_t j = 0; j < site->facts->fitted; j++) {
+        const struct note *note = site->notes + j;
+        double *mine = sums + 3 * note->stop;
+        double days = passed_in(fit, area_of(pages, site, fit, note->place), note);
+        double changed = 1 - unchanged(belief + POINTS * site->rows[note->place], days);
+        mine[0] += note->changed;
+        mine[1] += changed;
+        mine[2] += changed * (1 - changed);
+    }
+    double squares = 0.0, variances = 0.0, sessions = 0.0;
+    for (int64_t j = 0; j < fit->edges; j++) {
+        double off = sums[3 * j] - sums[3 * j + 1];
+        squares += off * off;
+        variances += sums[3 * j + 2];
+        sessions += sums[3 * j + 2] > 0;
+    }
+    double usual = SESSIONS_OF_PRIOR * variances / larger(sessions, 1.0);
+    double bound = 1 + ERRORS * sqrt(2 / (sessions + SESSIONS_OF_PRIOR));
+    return squares + USUAL * usual > bound * (variances + usual);
+}
+
+/* Estimate the clock of the site and of its areas anew; `events` and `exposure` (areas, edges). */
+static void set_clock(
+    const struct pages *pages, const struct site *site, const struct fit *fit,
+    const float *belief, double *events, double *exposure)
+{
+    int64_t edges = fit->edges, spans = edges - 1;
+    for (int64_t j = 0; j < fit->areas * edges; j++)
+        events[j] = exposure[j] = 0.0;
+    for (int64_t j = 0; j < site->facts->fitted; j++) {
+        const struct note *note = site->notes + j;
+        int64_t area = area_of(pages, site, fit, note->place);
+        double *found = events + area * edges, *exposed = exposure + area * edges;
+        double rate = mean_of(belief + POINTS * site->rows[note->place], RATES);
+        exposed[note->first] += rate;
+        exposed[note->stop] -= rate;
+        if (note->changed) {
+            double days = passed_in(fit, area, note);
+            double share = rate / larger(-expm1(-rate * days), LEAST);
+            found[note->first] += share;
+            found[note->stop] -= share;
+        }
+    }
+    for (int64_t g = 0; g < fit->areas; g++) {
+        double *found = events + g * edges, *exposed = exposure + g * edges;
+        const double *passed = fit->passed + g * edges;
+        for (int64_t j = 1; j < edges; j++) {
+            found[j] += found[j - 1];
+            exposed[j] += exposed[j - 1];
+        }
+        for (int64_t j = 0; j < spans; j++)
+            found[j] *= passed[j + 1] - passed[j];
+    }
+    double *site_days = fit->shared, total = 0.0, all = 0.0;
+    for (int64_t j = 0; j < spans; j++) {
+        double days = larger(site->began[j + 1] - site->began[j], LEAST_DAYS);
+        double found = OF_SITE, exposed = OF_SITE / days;
+        for (int64_t g = 0; g < fit->areas; g++) {
+            found += events[g * edges + j];
+            exposed += exposure[g * edges + j];
+        }
+        site_days[j] = found / exposed;
+        total += site_days[j];
+        all += days;
+    }
+    for (int64_t g = 0; g < fit->areas; g++) {
+        double *passed = fit->passed + g * edges;
+        for (int64_t j = 0; j < spans; j++) {
+            double days = larger(site_days[j] * all / total, LEAST_DAYS);
+            double found = OF_AREA + events[g * edges + j];
+            passed[j + 1] = passed[j] + found / (OF_AREA / days + exposure[g * edges + j]);
+        }
+    }
+}
+
+/* Return whether there is all that the facts speak of, the notes from `first` on included. */
+static bool fits(
+    const struct pages *pages, const struct site *site, const struct fit *fit, int64_t first)
+{
+    const struct site_facts *facts = site->facts;
+    if (fit->edges != facts->edges || facts->edges < 1 || facts->edges > facts->sessions
+        || facts->sessions > site->session_room || facts->known > site->room
+        || facts->fitted > facts->notes
+        || (first < facts->notes && facts->notes > site->note_room))
+        return false;
+    for (int64_t p = 0; p < facts->known; p++) {
+        int64_t row = site->rows[p];
         if (row < 0 || row >= pages->count)
             return false;
         const struct page *page = pages->page + row;
-        if (page->area < 0 || page->area >= AREAS)
-            return false;
-        if (page->known ? page->place < 0 || page->place >= site->facts->known : --left < 0)
+        if (page->area < 0 || page->session < 0 || page->session >= facts->sessions)
             return false;
     }
-    return left >= 0;
+    for (int64_t j = first; j < facts->notes; j++) {
+        const struct note *note = site->notes + j;
+        int64_t edges = j < facts->fitted ? facts->edges : facts->sessions;
+        if (note->place < 0 || note->place >= facts->known || note->first < 0
+            || note->first > note->stop || note->stop >= edges)
+            return false;
+    }
+    return true;
 }
 
-/* Learn `count` visits from `first` on, for whose pages the site has room. Return `count`, the one
- * that needs room elsewhere, NO_MEMORY, or WRONG_INDEX before anything is learnt. */
-EXPORTED int64_t site_learn(
-    const struct pages *pages, const struct site *site, const struct clock *clock,
-    struct visit *visits, int64_t count, int64_t first)
+/* Fit the rates of a site's pages and its clock to the noted visits: write the beliefs (pages,
+ * POINTS), and set the fit. Return 0, WRONG_INDEX or NO_MEMORY before anything is written. */
+EXPORTED int64_t site_fit(
+    const struct pages *pages, const struct site *site, const struct fit *fit, float *belief,
+    int64_t cells)
 {
-    const struct learner my = {pages, site, clock};
-    if (first < 0 || first > count || (site->facts->clocked && !clock->bins)
-        || !are_sound(pages, site, visits + first, count - first))
+    if (cells != POINTS * pages->count || !fits(pages, site, fit, 0))
         return WRONG_INDEX;
-    for (int64_t k = first; k < count; k++) {
-        struct visit *visit = visits + k;
-        if (needs_room(&my, visit))
-            return k;
-        struct page *page = pages->page + visit->row;
-        bool tells = visit->compared && page->known && visit->at > page->last;
-        visit->begin = page->known ? page->last : -INFINITY;
-        meet(&my, visit->row, visit->gone);
-        if (!tells) {
-            commit(&my, visit->row);
-            page->last = larger(page->last, visit->at);
-            mark(&my, page);
-        } else if (!learn_one(&my, visit)) {
-            return NO_MEMORY;
-        }
+    int64_t known = site->facts->known, edges = fit->edges;
+    float *sums = malloc((size_t)larger_int(known, 1) * POINTS * sizeof *sums);
+    double *parts = malloc((size_t)(2 * fit->areas * edges + 3 * edges) * sizeof *parts);
+    double *since = malloc((size_t)larger_int(known, 1) * sizeof *since);
+    if (!sums || !parts || !since) {
+        free(since);
+        free(sums);
+        free(parts);
+        return NO_MEMORY;
     }
-    return count;
-}
-
-/* Note the clock's readings at the last visits to the pages of a site, as it begins; return 0. */
-EXPORTED int64_t site_mark_all(
-    const struct pages *pages, const struct site *site, const struct clock *clock)
-{
-    mark_all(&(struct learner){pages, site, clock});
-    return 0;
-}
-
-/* -- worth --------------------------------------------------------------------------------- */
-
-/* Fill in how long a turn is at each visit, to pages of which `there` (rows) says whether they
- * count; return how many count in the end, or WRONG_INDEX before anything is written. */
-EXPORTED int64_t count_pages(
-    bool *there, int64_t rows, struct visit *visits, int64_t visit_count, int64_t count,
-    double budget)
-{
-    for (int64_t k = 0; k < visit_count; k++)
-        if (visits[k].row < 0 || visits[k].row >= rows)
-            return WRONG_INDEX;
-    for (int64_t k = 0; k < visit_count; k++) {
-        struct visit *visit = visits + k;
-        count += (int64_t)!visit->gone - (int64_t)there[visit->row];
-        there[visit->row] = !visit->gone;
-        visit->turn = (double)larger_int(count, 1) / budget;
+    for (int k = 0; k < POINTS; k++)
+        fit->prior[k] = GENERAL_PRIOR[k];
+    for (int64_t g = 0; g < fit->areas; g++) {
+        double *passed = fit->passed + g * edges;
+        passed[0] = 0.0;
+        for (int64_t j = 1; j < edges; j++)
+            passed[j] = passed[j - 1] + larger(site->began[j] - site->began[j - 1], LEAST_DAYS);
     }
-    return count;
-}
-
-/* Write the hazards since the last visits and the rates of all pages by the days; return 0. */
-EXPORTED int64_t plain_hazards(
-    const struct page *pages, int64_t count, double now, double *hazard, double *rate)
-{
-    for (int64_t row = 0; row < count; row++) {
-        const struct page *page = pages + row;
-        double age = page->known ? larger(now - page->last, 0.0) : 0.0;
-        hazard[row] = larger(page->plain_rate * age, LEAST);
-        rate[row] = page->plain_rate;
-    }
-    return 0;
-}
-
-/* Write the hazards and rates (rows) of a site's pages by its clock. Return 0, or WRONG_INDEX before
- * anything is written, where there are other rows or it has no clock. */
-EXPORTED int64_t site_hazards(
-    const struct pages *pages, const struct site *site, const struct clock *clock, double now,
-    double *hazard, double *rate, int64_t rows)
-{
-    const struct learner my = {pages, site, clock};
-    if (rows != pages->count || !site->facts->clocked || !clock->bins)
-        return WRONG_INDEX;
-    for (int64_t j = 0; j < site->facts->known; j++) {
-        int64_t row = site->rows[j];
-        const struct page *page = pages->page + row;
-        double age = larger(now - page->last, 0.0), shared, cold;
-        passed(&my, page, larger(now, page->last), &shared, &cold);
-        double theta = coldness(&my, page->rate);
-        double own = page->rate * ((1 - SHARED) * age + SHARED * shared);
-        hazard[row] = larger(own + theta * cold, LEAST);
-        rate[row] = page->rate + theta * REWRITTEN;
-    }
-    return 0;
-}
-
-/* Ein(x) as scheduler/costs.py has it, to 1e-10: its series, or a continued fraction. */
-static double ein(double x)
-{
-    if (x < 4.0) {
-        double term = x, total = x;
-        for (int k = 2; k < 60; k++) {
-            term *= -x / k;
-            total += term / k;
-            if (fabs(term) < 1e-12 * total)
-                break;
-        }
-        return total;
-    }
-    /* E1(x) by Lentz's method (Numerical Recipes, 6.3). */
-    double b = x + 1, c = 1e300, d = 1 / b, fraction = d;
-    for (int k = 1; k < 60; k++) {
-        b += 2;
-        d = 1 / (b - k * k * d);
-        c = b - k * k / c;
-        fraction *= c * d;
-        if (fabs(c * d - 1) < 1e-12)
+    bool clocked = false;
+    for (int round = 0; round < ROUNDS; round++) {
+        believe(pages, site, fit, since, sums, belief);
+        if (!site->facts->fitted || (round >= WITHOUT_CLOCK && !clocked))
             break;
+        if (round == BY_DAYS - 1)
+            clocked = known >= PAGES_OF_A_CLOCK
+                && comes_in_bursts(pages, site, fit, belief, parts + 2 * fit->areas * edges);
+        if (clocked)
+            set_clock(pages, site, fit, belief, parts, parts + fit->areas * edges);
     }
-    return 0.5772156649015329 + log(x) + fraction * exp(-x);
+    site->facts->is_clocked = clocked;
+    site->facts->is_due = false;
+    free(since);
+    free(sums);
+    free(parts);
+    return 0;
 }
 
-/* Write W of each page; one of mean importance waits at most `longest` days.
- *
- * It may wait longer where claims are believed (`jump` > 0). */
-EXPORTED int64_t site_worth(
-    const struct page *pages, int64_t count, const double *hazard, const double *jump,
-    const double *per, const double *importance, double now, double longest, double *worth)
+/* Let the base (of all pages) take in what ended before the session `first`, which becomes the first
+ * one; the notes must be fitted. Return 0, or WRONG_INDEX before anything is written. */
+EXPORTED int64_t site_fold(
+    const struct pages *pages, const struct site *site, const struct fit *fit, int64_t first)
+{
+    struct site_facts *facts = site->facts;
+    if (!fits(pages, site, fit, 0) || facts->fitted != facts->notes || first < 0
+        || first >= facts->edges || facts->edges != facts->sessions || site->based < facts->known)
+        return WRONG_INDEX;
+    int64_t kept = 0;
+    float forgotten = (float)exp(-(site->began[first] - site->began[0]) / KEPT_DAYS);
+    for (int64_t p = 0; p < facts->known; p++) {
+        struct page *page = pages->page + site->rows[p];
+        const double *passed = fit->passed + area_of(pages, site, fit, p) * fit->edges;
+        if (page->session < first)
+            page->before += passed[first] - passed[page->session];
+        page->session = larger_int(page->session - first, 0);
+        for (int k = 0; k < POINTS; k++)
+            site->base[POINTS * p + k] *= forgotten;
+    }
+    for (int64_t j = 0; j < facts->notes; j++) {
+        struct note note = site->notes[j];
+        int64_t area = area_of(pages, site, fit, note.place);
+        const double *passed = fit->passed + area * fit->edges;
+        if (note.stop <= first) {
+            add_days(site->base + POINTS * note.place, passed_in(fit, area, &note), note.changed);
+            continue;
+        }
+        if (note.first < first)
+            note.before += passed[first] - passed[note.first];
+        note.first = larger_int(note.first - first, 0);
+        note.stop -= first;
+        site->notes[kept++] = note;
+    }
+    for (int64_t j = first; j < facts->sessions; j++)
+        site->began[j - first] = site->began[j];
+    facts->notes = facts->closed = facts->fitted = kept;
+    facts->sessions -= first;
+    facts->edges = facts->sessions;
+    facts->is_due = true;
+    return 0;
+}
+
+/* Write how far the clocks of the areas have gone in the interval that ends at the present session,
+ * by its visits so far. */
+static void set_present(
+    const struct pages *pages, const struct site *site, const struct fit *fit,
+    const float *belief, const double *readings, double *went)
+{
+    const struct site_facts *facts = site->facts;
+    int64_t now = facts->sessions - 1;
+    double days = larger(site->began[now] - site->began[now - 1], LEAST_DAYS);
+    double exposed[AREAS] = {0}, all = OF_SITE / days;
+    for (int64_t g = 0; g < fit->areas; g++)
+        went[g] = days;
+    for (int64_t j = facts->closed; j < facts->notes; j++) {
+        const struct note *note = site->notes + j;
+        if (note->first == now)
+            continue;
+        double rate = mean_of(belief + POINTS * site->rows[note->place], RATES);
+        exposed[area_of(pages, site, fit, note->place)] += rate;
+        all += rate;
+    }
+    if (facts->closed == facts->notes)
+        return;
+    for (int round = 0; round < PRESENT_ROUNDS; round++) {
+        double found[AREAS] = {0}, changes = OF_SITE;
+        for (int64_t j = facts->closed; j < facts->notes; j++) {
+            const struct note *note = site->notes + j;
+            if (!note->changed || note->first == now)
+                continue;
+            int64_t area = area_of(pages, site, fit, note->place);
+            double rate = mean_of(belief + POINTS * site->rows[note->place], RATES);
+            const double *read = readings + area * facts->sessions;
+            double passed = read[now - 1] - read[note->first] + note->before + went[area];
+            double events = rate * went[area] / larger(-expm1(-rate * passed), LEAST);
+            found[area] += events;
+            changes += events;
+        }
+        for (int64_t g = 0; g < fit->areas; g++)
+            went[g] = (OF_AREA + found[g]) / (OF_AREA / (changes / all) + exposed[g]);
+    }
+}
+
+/* Write for how long the pages of a site, or the one in a row, have not been visited, in days of its
+ * clock; `only` -1: all. Return 0, or WRONG_INDEX or NO_MEMORY before anything is written. */
+EXPORTED int64_t site_readings(
+    const struct pages *pages, const struct site *site, const struct fit *fit,
+    const float *belief, int64_t cells, double now, int64_t only, double *since, int64_t rows)
+{
+    const struct site_facts *facts = site->facts;
+    if (rows != pages->count || cells != POINTS * rows || only >= rows
+        || (only >= 0 && (!pages->page[only].known || pages->page[only].place >= facts->known))
+        || !fits(pages, site, fit, facts->closed))
+        return WRONG_INDEX;
+    int64_t last = facts->sessions - 1;
+    double *readings = malloc((size_t)(fit->areas * facts->sessions) * sizeof *readings);
+    if (!readings)
+        return NO_MEMORY;
+    for (int64_t g = 0; g < fit->areas; g++) {
+        double *read = readings + g * facts->sessions;
+        for (int64_t j = 0; j < facts->sessions; j++)
+            read[j] = j < fit->edges
+                ? fit->passed[g * fit->edges + j]
+                : read[j - 1] + larger(site->began[j] - site->began[j - 1], LEAST_DAYS);
+    }
+    if (last > 0 && facts->edges <= last) {
+        double went[AREAS];
+        set_present(pages, site, fit, belief, readings, went);
+        for (int64_t g = 0; g < fit->areas; g++) {
+            double *read = readings + g * facts->sessions;
+            read[last] = read[last - 1] + went[g];
+        }
+    }
+    double on = larger(now - site->began[last], 0.0);
+    int64_t first = only < 0 ? 0 : pages->page[only].place;
+    int64_t stop = only < 0 ? facts->known : first + 1;
+    for (int64_t p = first; p < stop; p++) {
+        const struct page *page = pages->page + site->rows[p];
+        const double *read = readings + area_of(pages, site, fit, p) * facts->sessions;
+        since[site->rows[p]] = page->before + read[last] - read[page->session] + on;
+    }
+    free(readings);
+    return 0;
+}
+
+/* -- worth -- */
+
+/* Write of all pages, by their beliefs and the days of their clocks since the last visits: the
+ * changes since, -ln P(none); those of a day; and the expected days of staleness. Return 0 or
+ * WRONG_INDEX. */
+EXPORTED int64_t page_prospects(
+    const struct page *page, int64_t count, const float *belief, int64_t cells,
+    const double *since, double *hazard, double *rate, double *stale)
+{
+    if (cells != POINTS * count)
+        return WRONG_INDEX;
+    for (int64_t row = 0; row < count; row++) {
+        const float *mine = belief + POINTS * row;
+        hazard[row] = LEAST;
+        rate[row] = larger(-log(larger(unchanged(mine, 1.0), 1e-300)), 1e-12);
+        stale[row] = 0.0;
+        if (page[row].known) {
+            hazard[row] = larger(-log(larger(unchanged(mine, since[row]), 1e-300)), 1e-12);
+            stale[row] = stale_days(mine, since[row]);
+        }
+    }
+    return 0;
+}
+
+/* Write W of each page: of the stale days expected, or where something is claimed of it (`jump`
+ * above 0) of the hazard with that, and the rate `per`. Return 0. */
+EXPORTED int64_t page_worth(
+    const struct page *page, int64_t count, const double *hazard, const double *stale,
+    const double *jump, const double *per, const double *importance, double now, double longest,
+    double *worth)
 {
     double mean = 0.0;
     int64_t alive = 0;
     for (int64_t row = 0; row < count; row++) {
-        if (pages[row].alive) {
+        if (page[row].alive) {
             mean += importance[row];
             alive++;
         }
@@ -529,16 +487,16 @@ EXPORTED int64_t site_worth(
     mean /= (double)larger_int(alive, 1);
     for (int64_t row = 0; row < count; row++) {
         worth[row] = 0.0;
-        if (!pages[row].known)
+        if (!page[row].known)
             continue;
-        double age = larger(now - pages[row].last, 0.0), x = hazard[row], gone = expm1(-x);
-        double fresh = x < 1e-4 ? x * x / 2 : x + gone;
-        double found = (fresh - jump[row] * gone / 2) / per[row];
-        /* Ein(x) is between 1 - e^-x and x: often that decides. */
-        if (jump[row] == 0 && found > age * -gone / 2)
-            found = smaller(found, age * ein(x) / 2);
-        worth[row] = importance[row] * found;
-        double wait = jump[row] == 0 ? age : age / LONGER_SILENCE;
+        double age = larger(now - page[row].last, 0.0), found = stale[row], wait = age;
+        if (jump[row] > 0) {
+            double x = hazard[row], gone = expm1(-x);
+            found = ((x < 1e-4 ? x * x / 2 : x + gone) - jump[row] * gone / 2) / per[row];
+            wait = age / LONGER_SILENCE;
+        }
+        /* Of pages equally fresh the one first that was not visited for longest. */
+        worth[row] = importance[row] * (found + 1e-7 * age);
         if (wait * smaller(importance[row], mean) > longest * mean)
             worth[row] += mean * (longest + age);
     }

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import inf
 from typing import Final, TypeAlias
 
 import aiosqlite
@@ -11,7 +10,7 @@ import numpy as np
 
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.arrays import Bools, Ints
 from freshet.scheduler.estimate.evidence import (
     UNASKED,
     SignalBatch,
@@ -63,24 +62,17 @@ class PendingEvidence:
         self._pages = pages
         self._visits: list[VisitResult] = []
         self._claims: list[Claims] = []
-        self._modified: dict[tuple[int, float], float] = {}
         self._met: set[int] = set()
         self._asked: Mapping[int, int] = {}
 
     def seen(self, row: int, it: Observation) -> None:
         """Note the result of a visit."""
-        modified = self._modified.pop((it.page_id, it.at), -inf)
-        self._visits.append((row, it.at / _DAY_S, it.kind, it.rung, modified / _DAY_S))
+        self._visits.append((row, it.at / _DAY_S, it.kind, it.rung))
 
     def claimed(self, said: Claims) -> None:
         """Note claims, before the visits that brought them."""
         if len(said):
             self._claims.append(said)
-            own = said.take(said.kind == _NO_NEWS)
-            # Visits to pages that are not watched are never seen.
-            own = own.take(self._pages.rows(own.page_id)[1])
-            visits = zip(own.page_id.tolist(), own.received_at.tolist(), strict=True)
-            self._modified.update(zip(visits, own.until.tolist(), strict=True))
 
     async def meet_sources(self) -> None:
         """Load the pages of sources when a claim has a new source."""
@@ -101,7 +93,7 @@ class PendingEvidence:
 
         That is the whole one, or what came after an observation and a claim (their ids).
         """
-        self._visits, self._claims, self._modified = [], [], {}
+        self._visits, self._claims = [], []
         self._asked = await claims.asked(self._reader)
         stored = await columns.visit_columns(self._reader, after=observation)
         said = await claims.load(self._reader, claim)
@@ -113,23 +105,8 @@ class PendingEvidence:
             changed=stored.changed[known],
             gone=stored.gone[known],
             moved=stored.moved[known],
-            modified=_modified(stored.page_id, stored.at, said)[known] / _DAY_S,
         )
         return _new_evidence(visits, said, self._pages.meant, self._asked)
-
-
-def _modified(page_id: Ints, at: Floats, said: Claims) -> Floats:
-    """Return (m,), when the pages of these visits were modified by their own headers, else −inf."""
-    own = said.take(said.kind == _NO_NEWS)
-    # Complex numbers are in the order of their real parts, and then of the imaginary ones.
-    claimed, visit = own.page_id + 1j * own.received_at, page_id + 1j * at
-    order = np.argsort(claimed)
-    place = np.searchsorted(claimed, visit, sorter=order)
-    found = np.full(len(visit), -inf)
-    near = np.flatnonzero(place < len(claimed))
-    chosen = order[place[near]]
-    found[near] = np.where(claimed[chosen] == visit[near], own.until[chosen], -inf)
-    return found
 
 
 def _new_evidence(

@@ -183,7 +183,7 @@ class Sessions:
         waiting = np.bincount(host[worth > self.price], minlength=hosts)
         room = saved + a_session - float(waiting[~closed | chosen].sum())
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
-        is_due &= saved + a_session > np.minimum(visits + 1, enough)
+        is_due &= saved + a_session >= enough
         # Worthier pages of other hosts may leave nothing of what is saved for a host's own.
         soon = self._of_served(later, host, saved + a_session)
         is_served = soon >= _PART * np.minimum(np.maximum(pages, 1), enough) * self.price

@@ -1,27 +1,18 @@
 """The ranker of the policy ``site_clock``: the greedy index on the clocks of sites.
 
-With the hazard x accumulated since the last visit (:mod:`scheduler.estimate.site_clock`) and
-D = d + θc the mean rate at which a page becomes stale again, a visit is worth
+A visit is worth the days of staleness that it ends, as expected under the belief in the rate γ of
+the page, by the clock of its site (:mod:`~scheduler.estimate.site_model`):
 
-    W = μ min( (x − 1 + e^{−x})/D,  ½ τ Ein(x) ).
+    W = μ E[ τ − (1 − e^{−γτ})/γ ]
 
-The first is the index of the harmonic cost with the days replaced by the site's time: what
-matters is what may have happened, and D how long the visit is good for. The second bounds it by
-what the visit can save if staleness builds up no faster than it has: at a constant hazard it never
-binds, as x − 1 + e^{−x} ≤ ½ x Ein(x); where a rewritten site raises the suspicion of pages that
-hardly ever change, it keeps the rest from being forgotten for them.
+    μ   importance;  τ  days of the site's clock since the last visit
 
-    μ   importance;  d  change rate, exp(E[ln d]);  τ  days since the last visit
-    θ   (d̄/(d̄ + d))², how cold a page is; d̄ the geometric mean of the site's rates
+Where signals are believed, the belief enters through its hazard, x = −ln E[e^{−γτ}], and
+:mod:`~scheduler.estimate.sources_trust` says what a visit is worth. No page is forgotten: W grows
+with τ for every γ, and a page that has waited ten times as long as if all were visited in turn goes
+before all others; one of less than the mean importance waits as much longer as that is more.
 
-What is learnt, and whether a site's clock is used, is said in
-:mod:`~scheduler.estimate.site_model`. No page is forgotten: where all are equally important, one
-waits at most three times as long as if all were visited in turn, and then goes before all others.
-Otherwise it is ten times, and for a page of less than the mean importance as much longer as that is
-more.
-
-Cost: per visit 2 to 30 µs, more where changes are many; valuing takes 0.1 µs a page. Memory: 500
-bytes a page, and some 100 to 1,000 kB a site of five pages or more, in a file where many learn.
+Cost: noting a visit takes less than 1 µs, valuing 0.1 µs a page. Memory: 300 bytes a page.
 
 Reference: ours.
 """
@@ -34,17 +25,21 @@ from typing import Final
 import numpy as np
 
 from freshet.compiled import numeric
-from freshet.compiled.numeric import record
+from freshet.compiled.numeric import Records, record
 from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Arrays, Column, Floats, Scratch
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
-from freshet.scheduler.estimate.site_model import POINTS, Pages, SiteLearner, credible_interval
+from freshet.scheduler.estimate.site_model import (
+    GENERAL_PRIOR,
+    POINTS,
+    Pages,
+    SiteLearner,
+    credible_interval,
+)
 from freshet.scheduler.estimate.sources_trust import SiteTrust, SourceTrust
 from freshet.scheduler.sources import AREAS, Rows
 
-_LONGEST: Final = 3.0
-_LONGEST_UNLIKE: Final = 10.0
-_LEAST: Final = 1e-12
+_LONGEST: Final = 10.0
 #: Sites that learn in memory, at least: from twice as many on others are in a file.
 _AWAKE: Final = 32
 
@@ -61,12 +56,12 @@ class SiteClockRanker:
         self._site_of = Column[np.intp](np.intp)
         self._importance = Column[np.float64](np.float64)
         self._page = Column[np.void](record("page"))
+        self._belief = Column[np.float32](np.float32, width=POINTS)
         # The pages, until they grow.
         self._states: Pages | None = None
-        # Whether a page counts, and how many do: by the visits that have come in.
-        self._there = Column[np.bool_](np.bool_)
-        self._count = 0
         self._learners: list[SiteLearner] = []
+        # The sites whose clocks count.
+        self._clocked: set[int] = set()
         # The sites that learn in memory, the last one at the end, and the file for others.
         self._awake: dict[int, None] = {}
         self._scratch: Scratch | None = None
@@ -76,13 +71,15 @@ class SiteClockRanker:
 
     def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
         """Append rows; they count from the first visit on."""
+        first = len(self._page)
         self._site_of.extend(site)
         self._importance.extend(importance)
-        for column in (self._page, self._there):
+        for column in (self._page, self._belief):
             column.append(len(site))
+        self._belief.rows[first:] = GENERAL_PRIOR
         self._states = None
         self._trust.add(len(site))
-        self._page.rows["area"][len(self._page) - len(site) :] = np.minimum(area, AREAS - 1)
+        self._page.rows["area"][first:] = np.minimum(area, AREAS - 1)
         more = int(site.max(initial=-1)) + 1 - len(self._learners)
         self._learners += [SiteLearner() for _ in range(more)]
 
@@ -91,18 +88,34 @@ class SiteClockRanker:
         table = np.zeros(len(visits), record("visit"))
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(visits, name)
-        table["modified"] = -np.inf if visits.modified is None else visits.modified
-        self._count = numeric.count_pages(self._there.rows, table, self._count, self._budget)
         site = self._site_of.rows[visits.row]
         order = np.argsort(site, kind="stable")
         bounds = np.flatnonzero(np.diff(site[order], prepend=-1, append=-1))
-        pages = self._pages()
+        pages, belief = self._pages(), self._belief.rows
         for first, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mine, code = table[order[first:stop]], int(site[order[first]])
             learner = self._learners[code]
-            learner.learn(pages, mine)
-            self._trust.learn(code, mine, learner.alive)
+            if self._trust.of(code) is None:
+                learner.learn(pages, mine, belief)
+            else:
+                for k in range(len(mine)):
+                    self._learn_claimed(code, mine[k : k + 1])
+            (self._clocked.add if learner.proven else self._clocked.discard)(code)
             self._set_aside(code)
+
+    def _learn_claimed(self, code: int, visit: Records) -> None:
+        """Learn a visit to a page of a site with claims, and what was expected without these."""
+        row, learner, page = int(visit["row"][0]), self._learners[code], self._page.rows
+        pages, belief, some = self._pages(), self._belief.rows, slice(row, row + 1)
+        if page["known"][row]:
+            now = float(visit["at"][0])
+            since = np.empty(len(page))
+            since[row] = max(now - float(page["last"][row]), 0.0)
+            if learner.proven:
+                learner.write_days(pages, belief, now, since, row)
+            visit["hazard"] = numeric.page_prospects(page[some], belief[some], since[some])[0]
+        learner.learn(pages, visit, belief)
+        self._trust.learn(code, visit, learner.alive)
 
     def _set_aside(self, learnt: int) -> None:
         """Keep the sites that learnt last in memory, and move others to a file."""
@@ -140,16 +153,7 @@ class SiteClockRanker:
 
     def _unclaimed_at(self, now: float, site: int) -> tuple[int, Floats]:
         """Return how many pages a site has, and (n,) the changes expected without claims."""
-        learner, page = self._learners[site], self._page.rows
-        hazard = np.zeros(len(page))
-        if learner.proven:
-            rate = np.empty(len(page))
-            learner.write_hazards(self._pages(), now, hazard, rate)
-        else:
-            rows = learner.rows
-            age = np.maximum(now - page["last"][rows], 0.0)
-            hazard[rows] = np.maximum(page["plain_rate"][rows] * age, _LEAST)
-        return learner.alive, hazard
+        return self._learners[site].alive, self._expected(now)[0]
 
     def site_trust(self, site: int) -> SiteTrust | None:
         """Return the record of a site's signals, or None if there never was one."""
@@ -165,62 +169,41 @@ class SiteClockRanker:
         if not page["known"][old]:
             return
         last = float(page["last"][old])
-        # What is pending of it is thereby taken in for good.
         self.learn(VisitResults.one(old, last, changed=None, gone=True))
-        theirs, mine = (self._learners[self._site_of.rows[row]] for row in (old, new))
-        theirs.wake()
-        mine.wake()
-        if not page["known"][new]:
-            page["place"][new] = mine.site.facts[0]["known"]
-            mine.make_room(int(page["place"][new]) + 1)
-        of, to = page["place"][old], page["place"][new]
-        mine.site.likelihood[to] += theirs.site.likelihood[of]
-        mine.site.plain_likelihood[to] += theirs.site.plain_likelihood[of]
-        mine.is_altered = True
         if not page["known"][new]:
             self.learn(VisitResults.one(new, last, changed=None))
+        theirs, mine = (self._learners[self._site_of.rows[row]] for row in (old, new))
+        sums = theirs.sums(int(page["place"][old]))
+        mine.inherit(self._pages(), self._belief.rows, int(page["place"][new]), sums)
 
     def worth(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page; 0 before the first one."""
-        hazard, _, jump, per = self._hazard(now)
-        found = np.empty(len(self._page))
-        importance = self._importance.rows
-        alike = not len(importance) or importance.min() == importance.max()
-        turns = (_LONGEST if alike else _LONGEST_UNLIKE) * self._turn
-        numeric.site_worth(
+        hazard, rate, stale = self._expected(now)
+        jump, per = self._trust.value(self._page.rows, now, self._turn, hazard, rate)
+        found = numeric.page_worth(
             self._page.rows,
             hazard=hazard,
+            stale=stale,
             jump=jump,
             per=per,
-            importance=importance,
+            importance=self._importance.rows,
             now=now,
-            longest=turns,
-            worth=found,
+            longest=_LONGEST * self._turn,
         )
         self._trust.value_polls(now, found)
         return found
 
     def beliefs(self, now: float) -> Beliefs:
         """Return estimates by the clock of each site, where that is proven, or else by the days."""
-        hazard, rate, _, _ = self._hazard(now)
+        hazard, rate, _ = self._expected(now)
+        self._trust.value(self._page.rows, now, self._turn, hazard, rate)
         proven = np.array([learner.proven for learner in self._learners], np.float64)
         claimed = self._trust.believed(len(rate))
         return Beliefs(hazard, rate, proven[self._site_of.rows], claimed)
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the rates, (m,) each, between which those of pages lie at 90 %, by the days."""
-        low, high = np.empty(len(rows)), np.empty(len(rows))
-        site, area = self._site_of.rows[rows], self._page.rows["area"][rows]
-        for code in np.unique(site).tolist():
-            mine = np.flatnonzero(site == code)
-            known, place = (self._page.rows[name][rows[mine]] for name in ("known", "place"))
-            sums = np.zeros((len(mine), POINTS), np.float32)
-            with self._learners[code].awake() as it:
-                prior = it.plain_prior[area[mine]]
-                sums[known] = it.plain_likelihood[place[known]]
-            low[mine], high[mine] = credible_interval(sums, prior)
-        self._let_go()
-        return low, high
+        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        return credible_interval(self._belief.rows[rows])
 
     # -- in the store --
 
@@ -228,7 +211,7 @@ class SiteClockRanker:
         """Return the state of these rows, without that of their sites."""
         return {
             "learnt": self._page.rows[some],
-            "there": self._there.rows[some],
+            "belief": self._belief.rows[some],
             "slot": self._trust.slots[some],
         }
 
@@ -259,15 +242,14 @@ class SiteClockRanker:
         """
         first, area = len(self._page), columns["learnt"]["area"]
         if not first:
-            for column in (self._page, self._there, self._site_of, self._importance):
+            for column in (self._page, self._belief, self._site_of, self._importance):
                 column.reserve(count)
         self.add(site, area, importance, np.zeros(len(site)))
         if columns["learnt"].dtype != self._page.rows.dtype:
             raise TypeError("these are pages of another version")
         self._page.rows[first:] = columns["learnt"]
-        self._there.rows[first:] = columns["there"]
+        self._belief.rows[first:] = columns["belief"]
         self._trust.slots[first:] = columns["slot"]
-        self._count += int(columns["there"].sum())
 
     def recall_site(self, code: int, held: Arrays, read: Callable[[str], Arrays]) -> None:
         """Let a site rest as it did, whose pages are there; raises as :meth:`recall`."""
@@ -284,6 +266,8 @@ class SiteClockRanker:
         ):
             raise TypeError("the pages of a site are not where it has them")
         learner.rest(held, partial(read, f"clock/{code}"))
+        if learner.proven:
+            self._clocked.add(code)
 
     def recall_claims(self, code: int, written: Arrays) -> None:
         """Know the claims at a site as they were written; raises as :meth:`recall`."""
@@ -297,17 +281,13 @@ class SiteClockRanker:
     @property
     def _turn(self) -> float:
         """Return the days in which all pages could be visited once."""
-        return max(self._count, 1) / self._budget
+        return max(int(np.count_nonzero(self._page.rows["alive"])), 1) / self._budget
 
-    def _hazard(self, now: float) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return (n,) each: the hazard since the last visit, the mean rate, q, and D.
-
-        D is the rate where nothing is claimed.
-        """
+    def _expected(self, now: float) -> tuple[Floats, Floats, Floats]:
+        """Return (n,) each: changes since the last visit, rates a day, and days of staleness."""
+        pages, belief = self._pages(), self._belief.rows
         page = self._page.rows
-        hazard, rate = numeric.plain_hazards(page, now)
-        for learner in self._learners:
-            if learner.proven:
-                learner.write_hazards(self._pages(), now, hazard, rate)
-        jump, per = self._trust.value(page, now, self._turn, hazard, rate)
-        return hazard, rate, jump, per
+        since = np.maximum(now - page["last"], 0.0)
+        for code in self._clocked:
+            self._learners[code].write_days(pages, belief, now, since)
+        return numeric.page_prospects(page, belief, since)

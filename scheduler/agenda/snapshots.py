@@ -31,7 +31,7 @@ from freshet.storage.tables.snapshots import LearntUpTo, Parts
 log = logging.getLogger(__name__)
 
 #: What is learnt from the same observations: changes with the method.
-_VERSION: Final = 2
+_VERSION: Final = 3
 #: Pages of one part.
 _PAGES: Final = 1 << 16
 #: From this number of observations on, a few corrections are left for later.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,9 +104,8 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
 _COMPARED_RUNGS: Final = frozenset({"changed", "unchanged"})
 _TELLING: Final = _COMPARED_RUNGS | {"new", "gone"}
 
-#: A visit: the page's row, the day, the kind of the observation, the rung that decided, and when
-#: the server last modified the page, −inf: it did not say.
-VisitResult: TypeAlias = tuple[int, float, Kind, Rung | None, float]
+#: A visit: the page's row, the day, the kind of the observation, and the rung that decided.
+VisitResult: TypeAlias = tuple[int, float, Kind, Rung | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +119,6 @@ class VisitResults:
         changed: True where the page had changed; False where nothing was compared.
         gone: True where the page was gone.
         moved: True where the bytes differed from before, changed or not.
-        modified: day of the last modification, if the server now names another one than at the
-            visit before, else −inf; None: never.
     """
 
     row: Rows
@@ -131,22 +127,18 @@ class VisitResults:
     changed: Bools
     gone: Bools
     moved: Bools
-    modified: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.row)
 
     def take(self, some: slice | Rows) -> VisitResults:
         """Return the visits of a slice, or at these places in this order."""
-        columns = {field: getattr(self, field) for field in self.__slots__}
-        taken: dict[str, Any] = {k: it if it is None else it[some] for k, it in columns.items()}
-        return VisitResults(**taken)
+        return VisitResults(**{name: getattr(self, name)[some] for name in self.__slots__})
 
     @classmethod
     def one(
-        cls, row: int, at: float, *, changed: bool | None, gone: bool = False, moved: bool = False,
-        modified: float = -inf,
-    ) -> VisitResults:  # fmt: skip
+        cls, row: int, at: float, *, changed: bool | None, gone: bool = False, moved: bool = False
+    ) -> VisitResults:
         """Return a single visit; ``changed`` is None where nothing was compared."""
         return cls(
             row=np.array([row], np.intp),
@@ -155,7 +147,6 @@ class VisitResults:
             changed=np.array([bool(changed)]),
             gone=np.array([gone]),
             moved=np.array([moved or bool(changed)]),
-            modified=np.array([modified]),
         )
 
 
@@ -173,11 +164,10 @@ def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
         moved=np.array(
             [
                 kind == "changed" or (kind == "unchanged" and rung not in {"304", "body"})
-                for _, _, kind, rung, _ in visits
+                for _, _, kind, rung in visits
             ],
             np.bool_,
         ),
-        modified=np.array([visit[4] for visit in visits], np.float64),
     )
 
 

@@ -33,7 +33,6 @@ class _Learning:
     def __init__(self, stage: Stage, hosts: Hosts, budget: float) -> None:
         n = len(stage.table)
         self._stage = stage
-        self._dated = hosts.dated
         self._told = np.flatnonzero(stage.table.complete_observations)
         self._last = np.full(n, -1.0)
         self._ranker = SiteClockRanker(budget)
@@ -62,16 +61,7 @@ class _Learning:
         compared = self._last[rows] >= 0
         found = self._stage.changes.count(rows, self._last[rows], at) > 0
         none, changed = np.zeros(len(rows), np.bool_), compared & found
-        modified = self._modified(rows, at) if self._dated else None
-        self._ranker.learn(VisitResults(rows, at, compared, changed, none, changed, modified))
+        self._ranker.learn(VisitResults(rows, at, compared, changed, none, changed))
         self._last[rows] = at
         self.rows.append(rows)
         self.days.append(at)
-
-    def _modified(self, rows: Rows, at: Floats) -> Floats:
-        """The days of the last changes, −inf where they were known."""
-        changes = self._stage.changes
-        _, after = changes.stretches(rows, np.full(len(rows), -np.inf), at)
-        found = changes.at[np.maximum(after - 1, 0)]
-        is_new = (after > changes.offsets[rows]) & (found > self._last[rows])
-        return np.where(is_new, found, -np.inf)

@@ -49,10 +49,8 @@ from freshet.scheduler.agenda.existence import Existence
 from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import Sessions
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.discovery.precedents import Revealing
-from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.estimate.site_model import SiteLearner
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
@@ -79,11 +77,7 @@ _HELD: Final = (
 _EQUAL: Final = 1e-6
 _STATUS_DAYS: Final = 30.0
 
-_LEARN, _ADMIT, _REVEALING = SiteClockRanker.learn, PageTable.admit_again, HubPages.revealing
-
-
-def _undated(ranker: SiteClockRanker, visits: VisitResults) -> None:
-    _LEARN(ranker, replace(visits, modified=None))
+_ADMIT, _REVEALING = PageTable.admit_again, HubPages.revealing
 
 
 def _served(sessions: Sessions, later: Floats, host: Rows, requests: float) -> Floats:
@@ -114,12 +108,11 @@ WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "dead links once more": [(pages, "_EARLY_TRIES", inf)],
     "dead links linked anew": [(PageTable, "admit_again", _admitted)],
     "existence": [(Existence, "of_new", lambda _, rows: np.ones(len(rows)))],
+    "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
     "folders that go": [(Existence, "of_held", lambda it: np.ones(len(it)))],
     "hub pages": [(HubPages, "revealing", _unrevealing)],
     "other spellings": [(pages, "spelling", lambda _url: 0)],
     "pauses of dead hosts": [(RobotsCache, "_pause_s", lambda *_: 6 * 3_600.0)],
-    "clock of the site": [(SiteLearner, "proven", property(lambda _: False))],
-    "days of changes": [(SiteClockRanker, "learn", _undated)],
 }
 
 

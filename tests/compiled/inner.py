@@ -7,12 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from freshet.compiled import build
-from freshet.compiled.numeric import Floats
-from freshet.scheduler.estimate.site_model import ClockState
 
 _HERE = Path(__file__).parent
 
@@ -44,19 +41,3 @@ def function(name: str, arguments: str, result: str = "") -> Any:
     found = library()[name]
     found.argtypes, found.restype = [kinds[each] for each in arguments], kinds.get(result)
     return found
-
-
-def look(
-    clock: ClockState, begin: float, end: float, rate: float, theta: float, area: int, changed: bool
-) -> None:
-    """Let a clock learn of an interval between two visits."""
-    inner = function("look", "pddddib")
-    inner(clock.structure.address, begin, end, rate, theta, area, changed)
-
-
-def read(clock: ClockState, days: list[float], area: int = 0) -> tuple[Floats, Floats]:
-    """Return M(t) and Y(t) on these days."""
-    at, shared, cold = np.array(days), np.empty(len(days)), np.empty(len(days))
-    addresses = at.ctypes.data, len(at), area, shared.ctypes.data, cold.ctypes.data
-    function("read_days", "ppiipp")(clock.structure.address, *addresses)
-    return shared, cold

@@ -19,7 +19,7 @@ TESTS = [
     "tests/scheduler/test_search_quality.py",
     "tests/scheduler/agenda/test_claims.py",
     "tests/scheduler/agenda/test_site_clock_ranker.py",
-    "tests/scheduler/estimate/test_site_clock.py",
+    "tests/scheduler/estimate/test_site_model.py",
     "tests/scheduler/evaluate/test_bounds.py",
 ]
 TESTS += [

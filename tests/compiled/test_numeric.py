@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import psi
 
 from freshet.compiled import numeric
-from freshet.compiled.numeric import CONSTANTS, Floats, Structure, record
-from freshet.scheduler.estimate import site_model
-from freshet.scheduler.estimate.site_model import POINTS, RATES, Pages, SiteLearner, unknown_site
-from tests.compiled.inner import function, look, read
+from freshet.compiled.numeric import Structure, record
+from freshet.scheduler.estimate.site_model import GENERAL_PRIOR, POINTS, RATES, Pages, SiteLearner
+from tests.compiled.inner import function
 
 SEEDS = st.integers(0, 2**32 - 1)
-SHARED, REWRITTEN, ALPHA = CONSTANTS["SHARED"], CONSTANTS["REWRITTEN"], 0.2
 
 
 # -- what is accepted --
@@ -30,34 +27,36 @@ def some_pages(n: int = 3) -> Pages:
 
 def some_visits(*rows: int) -> NDArray[np.void]:
     visits = np.zeros(len(rows), record("visit"))
-    visits["row"], visits["turn"], visits["compared"] = rows, 1.0, True
+    visits["row"], visits["compared"] = rows, True
     return visits
+
+
+def some_beliefs(n: int = 3) -> NDArray[np.float32]:
+    return np.tile(GENERAL_PRIOR, (n, 1)).astype(np.float32)
 
 
 def test_records_are_laid_out_as_in_c() -> None:
     page = record("page")
     assert page.fields is not None
-    assert [page.fields[name][1] for name in ("known", "area", "number", "cold")] == [0, 4, 16, 72]
-    assert page.itemsize == 80
+    assert [page.fields[name][1] for name in ("known", "area", "place", "before")] == [0, 2, 8, 32]
+    assert page.itemsize == 40
 
 
 def test_a_structure_takes_arrays_of_its_types_and_shapes_alone() -> None:
-    prior = np.zeros((17, POINTS))
-    good = {"facts": np.zeros(1, record("site_facts")), "prior": prior, "plain_prior": prior}
-    good |= {name: np.zeros((4, POINTS), np.float32) for name in ("likelihood", "plain_likelihood")}
-    rows = np.zeros(4, np.int64)
-    made = Structure("site", SimpleNamespace(**good, rows=rows), room=4)
-    assert (made.name, made.numbers) == ("site", {"room": 4})
-    frozen = rows.copy()
+    good = {"prior": np.zeros(POINTS), "shared": np.zeros(4)}
+    passed = np.zeros((2, 4))
+    made = Structure("fit", SimpleNamespace(**good, passed=passed), areas=2, edges=4)
+    assert (made.name, made.numbers) == ("fit", {"areas": 2, "edges": 4})
+    frozen = passed.copy()
     frozen.flags.writeable = False
-    for wrong in (rows[:3], rows.astype(np.int32), np.zeros(8, np.int64)[::2], frozen):
-        with pytest.raises(TypeError, match=r"site\.rows"):
-            Structure("site", SimpleNamespace(**good, rows=wrong), room=4)
+    for wrong in (passed[:1], passed.astype(np.float32), np.zeros((2, 8))[:, ::2], frozen):
+        with pytest.raises(TypeError, match=r"fit\.passed"):
+            Structure("fit", SimpleNamespace(**good, passed=wrong), areas=2, edges=4)
 
 
 def test_no_structure_goes_to_another_process() -> None:
     with pytest.raises(TypeError, match="addresses are of one process"):
-        pickle.dumps(unknown_site().structure)
+        pickle.dumps(SiteLearner().site.structure)
 
 
 def test_columns_are_of_their_types_and_of_one_length() -> None:
@@ -67,57 +66,60 @@ def test_columns_are_of_their_types_and_of_one_length() -> None:
     for wrong in wrongs:
         with pytest.raises(TypeError, match="two_of_each: "):
             numeric.two_of_each(wrong, host, 1)
-    frozen = np.zeros(3, np.bool_)
+    frozen = np.zeros(1, record("visit"))
     frozen.flags.writeable = False
+    site = SiteLearner().site.structure
     with pytest.raises(TypeError, match="cannot be written to"):
-        numeric.count_pages(frozen, some_visits(0), 0, 1.0)
+        numeric.site_note(some_pages().structure, site, frozen, 0)
 
 
 def test_a_structure_is_not_taken_for_another() -> None:
-    site = unknown_site().structure
+    site = SiteLearner().site.structure
     with pytest.raises(TypeError, match="site is not"):
-        numeric.site_learn(site, site, site_model.stopped().structure, some_visits(0), 0)
+        numeric.site_note(site, site, some_visits(0), 0)
 
 
 @pytest.mark.parametrize("row", [-1, 3, 2**62])
 def test_rows_that_there_are_not_change_nothing(row: int) -> None:
     pages, learner = some_pages(), SiteLearner()
     with pytest.raises(IndexError):
-        learner.learn(pages, some_visits(0, row))
-    there = np.zeros(3, np.bool_)
-    with pytest.raises(IndexError):
-        numeric.count_pages(there, some_visits(0, row), 0, 1.0)
+        learner.learn(pages, some_visits(0, row), some_beliefs())
     assert not pages.page["known"].any()
-    assert not there.any()
     with pytest.raises(IndexError):
         numeric.two_of_each(np.ones(1), np.array([row]), 3)
 
 
-def test_areas_and_room_that_there_are_not_change_nothing() -> None:
-    pages, site = some_pages(), unknown_site()
-    states = pages.structure, site.structure, site_model.stopped().structure
+@pytest.mark.parametrize(
+    ("member", "value"), [("session", 9), ("session", -1), ("area", -1)], ids=str
+)
+def test_pages_that_a_site_cannot_have_change_nothing(member: str, value: int) -> None:
+    pages, learner, belief = some_pages(), SiteLearner(), some_beliefs()
+    for day in (0.0, 2.0, 4.0):
+        visits = some_visits(0, 1)
+        visits["at"] = day
+        learner.learn(pages, visits, belief)
+    before = belief.copy()
+    pages.page[member][1] = value
+    states = pages.structure, learner.site.structure, learner.fit.structure
+    since = np.zeros(3)
     with pytest.raises(IndexError):
-        numeric.site_learn(*states, some_visits(0), 0)
-    pages.page["area"] = 16
+        numeric.site_fit(*states, belief)
     with pytest.raises(IndexError):
-        SiteLearner().learn(pages, some_visits(0))
-    assert not pages.page["known"].any()
+        numeric.site_readings(*states, belief=belief, now=5.0, only=-1, since=since)
     with pytest.raises(IndexError):
-        numeric.clock_sum_from(site_model.stopped().structure, 0, 1)
-
-
-def test_a_site_without_a_clock_has_no_hazards_by_it() -> None:
-    pages, learner = some_pages(), SiteLearner()
-    learner.learn(pages, some_visits(0))
+        numeric.site_fold(*states, 1)
     with pytest.raises(IndexError):
-        learner.write_hazards(pages, 1.0, np.zeros(3), np.zeros(3))
+        numeric.site_readings(*states, belief=belief, now=5.0, only=2, since=since)
+    assert np.array_equal(belief, before)
+    assert not since.any()
 
 
 # -- the rows of the grid --
 
 
 def test_rates_are_even_in_their_logarithm() -> None:
-    np.testing.assert_allclose(RATES, np.geomspace(2e-4, 50.0, 48), rtol=1e-13)
+    np.testing.assert_allclose(RATES, np.geomspace(1 / 20_000, 50.0, 40), rtol=1e-13)
+    assert GENERAL_PRIOR.sum() == pytest.approx(1)
 
 
 @given(SEEDS, st.booleans())
@@ -138,6 +140,28 @@ def test_a_row_drifts_learns_and_is_read_as_numpy_would(seed: int, changed: bool
     assert found == pytest.approx(expected, rel=2e-4)
 
 
+@pytest.mark.parametrize("days", np.geomspace(2e-6, 1e5, 40))
+@pytest.mark.parametrize("changed", [True, False])
+def test_days_are_learnt_and_foretold_as_numpy_would(days: float, changed: bool) -> None:
+    rng = np.random.default_rng(int(days * 1e6))
+    sums, prior = rng.normal(0, 3, POINTS).astype(np.float32), rng.dirichlet(np.ones(POINTS))
+    belief, stale = np.empty(POINTS, np.float32), np.empty(1)
+    expected = prior * np.exp(sums - sums.max())
+    expected /= expected.sum()
+    kept = function("prospect", "pppdp", "d")(
+        sums.ctypes.data, prior.ctypes.data, belief.ctypes.data, days, stale.ctypes.data
+    )
+    np.testing.assert_allclose(belief, expected, rtol=1e-4, atol=1e-9)
+    x = RATES * days
+    assert kept == pytest.approx((expected * np.exp(-x)).sum(), rel=3e-3, abs=1e-12)
+    short = np.where(x < 1e-3, x**2 / 2, x + np.expm1(-x))
+    assert stale[0] == pytest.approx((expected * short / RATES).sum(), rel=2e-3)
+    after = sums.copy()
+    function("days_of", "pdb")(after.ctypes.data, days, changed)
+    likely = np.log(np.maximum(-np.expm1(-x), 1e-12)) if changed else -x
+    np.testing.assert_allclose(after, sums + likely, rtol=1e-3, atol=3e-3)
+
+
 @given(SEEDS, st.integers(1, 40), st.integers(1, 9))
 def test_a_prior_is_fitted_by_expectation_and_maximisation(
     seed: int, count: int, steps: int
@@ -156,79 +180,3 @@ def test_a_prior_is_fitted_by_expectation_and_maximisation(
     )
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found.sum() == pytest.approx(1)
-
-
-@pytest.mark.parametrize("x", np.geomspace(1e-2, 1e4, 60))
-def test_the_weight_of_evidence_is_exp_psi(x: float) -> None:
-    assert function("exp_digamma_of", "d", "d")(x) == pytest.approx(np.exp(psi(x)), rel=2e-4)
-
-
-# -- the clock, by all bins at once --
-
-
-class SlowClock:
-    """A clock of one area that divides every change among bins at once, without a ring's limits."""
-
-    def __init__(self, bins: int, width: float) -> None:
-        self.edges = width * np.arange(bins + 1)
-        self.width = width
-        self.exposure, self.cold_exposure = np.zeros((2, bins))
-        self.seen: list[tuple[float, float, float, float]] = []
-        self.given: list[tuple[Floats, Floats]] = []
-
-    def _overlap(self, begin: float, end: float) -> Floats:
-        left, right = self.edges[:-1], self.edges[1:]
-        days: Floats = np.maximum(np.minimum(end, right) - np.maximum(begin, left), 0.0)
-        return days
-
-    def look(self, begin: float, end: float, rate: float, theta: float, changed: bool) -> None:
-        days = self._overlap(begin, end)
-        self.exposure += SHARED * rate * days
-        self.cold_exposure += theta * days / self.width
-        if changed:
-            self.seen.append((begin, end, rate, theta))
-            self.given.append((np.zeros_like(days), np.zeros_like(days)))
-            for k in reversed(range(len(self.seen))):
-                if self.seen[k][1] >= begin:
-                    self._divide(k)
-
-    def _divide(self, k: int) -> None:
-        begin, end, rate, theta = self.seen[k]
-        days = self._overlap(begin, end)
-        others = [each for n, each in enumerate(self.given) if n != k] or [(0 * days, 0 * days)]
-        changes, cold = (np.sum(each, axis=0) for each in zip(*others, strict=True))
-        a, c = ALPHA * self.width, REWRITTEN * self.width
-        each = days / (a + self.exposure)
-        own = theta * days / self.width
-        cold_each = days / self.width / (1 + np.maximum(self.cold_exposure - own, 0))
-        hazard = rate * SHARED * (each * (a + changes)).sum()
-        cold_hazard = theta * (cold_each * (c + cold)).sum()
-        total = hazard + cold_hazard + rate * (1 - SHARED) * (end - begin)
-        found = total / -np.expm1(-total) / total
-        shared, jumps = each * np.exp(psi(a + changes)), cold_each * np.exp(psi(c + cold))
-        jumps = np.maximum(jumps, cold_each * np.exp(-300.0))
-        self.given[k] = (
-            found * hazard * shared / shared.sum(), found * cold_hazard * jumps / jumps.sum(),
-        )  # fmt: skip
-
-    def shared(self) -> Floats:
-        """Return M(t) at the edges."""
-        changes = np.sum([shared for shared, _ in self.given], axis=0)
-        a = ALPHA * self.width
-        pace = (a + changes) / (a + self.exposure)
-        return np.append(0.0, np.cumsum(self.width * pace))
-
-
-@given(SEEDS)
-def test_a_clock_goes_as_one_that_looks_at_all_bins(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    slow, clock = SlowClock(60, 0.25), site_model.with_larger_ring(site_model.started(0.0, 0.25, 1))
-    for end in np.sort(rng.uniform(1.0, 14.9, 20)).tolist():
-        begin = max(end - rng.exponential(2.0), 0.0)
-        rate, theta, changed = 10 ** rng.uniform(-2, 0), rng.random(), bool(rng.random() < 0.4)
-        look(clock, begin, end, rate, theta, 0, changed)
-        slow.look(begin, end, rate, theta, changed)
-    summed = int(clock.facts["summed"][0])
-    found, _ = read(clock, slow.edges[:summed].tolist())
-    expected = slow.shared() if slow.given else found
-    np.testing.assert_allclose(found, expected[:summed], rtol=2e-3)

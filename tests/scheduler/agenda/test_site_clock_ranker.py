@@ -7,21 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.compiled import numeric
-from freshet.compiled.numeric import record
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats, Scratch
-from freshet.scheduler.costs import ein
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.estimate.site_model import RATES
 
-#: Page, days since the visit before, what it found, and for how long it was so by the server.
+#: Page, days since the visit before, and what it found.
 LOOKS = st.lists(
     st.tuples(
-        st.integers(0, 11),
-        st.floats(0.05, 9.0),
-        st.sampled_from([True, False, False, None]),
-        st.sampled_from([inf, 0.0, 0.05, 2.0]),
+        st.integers(0, 11), st.floats(0.05, 9.0), st.sampled_from([True, False, False, None])
     ),
     max_size=120,
 )
@@ -40,25 +33,23 @@ def stale(ranker: SiteClockRanker, day: float) -> Floats:
     return -np.expm1(-ranker.beliefs(day).hazard)
 
 
-def visit(
-    ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None, modified: float = -inf
-) -> None:
-    ranker.learn(VisitResults.one(row, at, changed=changed, modified=modified))
+def visit(ranker: SiteClockRanker, row: int, at: float, *, changed: bool | None) -> None:
+    ranker.learn(VisitResults.one(row, at, changed=changed))
 
 
 @given(LOOKS, st.integers(1, 7), st.integers(1, 3))
 @settings(deadline=None)
 def test_in_which_batches_looks_come_does_not_show(
-    visits: list[tuple[int, float, bool | None, float]], size: int, sites: int
+    visits: list[tuple[int, float, bool | None]], size: int, sites: int
 ) -> None:
     told, recalled = pages(12, sites), pages(12, sites)
     now, batch = 0.0, []
-    for row, pause, found, quiet in visits:
+    for row, pause, found in visits:
         now += pause
-        visit(told, row, now, changed=found, modified=now - quiet)
-        batch.append((row, now, found, now - quiet))
+        visit(told, row, now, changed=found)
+        batch.append((row, now, found))
     for first in range(0, len(batch), size):
-        row_of, at, found_of, modified = zip(*batch[first : first + size], strict=True)
+        row_of, at, found_of = zip(*batch[first : first + size], strict=True)
         recalled.learn(
             VisitResults(
                 np.array(row_of, np.intp), np.array(at),
@@ -66,7 +57,6 @@ def test_in_which_batches_looks_come_does_not_show(
                 np.array([bool(found) for found in found_of]),
                 np.array([False] * len(at)),
                 np.array([bool(found) for found in found_of]),
-                np.array(modified),
             )
         )  # fmt: skip
     worth = told.worth(now + 1)
@@ -112,31 +102,6 @@ def test_a_site_that_changes_at_once_has_its_pages_suspected_together() -> None:
     assert after.mean() > max(0.2, 10 * float(before.mean()))
 
 
-def _after_a_named_day(*, believed: bool) -> Floats:
-    """Return the likelihoods of a page that changed on day 78.5 by the server, visited on day 80.
-
-    On days that the server named before, all pages changed, or none.
-    """
-    ranker = pages(8)
-    for day in range(10, 80, 10):
-        for row in range(1, 8):
-            visit(ranker, row, day, changed=believed, modified=day - 1.0)
-    visit(ranker, 0, 80.0, changed=True, modified=78.5)
-    site = ranker._learners[0].site
-    return np.asarray(site.plain_likelihood[ranker._page.rows["place"][0]], np.float64)
-
-
-def test_a_change_on_a_named_day_has_its_density_and_the_quiet_days_after_it() -> None:
-    found = _after_a_named_day(believed=True)
-    usual = RATES < 10
-    assert np.ptp((found - np.log(RATES) + 1.5 * RATES)[usual]) < 0.01
-
-
-def test_the_days_of_a_site_are_not_believed_where_pages_did_not_change_on_them() -> None:
-    found = _after_a_named_day(believed=False)
-    assert np.ptp(found - np.log(-np.expm1(-80.0 * RATES))) < 1e-5
-
-
 def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
     ranker, rng = pages(40, per_day=20), np.random.default_rng(4)
     rate = np.exp(rng.uniform(np.log(0.01), np.log(1.0), 40))
@@ -164,22 +129,39 @@ def test_after_years_it_holds_no_more_than_after_months() -> None:
     for tick in range(1, 6_001):
         visit(ranker, tick % 6, tick / 3, changed=tick % 7 == 0)
         if tick % 1_500 == 0:
-            arrays = ranker._learners[0].clock.structure._arrays
+            arrays = ranker._learners[0].site.structure._arrays
             sizes.append(sum(array.nbytes for array in arrays))
-    assert float(ranker._learners[0].clock.facts[0]["at"]) > 1_000
-    assert sizes[0] == sizes[-1]
+    assert float(ranker._learners[0].site.began[0]) > 1_000
+    assert max(sizes) < 60_000
     assert np.isfinite(ranker.worth(2_001.0)).all()
 
 
-def test_a_page_that_slept_through_what_the_clock_remembers_goes_by_when_it_was_seen() -> None:
+def test_a_page_that_slept_through_what_is_kept_goes_by_when_it_was_seen() -> None:
     ranker = pages(6, per_day=3)
     for tick in range(1, 3_000):
         visit(ranker, tick % 5, tick / 3, changed=tick % 4 == 0)
-    assert float(ranker._learners[0].clock.facts[0]["at"]) > 0
+    assert float(ranker._learners[0].site.began[0]) > 0
     found = stale(ranker, 1_000.0)
     assert found[5] > found[:5].max()
     visit(ranker, 5, 1_000.0, changed=True)
     assert np.isfinite(ranker.worth(1_001.0)).all()
+
+
+def test_what_is_folded_says_what_was_noted() -> None:
+    kept, folded = pages(6, per_day=3), pages(6, per_day=3)
+    for tick in range(1, 500):
+        for ranker in (kept, folded):
+            visit(ranker, tick % 6, tick * 1.1, changed=tick % 6 == 2)
+        if tick == 240:
+            learner, (pages_, belief) = folded._learners[0], (folded._pages(), folded._belief.rows)
+            before = folded.beliefs(tick * 1.1).rate.copy()
+            learner._fold(pages_, belief)
+            learner._fit(pages_, belief)
+            assert folded.beliefs(tick * 1.1).rate == pytest.approx(before, rel=0.2)
+        if tick == 250:
+            break
+    assert len(folded._learners[0].site.base)
+    assert folded.beliefs(300.0).rate == pytest.approx(kept.beliefs(300.0).rate, rel=0.3)
 
 
 def test_looks_that_become_known_out_of_order_are_harmless() -> None:
@@ -187,25 +169,6 @@ def test_looks_that_become_known_out_of_order_are_harmless() -> None:
     for at, row in ((5.0, 0), (4.9, 1), (4.8, 0), (5.0, 2), (4.7, 3), (5.1, 4), (4.95, 5)):
         visit(ranker, row, at, changed=True)
     assert np.isfinite(ranker.worth(6.0)).all()
-
-
-def test_the_compiled_ein_is_ein() -> None:
-    for x in np.exp(np.linspace(-12, 6, 60)):
-        worth = np.empty(1)
-        page = np.zeros(1, record("page"))
-        page["known"] = True
-        # So rarely changed that the bound decides: ½ τ Ein(x).
-        numeric.site_worth(
-            page,
-            hazard=np.array([x]),
-            jump=np.zeros(1),
-            per=np.array([1e-300]),
-            importance=np.ones(1),
-            now=2.0,
-            longest=inf,
-            worth=worth,
-        )
-        assert worth[0] == pytest.approx(ein(float(x)), rel=1e-11)
 
 
 class Drifting:
@@ -243,20 +206,18 @@ def test_a_page_that_turns_busy_is_noticed_and_one_that_rests_is_let_go() -> Non
     assert site.looks_until(10, below=0.1) <= 15
 
 
-def test_new_pages_begin_with_what_is_usual_in_their_area() -> None:
-    ranker, n = SiteClockRanker(30.0), 60
-    area, none = np.arange(n) % 2, np.zeros(n, np.bool_)
-    ranker.add(np.zeros(n, np.intp), area, np.ones(n), np.zeros(n))
-    ranker.learn(VisitResults(np.arange(n), np.zeros(n), none, none, none, none))
-    rng = np.random.default_rng(5)
+def test_new_pages_begin_with_what_is_usual_on_their_site() -> None:
+    n = 60
+    ranker, rng = pages(n, sites=2, per_day=30), np.random.default_rng(5)
     for tick in range(1, 1_200):
         row = tick % n
-        found = bool(rng.random() < (0.9 if row % 2 else 0.05))
-        visit(ranker, row, tick / 30, changed=found)
-    new, first = np.array([n, n + 1]), np.full(2, 41.0)
-    ranker.add(np.zeros(2, np.intp), np.array([0, 1]), np.ones(2), first)
-    ranker.learn(VisitResults(new, first, none[:2], none[:2], none[:2], none[:2]))
-    quiet, busy = ranker.beliefs(42.0).rate[new]
+        visit(ranker, row, tick / 30, changed=bool(rng.random() < (0.9 if row % 2 else 0.05)))
+    new, none = np.array([n, n + 1]), np.zeros(2, np.bool_)
+    ranker.add(np.array([0, 1]), np.zeros(2, np.intp), np.ones(2), np.full(2, 41.0))
+    ranker.learn(VisitResults(new, np.full(2, 41.0), none, none, none, none))
+    for tick in range(1_200, 1_800):
+        visit(ranker, tick % n, tick / 30 + 1.5, changed=bool(tick % 2))
+    quiet, busy = ranker.beliefs(60.0).rate[new]
     assert busy > 3 * quiet
 
 

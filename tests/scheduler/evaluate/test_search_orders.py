@@ -19,8 +19,8 @@ def past(rng: np.random.Generator) -> Captures:
     return Captures.of(page, at, content, importance=np.ones(PAGES))
 
 
-def judged(change_of: Floats) -> PairedLoss | None:
-    captures = past(np.random.default_rng(1))
+def judged(change_of: Floats, seed: int = 1) -> PairedLoss | None:
+    captures = past(np.random.default_rng(seed))
     change = change_of[captures.page]
     return paired_loss(captures, change, np.ones(PAGES))
 
@@ -33,12 +33,13 @@ def test_marks_gain_where_few_pages_bear_the_loss() -> None:
     assert found.is_gain
 
 
-def test_marks_gain_nothing_where_all_pages_are_alike() -> None:
-    found = judged(np.ones(PAGES))
-    assert found is not None
-    assert not found.is_gain
-    assert found.marked == pytest.approx(found.plain, rel=0.2)
-    assert found.changes > 400
+def test_marks_gain_nothing_in_the_mean_where_all_pages_are_alike() -> None:
+    # In one past the luck of either order is a tenth of the loss.
+    found = [it for seed in range(1, 9) if (it := judged(np.ones(PAGES), seed)) is not None]
+    plain, marked = sum(it.plain for it in found), sum(it.marked for it in found)
+    assert marked == pytest.approx(plain, rel=0.1)
+    assert sum(it.is_gain for it in found) <= 3
+    assert min(it.changes for it in found) > 400
 
 
 def test_nothing_is_judged_of_too_little() -> None:
