@@ -1,7 +1,7 @@
 """The ready queue: a few pages of each host that may be requested next."""
 
 from bisect import insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import inf
@@ -219,6 +219,32 @@ def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
 
 #: Visits by which an account may run ahead: what was not found for a week is not made up for.
 _MOST: Final = 50.0
+#: The share of a host's requests for sitemaps and feeds that have told of no change yet.
+_OF_LISTS: Final = 0.05
+
+
+class ListQuota:
+    """Keeps requests for sitemaps and feeds that have told nothing yet below a share of a host's.
+
+    Hosts are ids.
+
+    Attributes:
+        untold: the rows of these lists, by the last valuation.
+    """
+
+    def __init__(self) -> None:
+        self.untold: Rows = np.zeros(0, np.intp)
+        self._requests: Counter[int] = Counter()
+        self._lists: Counter[int] = Counter()
+
+    def took(self, host_id: int, row: int) -> None:
+        """Count a request."""
+        self._requests[host_id] += 1
+        self._lists[host_id] += row in self.untold
+
+    def is_spent(self, host_id: int) -> bool:
+        """Return whether a host's next request must not be for such a list."""
+        return self._lists[host_id] >= 1 + _OF_LISTS * self._requests[host_id]
 
 
 class DiscoveryQuota:
@@ -229,10 +255,12 @@ class DiscoveryQuota:
         found, revealed: visits for discovery: at pages never captured, and at those that may reveal
             some.
         refreshed: all others.
+        lists: the share of lists that have told nothing.
     """
 
     def __init__(self) -> None:
         self.terms = DiscoveryTerms()
+        self.lists = ListQuota()
         self.found = self.revealed = self.refreshed = 0
         self._below_most = self._above_least = 0.0
 

@@ -43,6 +43,7 @@ from freshet.scheduler.agenda.queue import DiscoveryQuota, ReadyQueue, Valuation
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
 from freshet.scheduler.agenda.sessions import Sessions
+from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
@@ -283,6 +284,7 @@ class RecrawlAgenda:
         if row is not None:
             self.pages["paid"][row] = self.queue.paid[-1]
             self._for_empty -= float(self.pages["empty"][row])
+            self.quota.lists.took(due.host_id, row)
         self._audits_due += self.audit_share
         return due
 
@@ -626,6 +628,11 @@ class RecrawlAgenda:
         left[names] = 0.0
         self._price(now)
         left[pages["empty"] & ((worth < self.sessions.price) | (self._for_empty < 1))] = 0.0
+        if isinstance(ranker, SiteClockRanker):
+            lists = self.quota.lists
+            lists.untold = ranker.untold()
+            hosts = [self.host_ids[code] for code in pages["host"][lists.untold].tolist()]
+            left[lists.untold[[lists.is_spent(host_id) for host_id in hosts]]] = 0.0
         opened = self._sessions_begun(now, left, new, turn, saved=saved)
         left[self.sessions.closed[pages["host"]]] = 0.0
         if favoured is not None:

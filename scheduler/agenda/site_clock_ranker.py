@@ -159,6 +159,10 @@ class SiteClockRanker:
         """Return the record of a site's signals, or None if there never was one."""
         return self._trust.of(site)
 
+    def untold(self) -> Rows:
+        """Return the pages under which sources are polled that told of no change yet."""
+        return self._trust.untold()
+
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Give these pages another importance."""
         self._importance.rows[rows] = importance

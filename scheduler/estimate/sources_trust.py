@@ -177,6 +177,8 @@ _TURNS_KEPT: Final = 3.0
 _MOST_GAIN: Final = 2.0
 #: Nats of evidence from which on there is a judgement.
 _JUDGED: Final = 3.0
+#: A source has told of a change if so many of those that it claimed were found.
+_TOLD: Final = 0.5
 #: Shares of right claims, and of changes claimed, of a complete source.
 _COMPLETE: Final = 0.9
 
@@ -434,6 +436,14 @@ class SourceTrust:
                     per=per,
                 )
         return jump, per
+
+    def untold(self) -> Rows:
+        """Return the rows of the pages of sources of which no claimed change was found."""
+        tables = [it.state.source for it in self._sites.values()]
+        found = [
+            table["asked"][(table["asked"] >= 0) & (table["found"] < _TOLD)] for table in tables
+        ]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.intp)
 
     def value_polls(self, now: float, worth: Floats) -> None:
         """Raise the worth of polling the sources to what they tell."""
