@@ -104,7 +104,7 @@ def main() -> None:
         result[name] = row = figures(name)
         say(f"{name:10} precision {row['precision']}, recall {row['recall']}, {row['pages']} pages")
     if options.pages:
-        result["files"] = flagged(real_visits(read_folder(options.pages, _MOST, held_out=True), 1))
+        result["files"] = flagged(real_visits(read_folder(options.pages, _MOST), 1))
     if recorded := os.environ.get("FRESHET_EVOLUTION_DIR"):
         with workspace() as work:
             result["recorded"] = flagged(

@@ -492,7 +492,7 @@ def main() -> None:
 
 
 def _costs(options: Namespace) -> dict[str, object]:
-    pages = list(_read(options.report or (), options.most, held_out=True))
+    pages = list(_read(options.report or (), options.most))
     if options.old is None or not pages:
         return {}
     found: dict[str, object] = {}
@@ -507,7 +507,7 @@ def _costs(options: Namespace) -> dict[str, object]:
 
 def _real(options: Namespace) -> Iterator[tuple[str, dict[str, object]]]:
     for half in ("fit", "report"):
-        pages = list(_read(getattr(options, half) or (), options.most, held_out=half == "report"))
+        pages = list(_read(getattr(options, half) or (), options.most))
         if half == "report" and (recorded := os.environ.get("FRESHET_EVOLUTION_DIR")):
             with workspace() as work:
                 pages += read_recordings(Path(recorded), work, options.most)
@@ -523,6 +523,6 @@ def _real(options: Namespace) -> Iterator[tuple[str, dict[str, object]]]:
                 yield title, row
 
 
-def _read(folders: Iterable[Path], most: int, *, held_out: bool) -> Iterator[RealPage]:
+def _read(folders: Iterable[Path], most: int) -> Iterator[RealPage]:
     for folder in folders:
-        yield from read_folder(folder, most, held_out=held_out)
+        yield from read_folder(folder, most)

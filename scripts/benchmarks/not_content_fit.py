@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
-from math import log
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,20 +38,16 @@ _PAGES: Final = Path(__file__).parent / "not_content_pages" / "tuned"
 _WEIGHTS: Final = Path(score.__file__).with_name("weights.json")
 #: Block pages among short ones in a crawl.
 _PRIOR: Final = 0.05
-_RIDGE: Final = 10.0
+_RIDGE: Final = 3.0
 _FOLDS: Final = 5
-#: No author and no host weighs more than so many pages; a paragraph is a tenth of a page:
-#: as a page of its own it lacks the frame, and the notes for machines, of a page of a site.
+#: No author and no host weighs more than so many pages; a paragraph is a third of a page.
 _MOST_OF_AUTHOR: Final = 8.0
-_PARAGRAPH: Final = 0.1
+_PARAGRAPH: Final = 0.3
 _BINS: Final = (0.0, 0.01, 0.03, 0.1, 0.2, 0.5, 0.8, 0.95, 1.0)
 #: Features that a page has by its host.
 _OF_HOST: Final = ("probe", "return")
-#: How often four names of a host show a block page, and a real page of few words: none of 1,024 of
-#: manuals, beside those that lead on.
-_ELSEWHERE: Final = (0.5, 0.01)
 #: Hosts in the folders whose pages are block pages or empty, by eye.
-_BLOCKED: Final = frozenset({"hily.example", "brevo.example", "n0551.example", "x.example"})
+_BLOCKED: Final = frozenset({"hily.example", "brevo.example", "n0551.example"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +62,7 @@ class Row:
 
 def row(author: str, html: str, url: str, weight: float, *, is_block: bool) -> Row | None:
     """Return the row of a page; None where the score does not judge it."""
-    facts = facts_of_page(Served(url, html))
-    # One that leads a browser away at once is a redirect in a crawl.
-    if not is_block and facts.signs.refresh_s is not None:
-        return None
-    evidence = weigh(facts)
+    evidence = weigh(facts_of_page(Served(url, html)))
     if evidence.kind is NotContentKind.NEEDS_JAVASCRIPT and evidence.cues:
         return None
     return Row(author, is_block, weight, evidence.features)
@@ -217,7 +208,7 @@ def _marked(rows: Sequence[Row], without: str = "") -> NDArray[np.bool_]:
 
 def judged_rules(folders: Sequence[Path], blocks: Sequence[Path], most: int) -> None:
     """Print what each rule gains and harms on these real pages, and block pages of others."""
-    real = [page for folder in folders for page in read_folder(folder, most, held_out=True)]
+    real = [page for folder in folders for page in read_folder(folder, most)]
     new = [(s.name, s.template) for s in samples(_PAGES.with_name("held_out")) if s.kind != "real"]
     pages = (each for folder in blocks for each in read_blocks(folder))
     new += [(each.author, each.html) for each in pages if each.half in {"report", "new"}]
@@ -237,8 +228,6 @@ def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
     found = fitted(balanced(rows), names)
     weights = {"intercept": round(float(found[0]), 4)}
     weights |= {n: round(float(v), 4) for n, v in zip(names, found[1:], strict=True)}
-    # It is the same for all words, so it needs no fit.
-    weights["elsewhere"] = round(log(_ELSEWHERE[0] / _ELSEWHERE[1]), 4)
     told = {
         "real": sum(not r.is_block for r in rows), "block_rows": sum(r.is_block for r in rows),
         "reliability": reliability(rows, chances), "shares": shares(rows, chances),
@@ -267,10 +256,7 @@ def main() -> None:
     if not options.real:
         say("nothing is fitted: name folders of real pages with --real")
         return
-    pages = [
-        page for folder in options.real
-        for page in read_folder(folder, options.most, held_out=False)
-    ]  # fmt: skip
+    pages = [page for folder in options.real for page in read_folder(folder, options.most)]
     tuned = samples(_PAGES)
     blocks = [(each.name, each.template) for each in tuned if each.kind != "real"]
     for folder in options.blocks or ():

@@ -39,17 +39,14 @@ class RealPage:
     html: str
 
 
-def read_folder(folder: Path, most: int, *, held_out: bool) -> Iterator[RealPage]:
-    """Yield the real pages of a folder, at most so many of a host.
-
-    Of trafilatura's hosts one half is held out, and the other may be fitted on.
-    """
+def read_folder(folder: Path, most: int) -> Iterator[RealPage]:
+    """Yield the real pages of a folder, at most so many of a host."""
     if (folder / "ground-truth").is_dir():
         return _wcxb(folder)
     if (folder / "ground-truth.json").exists():
         return _articles(folder)
     if (folder / "tests" / "evaldata.json").exists():
-        return (p for p in _trafilatura(folder) if is_held_out(p.host) is held_out)
+        return _trafilatura(folder)
     if (folder / "HEAD").exists():
         return _terms(folder)
     return _hosts(folder, most)
@@ -143,5 +140,5 @@ def _parsed(page: RealPage) -> ParsedPage:
 
 
 def is_held_out(host: str) -> bool:
-    """Return whether nothing may be fitted on a host of a corpus that has no halves."""
+    """Return whether nothing may be fitted on a host whose corpus is in neither half."""
     return bool(sha256(host.encode()).digest()[0] & 1)

@@ -19,8 +19,7 @@ from unicodedata import combining, normalize
 ABOUT: Final = "about"
 #: That of phrases of all kinds of pages: apologies, help, links elsewhere.
 ASIDE: Final = "aside"
-#: The lists that name no kind of block page.
-NO_KINDS: Final = frozenset({ABOUT, ASIDE})
+_NO_KINDS: Final = frozenset({ABOUT, ASIDE})
 #: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 20
@@ -329,13 +328,12 @@ def length(text: str) -> int:
 
 def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
     """Return whether a main text (its blocks) is short enough for a block page."""
-    most = left = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
+    left = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
     for text in texts:
-        left -= text.count(" ") + 1 if text else 0
+        left -= length(text)
         if left < 0:
             return False
-    # What the blanks do not count is counted only where they leave it open.
-    return all(map(str.isascii, texts)) or sum(map(length, texts)) <= most
+    return True
 
 
 def is_judged(title: str | None, texts: Sequence[str]) -> bool:
@@ -374,7 +372,7 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
 def _strongest(named: Sequence[Mapping[str, int]], said: Sequence[Mapping[str, int]]) -> int:
     """Return the greatest sum of the cues of a kind: of the title, and of two sentences."""
     sums: Counter[str] = Counter()
-    for kind in {kind for each in (*named, *said) for kind in each} - NO_KINDS:
+    for kind in {kind for each in (*named, *said) for kind in each} - _NO_KINDS:
         name = max((each.get(kind, 0) for each in named), default=0)
         told = sorted((each.get(kind, 0) for each in said), reverse=True)[:2]
         sums[kind] = (name if name > 1 else 0) + sum(told)

@@ -16,7 +16,6 @@ from urllib.parse import unquote, urlsplit
 from freshet.crawler.compare.not_content.cues import (
     ABOUT,
     ASIDE,
-    NO_KINDS,
     folded,
     length,
     sentences,
@@ -194,7 +193,7 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
     if _CHALLENGE.search(signs.scripts.lower()):
         yield 1 if signs.fields else 2, "its scripts"
     is_wordless = signs.lacks(signs.texts, signs.headings)
-    if is_wordless and _only_embeds(facts):
+    if signs.iframes and signs.elements <= 4 and is_wordless:
         yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
     if signs.refreshes_to_check and is_wordless:
         yield 6, "a refresh that leads to a check of visitors, and nothing else"
@@ -204,15 +203,6 @@ def _captcha(facts: PageFacts) -> Iterator[Sign]:
         yield 5, "a script that sets a cookie and loads again, and nothing else"
 
 
-def _only_embeds(facts: PageFacts) -> bool:
-    """Return whether a page has hardly an element but a frame, and embeds what another host has."""
-    if not facts.signs.iframes or facts.signs.elements > _FEW_ELEMENTS:
-        return False
-    here, found = urlsplit(facts.url).netloc, map(_PROGRAM.match, facts.signs.addresses)
-    return any(it is not None and (it["host"] or here).lower() != here for it in found)
-
-
-_FEW_ELEMENTS: Final = 4
 #: A script that is a whole program: the names that bundlers give, and their folders.
 _BUNDLE: Final = re.compile(
     r"(?:^|[/._-])(?:main|app|bundle|index|runtime|vendors?|chunks?|client|entry|polyfills|build|dist|"
@@ -352,10 +342,7 @@ class _CueWeights:
 
 @dataclass(frozen=True, slots=True)
 class _Cues:
-    """The cues of one kind: weights of the name (title or heading), sentences, and so on.
-
-    ``phrases`` is the number of sentences with a cue of any weight.
-    """
+    """The cues of one kind: weights of the name (title or heading), sentences, and so on."""
 
     title: int
     heading: int
@@ -364,7 +351,6 @@ class _Cues:
     linked: int
     markup: int
     sign: str
-    phrases: int = 0
 
     @property
     def name(self) -> int:
@@ -419,19 +405,12 @@ def weigh(facts: PageFacts) -> BlockPageEvidence:
         features={
             **_for(best, facts),
             **_against(kind, said, facts),
-            "weak name": _greatest_name(said) == 1,
             "other kinds": min(8.0, sum(min(3, cues[k].total) for k in cues if k is not kind)),
         },
         why=", ".join(why for weight, why in strongest[:3] if weight),
         says_so=says_so,
         machine=best.sign if is_machine and says_so else None,
     )
-
-
-def _greatest_name(said: _CueWeights) -> int:
-    """Return the greatest weight of title and heading for any kind of block page."""
-    named = (*said.title.items(), *said.heading.items())
-    return max((weight for kind, weight in named if kind not in NO_KINDS), default=0)
 
 
 def _is_machine(kind: NotContentKind, best: _Cues, signs: PageSigns) -> bool:
@@ -453,22 +432,23 @@ def _cues_of(kind: NotContentKind, said: _CueWeights, markup: Sign) -> _Cues:
         linked=said.linked.get(kind, 0),
         markup=markup[0],
         sign=markup[1],
-        phrases=sum(each.get(kind, 0) > 0 for _, each in said.texts),
     )
 
 
 def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
     """Return the features that speak for the kind."""
-    signs, first = facts.signs, best.sentences[:1]
+    signs, first, more = facts.signs, best.sentences[:1], best.sentences[1:]
     return {
         "name": best.name > 1,
         "strong name": best.name > 2,
         "title": best.title > 1,
         "sentence": sum(first) > 1,
         "strong sentence": sum(first) > 2,
-        "phrases": min(3, best.phrases),
+        "second sentence": sum(more) > 1,
         "buttons": min(2, best.controls),
+        "links": best.linked > 0,
         "markup": best.markup,
+        "strong markup": best.markup > 2,
         "status": bool(signs.statuses) or facts.retry_after,
         "number of an error": _is_numbered(facts),
         "nothing at all": signs.lacks(
@@ -507,7 +487,6 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
         "more headings": log2(1 + max(0, headings - _MOST_HEADINGS)),
         "words of the frame": log2(1 + signs.frame_words),
         "code": min(3, signs.codes),
-        "notes": log2(1 + signs.notes),
     }
 
 

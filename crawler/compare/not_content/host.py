@@ -234,10 +234,7 @@ class HostJudge:
         found, cues = None, 0
         if like or back or facts.tells:
             best = weigh(facts)
-            host = {
-                "probe": like is not None, "return": back is not None,
-                "elsewhere": _is_elsewhere(family, page, facts.url),
-            }  # fmt: skip
+            host = {"probe": like is not None, "return": back is not None}
             found = _judgement(replace(best, features={**best.features, **host}), facts, like, back)
             cues = best.cues
         self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
@@ -374,16 +371,6 @@ def _number(url: str) -> int:
     parts = urlsplit(url)
     names = [name for name in parts.path.split("/") if name and not name.startswith("index.")]
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
-
-
-def _is_elsewhere(family: Family | None, page: Print, url: str) -> bool:
-    """Return whether three other names of the host show the very page.
-
-    A query may choose how a page is shown, or name a visitor: such a URL is no other name.
-    """
-    if family is None or family.page.own != page.own or urlsplit(url).query:
-        return False
-    return len({*family.urls, _number(url)}) >= _MOST_URLS
 
 
 def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:

@@ -26,10 +26,6 @@ _MOST_ELEMENTS: Final = 4_000
 _MOST_TEXT: Final = 12_000
 _MOST_SCRIPT: Final = 8_000
 _MOST_NAMES: Final = 300
-#: Bytes of a body in which code is cut short, and those that are kept of a script or style sheet.
-_MOST_CUT: Final = 1024 * 1024
-_KEPT_CODE: Final = 4 * 1024
-_CODE: Final = re.compile(rb"<(script|style)\b[^>]{0,1000}>")
 
 _OPTIONS: Final = LexborDocumentOptions.WO_EVENTS.value
 _INLINE: Final = frozenset(
@@ -93,12 +89,6 @@ _WAITS: Final = re.compile(
 #: What React leaves to the browser.
 _LEFT_OUT: Final = "template[data-dgst]"
 _MOST_ROOTS: Final = 8
-#: What the head tells machines of a page that is worth a link.
-_NOTES: Final = (
-    "link:is([rel=canonical], [rel=alternate], [rel=next], [rel=prev], [rel=contents]), "
-    "meta:is([property^='og:'], [name=description], [name=keywords], [name=author], "
-    "[name=generator]), script[type='application/ld+json']"
-)
 #: Shorter scripts build no page.
 _PROGRAM: Final = 100
 
@@ -113,7 +103,7 @@ class PageSigns:
     frames, scripts, pictures and forms; ``hidden`` the values of hidden fields;
     ``statuses`` HTTP errors that a script states; ``refresh_s`` a meta refresh, in seconds;
     ``refreshes_to_check`` says that it leads to a check of visitors (:func:`is_check`).
-    ``codes`` counts elements of preformatted text, ``notes`` what is told to machines of the page.
+    ``codes`` counts elements of preformatted text.
     ``programs`` are the addresses of scripts that run, of inline ones ``module`` or ``inline``;
     ``roots`` are elements into which frameworks build a page, and whether they say nothing yet;
     ``unscripted`` is the text of all ``noscript`` elements.
@@ -140,7 +130,6 @@ class PageSigns:
     scripts: str = ""
     statuses: frozenset[int] = frozenset()
     noindex: bool = False
-    notes: int = 0
     refresh_s: float | None = None
     refreshes_to_check: bool = False
     codes: int = 0
@@ -157,12 +146,10 @@ class PageSigns:
 
 
 def read_signs(body: bytes, content_type: str | None) -> PageSigns:
-    """Read the signs of an HTML page; of a longer body only the first 64 KiB beside long code.
+    """Read the signs of an HTML page; of a longer body only the first 64 KiB.
 
     A body that would be hard on the parser has none: block pages are simple.
     """
-    if len(body) > MOST_BYTES:
-        body = _with_little_code(body)
     signs, is_short, body = PageSigns(), len(body) <= MOST_BYTES, body[:MOST_BYTES]
     if not is_calm(body):
         return signs
@@ -180,18 +167,6 @@ def read_signs(body: bytes, content_type: str | None) -> PageSigns:
     return signs
 
 
-def _with_little_code(body: bytes) -> bytes:
-    """Return a body with the beginnings of its scripts and style sheets: a build may inline all."""
-    even, parts, at = body[:_MOST_CUT].lower(), list[bytes](), 0
-    for found in _CODE.finditer(even):
-        # One within a script is a string of it.
-        end = even.find(b"</" + found[1], found.end()) if found.start() >= at else -1
-        if end - found.end() > _KEPT_CODE:
-            parts.append(body[at : found.end() + _KEPT_CODE])
-            at = end
-    return b"".join((*parts, body[at:]))
-
-
 def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
     """Read the head, and the scripts wherever they stand."""
     root = tree.root
@@ -199,7 +174,6 @@ def _read_head(tree: LexborHTMLParser, signs: PageSigns) -> None:
         signs.language = (root.attributes.get("lang") or "").strip()[:16]
     for meta in tree.css("meta")[:100]:
         _read_meta(meta.attributes, signs)
-    signs.notes = len(tree.css(_NOTES))
     codes: list[str] = []
     left = _MOST_SCRIPT
     for script in tree.css("script")[:60]:

@@ -13,7 +13,7 @@ from typing import Final
 
 #: From this probability on a page is doubtful: one in fifty of the real pages is that nothing was
 #: fitted on.
-DOUBTFUL_FROM: Final = 0.35
+DOUBTFUL_FROM: Final = 0.25
 
 
 @cache

@@ -81,45 +81,11 @@ def test_a_text_at_two_urls_is_content(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PARAGRAPHS)
-def test_a_text_under_three_names_of_an_honest_host_is_content(name: str) -> None:
+def test_a_text_at_many_urls_of_an_honest_host_is_content(name: str) -> None:
     judge = HostJudge()
     judge.learn_probe(None, AT)
     found = [judge.judge(once(PARAGRAPHS[name], f"/{n}"), AT) for n in DIRECTORIES]
-    assert found[:3] == [None] * 3
-    assert not any(each is not None and each.is_refused for each in found)
-
-
-#: What a host says where it has no page: with a cue, and too little of it for one page alone.
-SHOWN_ANYWHERE = {
-    "empty": "<p>This page does not exist yet. Search for the words in other pages.</p>",
-    "gone": "<p>The entry that you asked for may have been removed.</p>",
-    "closed": "<p>The shop is closed for stocktaking, and will be back soon.</p>",
-    "plan": "<p>Subscribe to read the whole story. Readers with a plan know more.</p>",
-    "sleep": "<p>The server could not answer. Try again in a few minutes.</p>",
-    "lost": "<p>We looked in every drawer, and there is nothing here.</p>",
-    "court": "<p>Access to this site was stopped by order of a court.</p>",
-    "land": "<p>This film is not available in your country for reasons of rights.</p>",
-    "staff": "<p>These minutes are for staff only. Ask the office for a password.</p>",
-    "busy": "<p>Many people are reading at the moment. Please wait for a while.</p>",
-    "check": "<p>We are checking that you are no robot. It takes a few seconds.</p>",
-}
-
-
-@pytest.mark.parametrize("name", SHOWN_ANYWHERE)
-def test_a_text_with_a_cue_under_four_names_is_doubtful(name: str) -> None:
-    judge = HostJudge()
-    pages = [facts_of(SHOWN_ANYWHERE[name], title="Notes", path=f"/{n}") for n in DIRECTORIES]
-    found = [judge.judge(page, AT) for page in pages]
-    assert all(each is not None and not each.is_refused for each in found[3:])
-
-
-@pytest.mark.parametrize("name", SHOWN_ANYWHERE)
-@pytest.mark.parametrize("url", ["/notes?session={}", "/{}/notes", "/{}/notes/index.html"])
-def test_other_queries_and_folders_are_no_other_names(name: str, url: str) -> None:
-    judge, names = HostJudge(), ("4f", "7c", "9a", "b2", "d8")
-    pages = [facts_of(SHOWN_ANYWHERE[name], title="Notes", path=url.format(n)) for n in names]
-    found = [judge.judge(page, AT) for page in pages]
-    assert found == found[:1] * 5
+    assert found == [None] * 5
 
 
 @pytest.mark.parametrize("name", SHOWN_OFTEN)

@@ -43,7 +43,7 @@ TEMPLATES = {
 }  # fmt: skip
 
 #: Of these the pages are doubtful: hardly more than what a block page says.
-SAYS_SO = frozenset({"advisory", "incident"})
+SAYS_SO = frozenset({"advisory"})
 
 
 def sibling(name: str, k: int, *, titled: bool = True) -> PageFacts:
