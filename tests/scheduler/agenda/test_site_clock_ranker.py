@@ -113,7 +113,7 @@ def test_pages_that_know_nothing_of_each_other_go_by_the_days() -> None:
         visit(ranker, row, now, changed=bool(changed))
         last[row] = now
         used += ranker._learners[0].proven
-    assert used < 2_000
+    assert used < 1_000
 
 
 def test_the_page_that_waits_too_long_is_looked_at_before_all_others() -> None:
