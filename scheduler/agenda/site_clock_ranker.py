@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 class SiteClockRanker:
     """A :class:`~freshet.scheduler.agenda.ranker.Ranker` for ``budget`` visits a day: see above.
 
-    The budget says how wide bins are, and how long a page may wait.
+    The budget says how long a page may wait.
     """
 
     def __init__(self, budget: float) -> None:

@@ -93,9 +93,10 @@ async def test_programs_are_answered_without_the_pages_for_people(shell: Shell) 
         assert serving.stderr is not None
         assert b"listening" in await asyncio.wait_for(serving.stderr.readline(), 30)
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as programs:
-            codes = [
-                (await programs.get(path)).status for path in ("/v1/changefeed", "/", "/search")
-            ]
+            codes = []
+            for path in ("/v1/changefeed", "/", "/search"):
+                async with programs.get(path) as answer:
+                    codes.append(answer.status)
     finally:
         serving.terminate()
         await serving.communicate()
