@@ -97,14 +97,12 @@ struct site {
     float *base; /* [based][POINTS] */
 };
 
-/* What the notes of a site say: the prior of its pages; how far the clocks of its areas had gone when
- * each session began, the last one being that of areas to come; how far the site's went from one
- * to the next. */
+/* What the notes of a site say: the prior of its pages, and how far the clocks of its areas had gone
+ * when each session began, the last one being that of areas to come; AREAS + 1 at most. */
 struct fit {
     int64_t areas, edges;
     double *prior; /* [POINTS] */
     double *passed; /* [areas][edges] */
-    double *shared; /* [edges] */
 };
 
 extern double RATES[POINTS], LOGS[POINTS], GENERAL_PRIOR[POINTS];

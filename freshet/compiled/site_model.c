@@ -83,6 +83,7 @@ EXPORTED int64_t site_note(
             close_session(site, false);
             facts->compared = 0;
             site->began[facts->sessions++] = visit->at;
+            facts->edges = larger_int(facts->edges, 1);
         }
         int64_t now = facts->sessions - 1;
         visit->begin = page->known ? page->last : -INFINITY;
@@ -146,8 +147,9 @@ static void believe(
         double days = passed_in(fit, area_of(pages, site, fit, note->place), note);
         if (note->changed) {
             /* What was unchanged for long may have got another rate; only a change can tell. */
-            drift(sums + POINTS * note->place, fit->prior, site->began[note->stop] - since[note->place]);
-            since[note->place] = site->began[note->stop];
+            double at = site->began[note->stop];
+            drift(sums + POINTS * note->place, fit->prior, at - since[note->place]);
+            since[note->place] = at;
         }
         add_days(sums + POINTS * note->place, days, note->changed);
     }
@@ -192,10 +194,11 @@ static bool comes_in_bursts(
     return squares + USUAL * usual > bound * (variances + usual);
 }
 
-/* Estimate the clock of the site and of its areas anew; `events` and `exposure` (areas, edges). */
+/* Estimate the clock of the site and of its areas anew, with room for `events` and `exposure` (areas,
+ * edges) and `site_days` (edges). */
 static void set_clock(
     const struct pages *pages, const struct site *site, const struct fit *fit,
-    const float *belief, double *events, double *exposure)
+    const float *belief, double *events, double *exposure, double *site_days)
 {
     int64_t edges = fit->edges, spans = edges - 1;
     for (int64_t j = 0; j < fit->areas * edges; j++)
@@ -224,7 +227,7 @@ static void set_clock(
         for (int64_t j = 0; j < spans; j++)
             found[j] *= passed[j + 1] - passed[j];
     }
-    double *site_days = fit->shared, total = 0.0, all = 0.0;
+    double total = 0.0, all = 0.0;
     for (int64_t j = 0; j < spans; j++) {
         double days = larger(site->began[j + 1] - site->began[j], LEAST_DAYS);
         double found = OF_SITE, exposed = OF_SITE / days;
@@ -251,7 +254,7 @@ static bool fits(
     const struct pages *pages, const struct site *site, const struct fit *fit, int64_t first)
 {
     const struct site_facts *facts = site->facts;
-    if (fit->edges != facts->edges || facts->edges < 1 || facts->edges > facts->sessions
+    if (fit->areas < 1 || fit->areas > AREAS + 1 || fit->edges != facts->edges || facts->edges < 1 || facts->edges > facts->sessions
         || facts->sessions > site->session_room || facts->known > site->room
         || facts->fitted > facts->notes
         || (first < facts->notes && facts->notes > site->note_room))
@@ -301,15 +304,17 @@ EXPORTED int64_t site_fit(
             passed[j] = passed[j - 1] + larger(site->began[j] - site->began[j - 1], LEAST_DAYS);
     }
     bool clocked = false;
+    double *events = parts, *exposure = parts + fit->areas * edges;
+    double *others = exposure + fit->areas * edges;
     for (int round = 0; round < ROUNDS; round++) {
         believe(pages, site, fit, since, sums, belief);
         if (!site->facts->fitted || (round >= WITHOUT_CLOCK && !clocked))
             break;
         if (round == BY_DAYS - 1)
             clocked = known >= PAGES_OF_A_CLOCK
-                && comes_in_bursts(pages, site, fit, belief, parts + 2 * fit->areas * edges);
+                && comes_in_bursts(pages, site, fit, belief, others);
         if (clocked)
-            set_clock(pages, site, fit, belief, parts, parts + fit->areas * edges);
+            set_clock(pages, site, fit, belief, events, exposure, others);
     }
     site->facts->is_clocked = clocked;
     site->facts->is_due = false;
@@ -371,7 +376,7 @@ static void set_present(
     const struct site_facts *facts = site->facts;
     int64_t now = facts->sessions - 1;
     double days = larger(site->began[now] - site->began[now - 1], LEAST_DAYS);
-    double exposed[AREAS] = {0}, all = OF_SITE / days;
+    double exposed[AREAS + 1] = {0}, all = OF_SITE / days;
     for (int64_t g = 0; g < fit->areas; g++)
         went[g] = days;
     for (int64_t j = facts->closed; j < facts->notes; j++) {
@@ -385,7 +390,7 @@ static void set_present(
     if (facts->closed == facts->notes)
         return;
     for (int round = 0; round < PRESENT_ROUNDS; round++) {
-        double found[AREAS] = {0}, changes = OF_SITE;
+        double found[AREAS + 1] = {0}, changes = OF_SITE;
         for (int64_t j = facts->closed; j < facts->notes; j++) {
             const struct note *note = site->notes + j;
             if (!note->changed || note->first == now)
@@ -426,7 +431,7 @@ EXPORTED int64_t site_readings(
                 : read[j - 1] + larger(site->began[j] - site->began[j - 1], LEAST_DAYS);
     }
     if (last > 0 && facts->edges <= last) {
-        double went[AREAS];
+        double went[AREAS + 1];
         set_present(pages, site, fit, belief, readings, went);
         for (int64_t g = 0; g < fit->areas; g++) {
             double *read = readings + g * facts->sessions;

@@ -6,8 +6,9 @@ from now, its pages would be worth
 
     Σ_i (W_i − λ)⁺ ≥ K λ
 
-above the price: of n pages alike, K = 4 makes that 2√n visits a session. What is due many times a
-day comes to that at once, and the host never closes. No more hosts are opened than the budget can
+above the price: of n pages alike, K = 4 makes that 2√n visits a session, and before so many are
+paid for, with what comes in while it is open, no host opens again. What is due many times a day
+comes to that at once, and the host never closes. No more hosts are opened than the budget can
 serve, the one with most to gain first, and none whose pages would wait for worthier ones of others;
 and none is left closed while requests go unused: when as many as the longest session takes are
 saved, the best one opens. A host of which there is no copy yet, and one with a visit that cannot

@@ -105,16 +105,10 @@ class SiteClockRanker:
 
     def _learn_claimed(self, code: int, visit: Records) -> None:
         """Learn a visit to a page of a site with claims, and what was expected without these."""
-        row, learner, page = int(visit["row"][0]), self._learners[code], self._page.rows
-        pages, belief, some = self._pages(), self._belief.rows, slice(row, row + 1)
-        if page["known"][row]:
-            now = float(visit["at"][0])
-            since = np.empty(len(page))
-            since[row] = max(now - float(page["last"][row]), 0.0)
-            if learner.proven:
-                learner.write_days(pages, belief, now, since, row)
-            visit["hazard"] = numeric.page_prospects(page[some], belief[some], since[some])[0]
-        learner.learn(pages, visit, belief)
+        learner, rows = self._learners[code], visit["row"]
+        if self._page.rows["known"][rows[0]]:
+            visit["hazard"] = self._expected_of(learner, rows, float(visit["at"][0]))
+        learner.learn(self._pages(), visit, self._belief.rows)
         self._trust.learn(code, visit, learner.alive)
 
     def _set_aside(self, learnt: int) -> None:
@@ -153,7 +147,18 @@ class SiteClockRanker:
 
     def _unclaimed_at(self, now: float, site: int) -> tuple[int, Floats]:
         """Return how many pages a site has, and (n,) the changes expected without claims."""
-        return self._learners[site].alive, self._expected(now)[0]
+        learner, hazard = self._learners[site], np.zeros(len(self._page))
+        hazard[learner.rows] = self._expected_of(learner, learner.rows, now)
+        return learner.alive, hazard
+
+    def _expected_of(self, learner: SiteLearner, rows: Rows, now: float) -> Floats:
+        """Return the changes expected since the last visits to all pages of a site, or to one."""
+        page, belief, since = self._page.rows, self._belief.rows, np.empty(len(self._page))
+        since[rows] = np.maximum(now - page["last"][rows], 0.0)
+        if learner.proven:
+            only = int(rows[0]) if len(rows) == 1 else -1
+            learner.write_days(self._pages(), belief, now, since, only)
+        return numeric.page_prospects(page[rows], belief[rows], since[rows])[0]
 
     def site_trust(self, site: int) -> SiteTrust | None:
         """Return the record of a site's signals, or None if there never was one."""

@@ -99,12 +99,11 @@ class SiteState:
 class Fit:
     """The prior (40,) that the notes give, and how far clocks had gone when each session began.
 
-    ``passed`` is (areas, sessions); ``shared`` (sessions,) are the steps of the site's clock.
+    ``passed`` is (areas + 1, sessions); the last clock is that of areas without a visit.
     """
 
     prior: Floats
     passed: Floats
-    shared: Floats
     structure: Structure = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +132,7 @@ def _roomier(array: NDArray[T], least: int) -> NDArray[T]:
 
 #: What is needed to learn alone.
 _AT_LEARNING: Final = ("notes", "base")
-_UNFITTED: Final = Fit(GENERAL_PRIOR.copy(), np.zeros((1, 1)), np.zeros(1))
+_UNFITTED: Final = Fit(GENERAL_PRIOR.copy(), np.zeros((1, 1)))
 
 
 def _fit_of(written: Arrays) -> Fit:
@@ -246,29 +245,25 @@ class SiteLearner:
             if done == len(visits):
                 break
             self._grow(pages, belief, len(visits) - done)
-
         if self.site.facts[0]["is_due"]:
             self._fit(pages, belief)
 
     def _grow(self, pages: Pages, belief: Singles, more: int) -> None:
         """Make room for visits to come; let likelihoods take in the older half of many sessions."""
         site, facts = self.site, self.site.facts[0]
-        if facts["sessions"] == _SESSIONS:
+        known, notes, sessions = (int(facts[name]) for name in ("known", "notes", "sessions"))
+        grown: dict[str, Any] = {}
+        if known == len(site.rows):
+            grown["rows"] = _roomier(site.rows, known + min(more, 1 + known // 4))
+        if notes == len(site.notes):
+            grown["notes"] = _roomier(site.notes, notes + min(more, 16))
+        if not grown and sessions == _SESSIONS:
+            # A session is to begin: when that is does not depend on the batch.
             self._fold(pages, belief)
-            return
-        sizes = {
-            "rows": int(facts["known"]) + min(more, 1 + len(site.rows) // 4),
-            "notes": int(facts["notes"]) + min(more, 16),
-            "began": min(_SESSIONS, int(facts["sessions"]) + min(more, 8)),
-        }
-        grown: dict[str, Any] = {
-            name: _roomier(getattr(site, name), least)
-            for name, least in sizes.items()
-            if len(getattr(site, name)) < least
-        }
-        if "began" in grown:
-            grown["began"] = grown["began"][:_SESSIONS]
-        self.site = replace(site, **grown)
+        elif not grown:
+            room = _roomier(site.began, sessions + min(more, 8))
+            grown["began"] = room[:_SESSIONS]
+        self.site = replace(self.site, **grown)
 
     def _fold(self, pages: Pages, belief: Singles) -> None:
         numeric.site_close(self.site.structure)
@@ -281,7 +276,7 @@ class SiteLearner:
     def _fit(self, pages: Pages, belief: Singles) -> None:
         areas = int(pages.page["area"][self.rows].max(initial=0)) + 2
         edges = int(self.site.facts[0]["edges"])
-        self.fit = Fit(np.empty(POINTS), np.empty((areas, edges)), np.zeros(edges))
+        self.fit = Fit(np.empty(POINTS), np.empty((areas, edges)))
         states = pages.structure, self.site.structure, self.fit.structure
         numeric.site_fit(*states, belief)
 

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from freshet.compiled import numeric
 from freshet.compiled.numeric import Structure, record
-from freshet.scheduler.estimate.site_model import GENERAL_PRIOR, POINTS, RATES, Pages, SiteLearner
+from freshet.scheduler.estimate.site_model import (
+    GENERAL_PRIOR,
+    POINTS,
+    RATES,
+    Fit,
+    Pages,
+    SiteLearner,
+)
 from tests.compiled.inner import function
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -43,7 +50,7 @@ def test_records_are_laid_out_as_in_c() -> None:
 
 
 def test_a_structure_takes_arrays_of_its_types_and_shapes_alone() -> None:
-    good = {"prior": np.zeros(POINTS), "shared": np.zeros(4)}
+    good = {"prior": np.zeros(POINTS)}
     passed = np.zeros((2, 4))
     made = Structure("fit", SimpleNamespace(**good, passed=passed), areas=2, edges=4)
     assert (made.name, made.numbers) == ("fit", {"areas": 2, "edges": 4})
@@ -112,6 +119,14 @@ def test_pages_that_a_site_cannot_have_change_nothing(member: str, value: int) -
         numeric.site_readings(*states, belief=belief, now=5.0, only=2, since=since)
     assert np.array_equal(belief, before)
     assert not since.any()
+
+
+def test_a_fit_with_more_areas_than_there_can_be_is_refused() -> None:
+    pages, learner, belief = some_pages(), SiteLearner(), some_beliefs()
+    learner.learn(pages, some_visits(0, 1), belief)
+    learner.fit = Fit(np.zeros(POINTS), np.zeros((18, 1)))
+    with pytest.raises(IndexError):
+        learner.write_days(pages, belief, 1.0, np.zeros(3))
 
 
 # -- the rows of the grid --

@@ -164,6 +164,52 @@ def test_what_is_folded_says_what_was_noted() -> None:
     assert folded.beliefs(300.0).rate == pytest.approx(kept.beliefs(300.0).rate, rel=0.3)
 
 
+@pytest.mark.parametrize("size", [2, 7, 50, 1_000])
+def test_when_sessions_are_folded_does_not_depend_on_the_batches(size: int) -> None:
+    rng, told, recalled = np.random.default_rng(size), pages(12), pages(12)
+    row = rng.integers(0, 12, 3_000)
+    at = np.cumsum(rng.exponential(0.2, len(row)))
+    changed, none = rng.random(len(row)) < 0.2, np.zeros(len(row), np.bool_)
+    looks = VisitResults(row, at, ~none, changed, none, changed)
+    for k in range(len(row)):
+        told.learn(looks.take(slice(k, k + 1)))
+    for first in range(0, len(row), size):
+        recalled.learn(looks.take(slice(first, first + size)))
+    assert float(told._learners[0].site.began[0]) > 0
+    for one, other in zip(told._learners, recalled._learners, strict=True):
+        assert one.site.facts.tobytes() == other.site.facts.tobytes()
+    assert np.array_equal(told.worth(at[-1] + 1), recalled.worth(at[-1] + 1))
+
+
+def test_a_site_of_all_areas_has_a_clock_in_each() -> None:
+    n = 32
+    ranker, none = SiteClockRanker(n / 4), np.zeros(n, np.bool_)
+    ranker.add(np.zeros(n, np.intp), np.arange(n) % 16, np.ones(n), np.zeros(n))
+    ranker.learn(VisitResults(np.arange(n), np.zeros(n), none, none, none, none))
+    for day in range(2, 40, 2):
+        for row in range(day % 7, n, 3):
+            visit(ranker, row, float(day), changed=day % 10 == 0)
+            assert np.isfinite(ranker.worth(float(day))).all()
+    learner = ranker._learners[0]
+    assert learner.proven
+    assert learner.fit.passed.shape[0] == 17
+
+
+@pytest.mark.parametrize("visits", [0, 1, 30])
+@pytest.mark.parametrize("sites", [1, 2])
+def test_a_page_takes_its_history_to_where_it_moves(visits: int, sites: int) -> None:
+    ranker = pages(8, sites)
+    for day in range(1, visits + 1):
+        for row in range(7):
+            visit(ranker, row, 2.0 * day, changed=row == 0)
+    ranker.inherit(0, 7)
+    visit(ranker, 7, 2.0 * visits + 2, changed=False)
+    rate = ranker.beliefs(2.0 * visits + 3).rate
+    assert np.isfinite(rate).all()
+    if visits == 30:
+        assert rate[7] > 5 * rate[3]
+
+
 def test_looks_that_become_known_out_of_order_are_harmless() -> None:
     ranker = pages(8)
     for at, row in ((5.0, 0), (4.9, 1), (4.8, 0), (5.0, 2), (4.7, 3), (5.1, 4), (4.95, 5)):
