@@ -632,7 +632,9 @@ class RecrawlAgenda:
             lists = self.quota.lists
             lists.untold = ranker.untold()
             hosts = [self.host_ids[code] for code in pages["host"][lists.untold].tolist()]
-            left[lists.untold[[lists.is_spent(host_id) for host_id in hosts]]] = 0.0
+            spent = lists.untold[[lists.is_spent(host_id) for host_id in hosts]]
+            # What leads to new pages tells something; bounds and wishes stand above the share.
+            left[spent[~discovers[spent] & (worth[spent] < _CANNOT_WAIT)]] = 0.0
         opened = self._sessions_begun(now, left, new, turn, saved=saved)
         left[self.sessions.closed[pages["host"]]] = 0.0
         if favoured is not None:

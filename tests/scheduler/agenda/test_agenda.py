@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from random import Random
 
 import numpy as np
@@ -236,3 +237,27 @@ async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(site: SmallStor
         await agenda.open()
         found, _ = await supplied(agenda, 9 * 86_400.0)
     assert found == {1}
+
+
+@pytest.mark.parametrize("bound_days", [inf, 30.0])
+async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interval(
+    site: SmallStore, monkeypatch: pytest.MonkeyPatch, bound_days: float
+) -> None:
+    for number in range(1, 5):
+        site.page(f"/{number}", checked_at=86_400.0)
+        site.observe(number, 86_400.0, "new")
+    monkeypatch.setattr(SiteClockRanker, "untold", lambda _: np.array([0]))
+    async with reading(site.path) as connection:
+        agenda = RecrawlAgenda(connection, SiteClockRanker(100.0), Said(), Random(0))
+        agenda.budget, agenda.saved = 100.0, lambda _now: 100.0
+        await agenda.open()
+        agenda.pages["most"][0] = bound_days
+        agenda.quota.lists.untold = np.array([0])
+        for _ in range(3):
+            agenda.quota.lists.took(1, 0)
+        urls: list[str] = []
+        for minute in range(6):
+            agenda._must_value = True
+            urls += (await supplied(agenda, 60 * 86_400.0 + 60.0 * minute))[1]
+    assert (f"{HOST}/1" in urls) == (bound_days < inf)
+    assert {f"{HOST}/{number}" for number in (2, 3, 4)} <= set(urls)
