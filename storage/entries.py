@@ -40,8 +40,8 @@ def stored(kind: type | str, *, optional: bool = False) -> dict[str, object]:
 #
 # Words that the store keeps and that cross packages: kinds, rungs, roles.
 
-#: Reason why a URL is due.
-Reason: TypeAlias = Literal["refresh", "discovery", "signal", "audit"]
+#: Reason why a URL is due; ``return``: a redirect led back to it, with a cookie that it wanted.
+Reason: TypeAlias = Literal["refresh", "discovery", "signal", "audit", "return"]
 
 #: Role of a URL in the crawl; only ``page`` counts as a page.
 Role: TypeAlias = Literal["page", "sitemap", "feed"]

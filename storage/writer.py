@@ -97,11 +97,12 @@ class VisitTables:
     def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
         """Write a batch; return the acknowledgements to be sent after the commit."""
         visits = [e for e in entries if isinstance(e, Visit)]
+        now = max(entry.at for entry in entries)
         acknowledged = [self._admit(db, entry) for entry in entries]
         links.record(db, visits)
         appeared = links.append(db, visits)
         again = links.shown_again(db, visits)
-        _ask(db, again, entries)
+        frontier.add(db, set(chain.from_iterable(again.values())), now, "discovery")
         observations.append_bodies(db, visits)
         if self._final is None:
             self._final = pages.final_pages(db)
@@ -114,11 +115,11 @@ class VisitTables:
                 observations.amend(db, visit.due.page_id, amendment, visit.at)
         kept = claims.append(db, entries)
         hosts.count(db, visits)
-        frontier.settle(db, visits)
-        # One of them may have been settled just now.
+        stays = {page_id: {page_id: host} for page_id, host in frontier.settle(db, visits).items()}
+        # One of them may have been settled just now; another may be under way.
         returned = pages.returned_to(db, {v.due.page_id: v.alias for v in visits if v.alias})
-        _ask(db, returned, entries)
-        again = {**again, **returned}
+        frontier.return_to(db, set(chain.from_iterable(returned.values())), now)
+        again = {**stays, **again, **returned}
         revealed = {
             each.entry.due.page_id: each.pages
             for each in acknowledged
@@ -148,7 +149,6 @@ class VisitTables:
             else each
             for each in acknowledged
         ]
-        now = max(entry.at for entry in entries)
         self._tell(db, visits, now)
         return _with(*weighed, kept, acknowledged)
 
@@ -253,12 +253,6 @@ class VisitTables:
                 exchanges[entry.host.host_id] += entry.fetches
         hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
         hosts.save_repeats(db, entries)
-
-
-def _ask(db: Connection, again: Mapping[int, dict[int, int]], entries: Sequence[Entry]) -> None:
-    """Make pages due again, which others led to."""
-    if wanted := set(chain.from_iterable(again.values())):
-        frontier.add(db, wanted, max(entry.at for entry in entries), "discovery")
 
 
 def _with(

@@ -63,14 +63,32 @@ def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -
     )
 
 
-def settle(db: Connection, visits: Sequence[Visit]) -> None:
-    """Remove visited URLs; those to be retried wait for their time."""
-    sql = "DELETE FROM frontier WHERE page_id = ?"
-    db.executemany(sql, [(v.due.page_id,) for v in visits if v.retry_at is None])
+def return_to(db: Connection, page_ids: Collection[int], now: float) -> None:
+    """Make these pages due once more, even those whose visits have begun."""
+    add(db, page_ids, now, "return")
+    sql = "UPDATE frontier SET reason = 'return' WHERE page_id IN (SELECT value FROM json_each(?))"
+    db.execute(sql, (as_json(list(page_ids)),))
+
+
+def settle(db: Connection, visits: Sequence[Visit]) -> dict[int, int]:
+    """Remove visited URLs; those to be retried wait for their time.
+
+    A URL to which a redirect has led back since its visit began stays due. Return the hosts of
+    such URLs by page.
+    """
+    over = [(v.due.page_id, v.due.reason) for v in visits if v.retry_at is None]
+    sql = "DELETE FROM frontier WHERE page_id = ? AND (reason <> 'return' OR ? = 'return')"
+    db.executemany(sql, over)
     db.executemany(
         "UPDATE frontier SET due_at = ?, attempt = attempt + ? WHERE page_id = ?",
         [(v.retry_at, int(v.charged), v.due.page_id) for v in visits if v.retry_at is not None],
     )
+    # Once only: a visit that takes no reason from here, as a daemon's, settles it the next time.
+    sql = (
+        "UPDATE frontier SET reason = 'refresh' WHERE reason = 'return' "
+        "AND page_id IN (SELECT value FROM json_each(?)) RETURNING page_id, host_id"
+    )
+    return dict(db.execute(sql, (as_json([page_id for page_id, _ in over]),)).fetchall())
 
 
 def defer(db: Connection, reasons: Mapping[int, str]) -> int:

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from freshet.storage.records import Digests, Note, Validators
+import pytest
+
+from freshet.storage.records import Acknowledged, Alias, Digests, Note, Validators, Visit
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
     DAY_S,
@@ -81,6 +83,44 @@ async def test_a_settled_url_leaves_and_a_retry_waits_for_its_time(store: CrawlS
     assert [(d.url, d.attempt) for d in await store.due()] == [(url_of("/free"), 0)]
     again = await store.taken("/charged", START + 5)
     assert (again.attempt, again.fetch_url) == (1, url_of("/charged?x"))
+
+
+async def back(store: CrawlStore, path: str, to: str) -> Visit:
+    """A redirect that leads back to a page with a cookie that it wants."""
+    led = redirected(await store.taken(path), to, "temporary")
+    return replace(led, alias=Alias(url_of(to), "temporary", again=True))
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("order", [("/", "/check"), ("/check", "/")])
+async def test_a_page_that_a_redirect_led_back_to_is_due_whichever_visit_is_committed_first(
+    store: CrawlStore, order: tuple[str, str], together: bool
+) -> None:
+    await store.admit("/", "/check")
+    made = {
+        "/": redirected(await store.taken("/"), "/check", "temporary"),
+        "/check": await back(store, "/check", "/"),
+    }
+    acknowledged: list[Acknowledged] = []
+    batches = [order] if together else [(path,) for path in order]
+    for paths in batches:
+        acknowledged = await store.apply(*(made[path] for path in paths))
+    assert await store.due_paths() == ["/"]
+    # The agenda reads the host's URLs again when the last of them is acknowledged.
+    assert any(each.supplied for each in acknowledged)
+    assert await store.apply(captured(await store.taken("/")))
+    assert await store.due() == []
+
+
+async def test_a_page_that_was_led_back_to_is_visited_once_more_and_not_for_ever(
+    store: CrawlStore,
+) -> None:
+    await store.admit("/", "/check")
+    daemon = await store.taken("/")
+    await store.apply(await back(store, "/check", "/"))
+    for left in (["/"], []):
+        await store.apply(captured(daemon))
+        assert await store.due_paths() == left
 
 
 async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(store: CrawlStore) -> None:
