@@ -115,11 +115,7 @@ class VisitTables:
                 observations.amend(db, visit.due.page_id, amendment, visit.at)
         kept = claims.append(db, entries)
         hosts.count(db, visits)
-        stays = {page_id: {page_id: host} for page_id, host in frontier.settle(db, visits).items()}
-        # One of them may have been settled just now; another may be under way.
-        returned = pages.returned_to(db, {v.due.page_id: v.alias for v in visits if v.alias})
-        frontier.return_to(db, set(chain.from_iterable(returned.values())), now)
-        again = {**stays, **again, **returned}
+        again = {**again, **_settle(db, visits, now)}
         revealed = {
             each.entry.due.page_id: each.pages
             for each in acknowledged
@@ -253,6 +249,17 @@ class VisitTables:
                 exchanges[entry.host.host_id] += entry.fetches
         hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
         hosts.save_repeats(db, entries)
+
+
+def _settle(db: Connection, visits: Sequence[Visit], now: float) -> dict[int, dict[int, int]]:
+    """Settle visits; return by page what is due again, with the host: a redirect led back to it.
+
+    Such a page may have been settled just now, or be under way.
+    """
+    stays = frontier.settle(db, visits)
+    returned = pages.returned_to(db, {v.due.page_id: v.alias for v in visits if v.alias})
+    frontier.return_to(db, set(chain.from_iterable(returned.values())), now)
+    return {page_id: {page_id: host} for page_id, host in stays.items()} | returned
 
 
 def _with(

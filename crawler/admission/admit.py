@@ -349,7 +349,7 @@ _RECENT_S: Final = 60.0
 _RECENT: Final = 1_024
 #: A redirect's target may wait for its turn; who waits longer has to be given new cookies.
 _CHAIN_S: Final = 900.0
-#: Redirects of a chain up to which a new cookie is a reason to request a URL again.
+#: Requests of a chain that are made again because of new cookies.
 _COOKIE_HOPS: Final = 3
 _RESPELLED: Final = "respelled"
 _OUT_OF_SCOPE: Final = "out_of_scope"
@@ -372,7 +372,8 @@ class RedirectTarget:
 class _Chain:
     """Redirects that follow one another, the last one at ``at``.
 
-    The next request is made ``again``: it has other cookies now.
+    ``hops`` counts the requests that were made again; the next is one if ``again``: it has other
+    cookies now.
     """
 
     at: float
@@ -429,8 +430,6 @@ class Redirects:
     async def judge(self, due: DueUrl, redirect: RedirectTarget, now: float) -> Verdict:
         """Return ``redirected`` with the target as detail, or ``failed``."""
         given = self.cookies(due, now)
-        last = self._chains.get(due.url)
-        is_again = last is not None and last.again
         chain = self._go_on(due, redirect, now)
         try:
             target = canonical(redirect.location)
@@ -439,24 +438,42 @@ class Redirects:
         if due.redirects >= self.max_redirects:
             why = f"more than {self.max_redirects} redirects in a row, the next one to {target}"
             return _failed("too_many_redirects", why)
-        has_room = chain.hops <= _COOKIE_HOPS
+        has_room = chain.hops < _COOKIE_HOPS
         sent = given if redirect.had_cookie else ""
         if has_room and given != sent:
-            # Set while the request was under way. The same hop is made again, and counts from the
-            # second time on: a request may never get its cookies.
-            hops = chain.hops - (not is_again)
-            self._chains[due.url] = replace(chain, hops=hops, again=True)
+            # Set while the request was under way. The same hop is made again, a few times only: a
+            # request may never get its cookies.
+            self._chains[due.url] = replace(chain, again=True)
             return Verdict("redirected", reason=_RESPELLED, detail=due.fetch_url)
         # Recorded before the first await: of two URLs that redirect to each other, the second to
         # answer finds the loop, however their visits interleave.
         self._recent[due.url] = _Hop(target, sent, now)
+        circle = self._circle(target, due.url, now)
+        # Cookies for a URL of the circle that was requested before they were set.
+        late = (each for at in circle if (it := self._chains.get(at)) for each in it.cookies)
+        chain = replace(chain, cookies=after((*late, *chain.cookies), (), due.fetch_url, now))
         sends = header(chain.cookies, redirect.location)
-        again = has_room and self._sent_in_circle(target, due.url, now, sends) != sends
+        again = has_room and bool(circle) and self._recent[target].sent != sends
         if target == due.url:
             verdict = _same_page(due, redirect.location, again=again)
             if verdict.kind == "redirected":
-                self._chains[target] = chain
+                self._chains[target] = replace(chain, again=again)
             return verdict
+        # Its cookies, too: the target may be under way, and answer while this judgement waits.
+        before, led = self._chains.get(target), replace(chain, again=again)
+        self._chains[target] = led
+        verdict = await self._led_on(due, redirect, target, now, again=again)
+        is_visited = verdict.kind == "redirected" and verdict.reason != _OUT_OF_SCOPE
+        if not is_visited and self._chains.get(target) is led:
+            self._chains.pop(target, None)
+            if before is not None:
+                self._chains[target] = before
+        return verdict
+
+    async def _led_on(
+        self, due: DueUrl, redirect: RedirectTarget, target: str, now: float, *, again: bool
+    ) -> Verdict:
+        """Judge a redirect to another page: it may lead back, or out of scope."""
         back = self._recent.get(target)
         leads_back = back is not None and back.target == due.url and now - back.at <= _RECENT_S
         is_loop = leads_back or await self.alias_target(target) == due.page_id
@@ -464,8 +481,6 @@ class Redirects:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
         follows = await self._follows(due, redirect, target)
-        if follows:
-            self._chains[target] = replace(chain, again=again)
         reason = redirect.kind if follows else _OUT_OF_SCOPE
         return Verdict("redirected", reason=reason, detail=target)
 
@@ -473,20 +488,25 @@ class Redirects:
         """Return the chain after a redirect."""
         last = self._chains.pop(due.url, None) or _Chain(now)
         return _Chain(
-            now, last.hops + 1, after(last.cookies, redirect.set_cookie, due.fetch_url, now)
+            now,
+            last.hops + last.again,
+            after(last.cookies, redirect.set_cookie, due.fetch_url, now),
         )
 
-    def _sent_in_circle(self, target: str, url: str, now: float, default: str) -> str:
-        """Return the Cookie header with which the target was requested, if it led to this URL."""
-        at = target
+    def _circle(self, target: str, url: str, now: float) -> list[str]:
+        """Return the URLs from the target of a redirect to the one that led to ``url``, if one did.
+
+        Each has redirected to the next; there is none if they lead elsewhere.
+        """
+        circle = [target]
         for _ in range(_COOKIE_HOPS + 1):
-            hop = self._recent.get(at)
+            hop = self._recent.get(circle[-1])
             if hop is None or now - hop.at > _CHAIN_S:
                 break
-            if url in (at, hop.target):
-                return self._recent[target].sent
-            at = hop.target
-        return default
+            if url in (circle[-1], hop.target):
+                return circle
+            circle.append(hop.target)
+        return []
 
     async def _follows(self, due: DueUrl, redirect: RedirectTarget, target: str) -> bool:
         """Return whether the target is visited."""
