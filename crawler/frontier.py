@@ -150,7 +150,6 @@ class Frontier:
     ``share_of`` returns the group of an origin that no seed names, and how many requests may go to
     that group at a time. ``rules_at`` gives the rules of an origin; a queue obeys the strictest of
     its hosts.
-    ``target_of`` returns the host to which a host has only redirected, or None.
     ``api_requests`` is the number of API requests that wait here or are under way.
     """
 
@@ -163,7 +162,6 @@ class Frontier:
     held_at: float = -inf
     share_of: Callable[[str], tuple[str, int] | None] = lambda _: None
     rules_at: RulesAt = lambda rules, _: rules
-    target_of: Callable[[int], int | None] = lambda _: None
     api_requests: int = field(default=0, init=False)
     _shared: Counter[str] = field(default_factory=Counter, init=False)
     # Queues of a group with work, whose time has come, that wait for one under way to end.
@@ -543,7 +541,7 @@ class Frontier:
 
     def _shares(self, host: _HostEntry, now: float) -> bool:
         """Let a host that only redirects share the robots.txt of its target, or wait for that."""
-        target_id = self.target_of(host.host_id)
+        target_id = self.agenda.target_of(host.host_id)
         target = None if target_id is None else self._hosts.get(target_id)
         if target is None or not self.robots.may_share(host.host_id, target.host_id):
             return False

@@ -9,7 +9,6 @@ Overdue visits need not wait for the budget: they may take requests ahead of it,
 within an hour, and at least two. All others wait until these have flowed in.
 """
 
-from collections.abc import Callable
 from math import inf
 from typing import Final
 
@@ -30,7 +29,6 @@ class Pacer:
         spent: requests started.
         forgone: requests that the budget allowed and no host could take.
         saves: requests that are kept for a session at most; 0: none are.
-        overdue_at: says when a visit is overdue.
 
     Raises:
         ValueError: if the budget is not above 0.
@@ -43,7 +41,6 @@ class Pacer:
     def __init__(self, per_day: float, now: float) -> None:
         self.spent = 0
         self.forgone = self.saves = 0.0
-        self.overdue_at: Callable[[], float] = lambda: inf
         self._at = now
         self._balance = 0.0
         self._set(per_day)
@@ -94,12 +91,12 @@ class Pacer:
             return now
         return now + (1.0 - self._balance) / self._per_s
 
-    def presses_at(self, now: float) -> float:
-        """Return the time from which an overdue visit may start ahead of the budget."""
+    def presses_at(self, now: float, overdue_at: float) -> float:
+        """Return when a visit that is overdue at a time may start ahead of the budget."""
         self._flow(now)
         balance = self._balance + self._ahead
         allowed_at = -inf if balance >= self._enough else now + (1.0 - balance) / self._per_s
-        return max(self.overdue_at(), allowed_at)
+        return max(overdue_at, allowed_at)
 
     def started(self, requests: int = 1) -> None:
         """Count a request that has started, or several."""

@@ -514,3 +514,9 @@ class Agenda(Protocol):
 
     def wakes_at(self) -> float | None:
         """Return when the next URL that waits for its time (a retry) falls due, or None."""
+
+    def overdue_at(self) -> float:
+        """Return when a page is overdue, which may be asked ahead of the budget; inf: none is."""
+
+    def target_of(self, host_id: int) -> int | None:
+        """Return the host to which a host has only redirected, as far as is known, or None."""

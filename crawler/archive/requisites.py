@@ -261,6 +261,14 @@ class Requisites:
         """Return whether something was found, or the agenda of the pages is hungry."""
         return bool(self._found or self._supplied) or self.agenda.hungry
 
+    def overdue_at(self) -> float:
+        """Return when a page is overdue."""
+        return self.agenda.overdue_at()
+
+    def target_of(self, host_id: int) -> int | None:
+        """Return the host to which a host has only redirected, or None."""
+        return self.agenda.target_of(host_id)
+
     def wakes_at(self) -> float | None:
         """Return when the next page falls due."""
         return self.agenda.wakes_at()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -63,7 +63,9 @@ from freshet.crawler.run.wiring import (
 from freshet.crawler.search_marks import judge_next
 from freshet.crawler.tally import Ending, Tally
 from freshet.scheduler import PolicyError
+from freshet.scheduler.agenda.hooks import AgendaHooks
 from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.arrays import Bools
 from freshet.scheduler.policies.greedy_index import SearchQuality
 from freshet.storage import maintenance
@@ -296,6 +298,44 @@ def _learns_by(order: DaemonOrder, per_day: float) -> float:
     return default_budget.for_ranker(per_day) if order.budget is None else per_day
 
 
+class _DaemonHooks(AgendaHooks):
+    """The run around the agenda of a daemon: its pacer, its service, its pool once there is one."""
+
+    def __init__(self, pacer: Pacer, service: Service) -> None:
+        self._pacer = pacer
+        self._service = service
+        self._pool: FetchPool | None = None
+
+    def attach(self, pool: FetchPool) -> None:
+        """Wake this pool from now on, and ask its frontier for hosts."""
+        self._pool = pool
+
+    def wake(self) -> None:
+        """Begin the pool's next turn at once."""
+        if self._pool is not None:
+            self._pool.wake()
+
+    def timed(self, work: str) -> AbstractContextManager[None]:
+        """Time a piece of work for the metrics."""
+        return self._service.timed(work)
+
+    def away(self, now: float) -> Collection[int]:
+        """Return the hosts that the frontier holds back."""
+        return () if self._pool is None else self._pool.frontier.waits(now)
+
+    def saved(self, now: float) -> float:
+        """Return how many requests may start at once."""
+        return self._pacer.saved(now)
+
+    def save(self, most: float) -> None:
+        """Save so many requests at most."""
+        self._pacer.save(most)
+
+    def allows(self, now: float) -> bool:
+        """Return whether the budget allows a request."""
+        return self._pacer.allows(now)
+
+
 class _Daemon:
     """One invocation of the daemon."""
 
@@ -326,6 +366,7 @@ class _Daemon:
         self._ends_at = self._kept_up_at = inf
         # A shard has its share when it is told.
         self._pacer = Pacer(per_day if shard is None else shard.least_per_day, context.clock.now())
+        self._hooks = _DaemonHooks(self._pacer, service)
         #: The budget by which the ranker learns.
         self._learns_by = _learns_by(order, per_day)
         #: Requests spent and forgone at the last report.
@@ -336,16 +377,12 @@ class _Daemon:
             _in_force(context.settings, order, self._learns_by),
             ranker_of(order.policy, self._learns_by),
             seeds=chosen.seeds,
-            left_out=lambda urls: self._chosen.left_out_of(urls, self._assembly.admission.scope),
-            chosen=lambda: repr(sorted(self._chosen.left_out.roots())),
+            choice=self,
             rng=context.rng,
             # In virtual time the result must not depend on the order in which threads end.
             many=_MANY if isinstance(context.clock, SteadyClock) else inf,
+            hooks=self._hooks,
         )
-        self.agenda = self.state.agenda
-        self.agenda.timed = service.timed
-        self.agenda.saved, self.agenda.save = self._pacer.saved, self._pacer.save
-        self.agenda.allows, self._pacer.overdue_at = self._pacer.allows, self.agenda.overdue_at
         self.agenda.budget = per_day
         self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
         self.companions = companions.Companions(context, network)
@@ -356,6 +393,20 @@ class _Daemon:
             self._recorder, self._pacer, self._tally, self._default_of(order, per_day),
             context.database.reader,
         )  # fmt: skip
+
+    @property
+    def agenda(self) -> RecrawlAgenda:
+        """The pages in the order of their visits."""
+        return self.state.agenda
+
+    @property
+    def named(self) -> str:
+        """Return the roots that are left out, as text."""
+        return repr(sorted(self._chosen.left_out.roots()))
+
+    def left_out(self, urls: Sequence[str]) -> Bools:
+        """Return a mask (m,) of the pages that belong to other seeds only."""
+        return self._chosen.left_out_of(urls, self._assembly.admission.scope)
 
     def _default_of(self, order: DaemonOrder, per_day: float) -> DefaultBudget | None:
         return DefaultBudget(self.agenda, self._pacer, per_day) if order.budget is None else None
@@ -417,10 +468,9 @@ class _Daemon:
         )
         self._assembly.listeners.append(self._tally.add)
         pool = self._assembly.pool(seeding, rules, self._pacer, begun=self.companions.begun)
-        self.agenda.wake, self.agenda.away = pool.wake, self._assembly.frontier.waits
+        self._hooks.attach(pool)
         if self._shard is None:
             pool.chores.append(enduring(self._follow_pages))
-        self._assembly.frontier.target_of = self.agenda.target_of
         pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
         pool.chores.append(self._reports.chore)
         if isinstance(self._clock, SteadyClock):
@@ -600,7 +650,7 @@ class _Daemon:
     async def _relearn(self, moved: Sequence[int]) -> None:
         """Learn anew from corrected verdicts, unless that would take long."""
         if await columns.visits(self._context.database.reader) > _RELEARNT:
-            await self.agenda.inherit(moved)
+            await self.agenda.learner.inherit(moved)
             return
         await self.state.learn_anew(ranker_of(self._order.policy, self._learns_by))
 
@@ -633,4 +683,4 @@ class _Daemon:
             await catch_up(context.database, self._clock.now, batch=COMPARED, watch=comparing)
             if isinstance(self.state.policy, SearchQuality):
                 await judge_next(context.database, now)
-            await self.agenda.reweigh(await self.state.weigh())
+            await self.agenda.learner.reweigh(await self.state.weigh())

@@ -83,7 +83,7 @@ class DefaultBudget:
         pages = self._agenda.pages
         there = pages["gone"] == 0
         count, per_day = recurring(self._agenda)
-        return int(np.count_nonzero(there)) - count + per_day + len(self._agenda.host_ids)
+        return int(np.count_nonzero(there)) - count + per_day + len(self._agenda.learner.hosts)
 
 
 def recurring(agenda: RecrawlAgenda) -> tuple[int, float]:

@@ -15,8 +15,8 @@ from freshet.crawler.run.state import DaemonState
 from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import item_terms
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
-from freshet.scheduler.agenda.queue import Valuation
 from freshet.scheduler.agenda.ranker import Beliefs
+from freshet.scheduler.agenda.valuer import Valuation
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
 from freshet.scheduler.sources import Rows
@@ -101,7 +101,7 @@ class StatusRecorder:
         hour = (now // _EVERY_S + 1) * _EVERY_S
         if self._database is not None and now >= self._snapshot_at:
             if self._snapshot_at > self._began_at or not self._state.snapshots.is_current:
-                self.agenda.note = partial(self._snapshot, self._database)
+                self.agenda.do_at_rest(partial(self._snapshot, self._database))
             self._snapshot_at = hour
         self._next_at = min(hour, max(2 * now - self._began_at, now + _FIRST_S))
         if len(self.agenda.pages) > _MANY:
@@ -145,7 +145,7 @@ class StatusRecorder:
             self._state.ranker.beliefs(now / _DAY_S) if len(pages) else Beliefs(*(np.zeros(0),) * 3)
         )
         # Of those that come meanwhile no limits are known.
-        host_ids = self.agenda.host_ids[: len(limits.queue)]
+        host_ids = self.agenda.learner.hosts.ids[: len(limits.queue)]
 
         def work() -> tuple[Forecast, tuple[CappedQueue, ...], Sequence[SiteOutlook]]:
             expected, queues, columns = self._expected(followed, pages, beliefs, limits, now)
@@ -236,7 +236,7 @@ class StatusRecorder:
             try:
                 rates = ranker.credible_interval(some)
             except SnapshotError as error:
-                self.agenda.lost = error
+                self.agenda.lose(error)
                 return
             yield self._batch(some, found, beliefs, rates)
 

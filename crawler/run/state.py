@@ -1,12 +1,12 @@
 """The state of a daemon: the pages of a store, and the ranker that has learnt from them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from math import inf
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 import aiosqlite
 import numpy as np
@@ -18,6 +18,7 @@ from freshet.crawler.importance import Areas, Weighing, learnt_items, terms, wei
 from freshet.crawler.run.orders import parsed
 from freshet.crawler.search_marks import read_marks, steady
 from freshet.scheduler import policy
+from freshet.scheduler.agenda.hooks import AgendaHooks
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
@@ -39,11 +40,23 @@ _TERMS: Final = (
 NOTED: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
 
 
+class SiteChoice(Protocol):
+    """The sites of a store that a daemon keeps fresh."""
+
+    @property
+    def named(self) -> str:
+        """Return a text that tells this choice from others."""
+
+    def left_out(self, urls: Sequence[str]) -> Bools:
+        """Return a mask (m,) of the URLs that are never visited."""
+
+
 class DaemonState:
     """Pages, values of new pages, and what the tables of sites say of pages, for a ranker.
 
-    ``left_out`` returns a mask of URLs that are never visited, and ``chosen`` tells such choices
-    apart. The store is not read before :meth:`weigh` and ``agenda.open()``.
+    The ``choice`` says which pages are never visited. The agenda asks the ``hooks`` for what is
+    around it, and the state for what former runs learnt. The store is not read before :meth:`weigh`
+    and ``agenda.open()``.
 
     Attributes:
         settings: the settings in force; :meth:`follow` replaces them.
@@ -60,15 +73,14 @@ class DaemonState:
         ranker: Ranker,
         *,
         seeds: Sequence[StoredSeed] = (),
-        left_out: Callable[[Sequence[str]], Bools] | None = None,
-        chosen: Callable[[], str] = str,
+        choice: SiteChoice | None = None,
         rng: Random | None = None,
         many: float = inf,
+        hooks: AgendaHooks | None = None,
     ) -> None:
         self._reader = reader
         self._area_of = Areas()
-        self._left_out = left_out
-        self._chosen = chosen
+        self._choice = choice
         self._represented: dict[int, int] = {}
         self.noted = Column[np.void](NOTED)
         self.ranker = ranker
@@ -80,12 +92,13 @@ class DaemonState:
             rng or Random(0),
             recheck_days=settings.crawl.permanent_recheck_days,
             many=many,
+            hooks=hooks,
+            memory=self,
         )
         self.snapshots = Snapshots(self.agenda)
-        self.agenda.recall, self.agenda.anew = self._recall, self._anew
         self.follow(settings)
 
-    def _anew(self) -> Ranker:
+    def anew(self) -> Ranker:
         """Return a ranker that has learnt nothing, which is that of the state from now on."""
         daemon = self.settings.daemon
         self.ranker = ranker_of(daemon.policy, parsed(daemon.budget))
@@ -128,22 +141,24 @@ class DaemonState:
         ]
         sites = [[getattr(it, name) for name in _TERMS] for it in settings.sites]
         said = (daemon.policy, parsed(daemon.budget), daemon.importance, sites, listed)
-        recheck, chosen = settings.crawl.permanent_recheck_days, self._chosen()
+        recheck, chosen = settings.crawl.permanent_recheck_days, ""
+        if self._choice is not None:
+            chosen = self._choice.named
         text = json.dumps([*said, recheck, chosen])
         return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
-    async def _recall(self) -> bool:
+    async def recall(self) -> bool:
         """Read a snapshot, if it is one of these settings; return whether all is known now."""
         self.noted = Column[np.void](NOTED)
         found = await self.snapshots.read(self._reader, self._said(), self._take_over)
         if not found:
             self._area_of = Areas()
-            self.agenda.begin(self._anew())
+            self.agenda.begin(self.anew())
             return False
         before = replace(self.weighing, representatives=self._represented, marks={})
         touched = self.weighing.touched(before)
         if touched is None or touched:
-            await self.agenda.reweigh(touched)
+            await self.agenda.learner.reweigh(touched)
         return True
 
     def _take_over(self, others: Others) -> None:
@@ -164,7 +179,7 @@ class DaemonState:
         self.settings, said = settings, settings.daemon
         self._sites = Sites(settings.sites)
         self.policy = policy.load(said.policy)
-        self.agenda.audit_share, self.agenda.budget = said.audit_share, parsed(said.budget)
+        self.agenda.draws.share, self.agenda.budget = said.audit_share, parsed(said.budget)
         exchange = exchange_of(settings.ephemeral, said)
         scopes = {settings.crawl.scope, *(each.scope for each in settings.sites)} - {None, "list"}
         learnt = self.agenda.quota.terms.learnt
@@ -182,8 +197,8 @@ class DaemonState:
             self._sites,
             self.weighing.half_lives(page_id, urls),
         )
-        if self._left_out is not None:
-            found.never[:] |= self._left_out(urls)
+        if self._choice is not None:
+            found.never[:] |= self._choice.left_out(urls)
         return found
 
     async def begin_anew(self, ranker: Ranker) -> None:
@@ -213,9 +228,9 @@ class DaemonState:
 
     async def hosts(self) -> list[Host]:
         """Return the hosts of the pages, in the order of their codes."""
-        known = await hosts_tables.load(self._reader, self.agenda.host_ids)
+        known = await hosts_tables.load(self._reader, self.agenda.learner.hosts.ids)
         by_id = {host.host_id: host for host in known}
-        return [by_id[host_id] for host_id in self.agenda.host_ids]
+        return [by_id[host_id] for host_id in self.agenda.learner.hosts.ids]
 
     async def limits(self) -> Limits:
         """Return the visits that politeness allows, and set them for agenda and ranker.
@@ -226,10 +241,10 @@ class DaemonState:
         exchange_s = await hosts_tables.exchange_s(self._reader)
         await self.agenda.at_rest()
         polite = self.settings.politeness
-        self.agenda.costs = costs_of(in_order, polite.delay_s)
+        self.agenda.learner.hosts.costs = costs_of(in_order, polite.delay_s)
         found = limits_of(in_order, exchange_s, polite.delay_s, polite.connections_per_host)
         if isinstance(self.ranker, PolicyRanker):
-            self.ranker.hosts(found.queue, found.per_day, self.agenda.costs)
+            self.ranker.hosts(found.queue, found.per_day, self.agenda.learner.hosts.costs)
         return found
 
 

@@ -110,6 +110,15 @@ class BreadthFirst:
         """Return when the next URL that waits for its time falls due, or None."""
         return self._later[0][0] if self._later else None
 
+    def overdue_at(self) -> float:
+        """Return inf: each page is fetched once."""
+        return inf
+
+    def target_of(self, host_id: int) -> int | None:
+        """Return None: pages are fetched as they come."""
+        del host_id
+        return None
+
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Fill the queues that run low."""
         while self._later and self._later[0][0] <= now:

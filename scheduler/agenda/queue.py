@@ -2,22 +2,24 @@
 
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import inf
 from typing import Final
 
 import numpy as np
 
-from freshet.compiled import numeric
 from freshet.scheduler.agenda.pages import OVERDUE
 from freshet.scheduler.agenda.terms import DiscoveryTerms
-from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import DueUrl
 
 #: Of the pages taken last it is remembered what they were worth.
 _REMEMBERED: Final = 200
+#: The ready queue holds so many pages, and one in this number of all pages, so that its order is
+#: that of now.
+_LEAST_READY: Final = 4
+_MOST_READY: Final = 4_096
+_SHARE: Final = 200
 
 
 class ReadyQueue:
@@ -28,9 +30,11 @@ class ReadyQueue:
 
     Attributes:
         paid: what the pages taken last were worth.
+        wanted: how many pages should be here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: int = _LEAST_READY) -> None:
+        self.wanted = wanted
         self.paid: deque[float] = deque(maxlen=_REMEMBERED)
         self._hosts: dict[int, list[tuple[float, DueUrl]]] = {}
         self._size = 0
@@ -45,6 +49,30 @@ class ReadyQueue:
 
     def __contains__(self, host_id: int) -> bool:
         return host_id in self._hosts
+
+    @property
+    def is_low(self) -> bool:
+        """Return whether half of the wanted pages are gone."""
+        return len(self) * 2 < self.wanted
+
+    def took(self) -> None:
+        """Want fewer pages: one was taken for a visit."""
+        self.wanted = max(_LEAST_READY, self.wanted - 1)
+
+    def follow(self, pages: int) -> None:
+        """Want a share of all pages, where so many are watched."""
+        self.wanted = max(_LEAST_READY, min(self.wanted, _MOST_READY), pages // _SHARE)
+
+    def widen(self) -> bool:
+        """Want twice as many if the queue is full; return whether that is so."""
+        if self.wanted >= _MOST_READY or len(self) < self.wanted:
+            return False
+        self.wanted = min(_MOST_READY, 2 * self.wanted)
+        return True
+
+    def has_all(self) -> None:
+        """Want no more than there are: all pages that may be asked are here."""
+        self.wanted = max(_LEAST_READY, len(self))
 
     def counts(self) -> Iterator[tuple[int, int]]:
         """Return the hosts with their numbers of pages here."""
@@ -162,56 +190,6 @@ class ReadyQueue:
         return due
 
 
-# -- choice of the worthiest pages, a few of each host -----------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Valuation:
-    """The value of each page, and the choice that follows.
-
-    Attributes:
-        at: day.
-        worth: (n,), the value of a visit to each page.
-        discovers: (n,), whether most of that is for pages that are not captured yet.
-        chosen: the rows that come into the ready queue, the worthiest first.
-        sources: the rows of the pages that are taken for ephemeral sources, ascending.
-        arrivals: the new items a day at each of these.
-        urgent: the rows of the items that come at once.
-        reveals: (n,), how many new pages a visit to each page is expected to reveal.
-        hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
-        unknown, per_day: new pages that are thought to be there unknown, and those a day.
-        opened: the hosts (codes) whose session begins.
-        targets: (H,), the host to which a host has only redirected, or −1.
-    """
-
-    at: float
-    worth: Floats
-    discovers: Bools
-    chosen: Rows
-    sources: Rows
-    arrivals: Floats
-    urgent: Rows
-    reveals: Floats
-    hazard: Floats
-    unknown: float
-    per_day: float
-    opened: Rows
-    targets: Ints
-
-
-def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
-    """Return at most ``room`` rows of the largest ``worth`` (n,) above 0, the worthiest first.
-
-    Of host h, a code in ``host`` (n,), come at most ``free[h]``, which is 0, 1 or 2. Equal ones go
-    by the lowest row. One pass over all rows, and a sort of two a host.
-    """
-    first, second = numeric.two_of_each(worth, np.ascontiguousarray(host), len(free))
-    rows = np.concatenate([first[free > 0], second[free > 1]])
-    rows = rows[rows >= 0]
-    order = np.lexsort((rows, -worth[rows]))
-    return rows[order[:room]]
-
-
 # -- shares of visits for discovery and freshness ----------------------------
 # The worthiest visit comes next, so that the shares are an outcome. Where the user sets a floor or
 # a ceiling, two accounts see to it: each visit pays the share in, each visit for discovery takes
@@ -221,6 +199,9 @@ def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
 _MOST: Final = 50.0
 #: The share of a host's requests for sitemaps and feeds that have told of no change yet.
 _OF_LISTS: Final = 0.05
+#: The share of requests for URLs that led to no content, and how many are saved for them.
+_EMPTY_SHARE: Final = 0.02
+_EMPTY_MOST: Final = 10.0
 
 
 class ListQuota:
@@ -242,9 +223,33 @@ class ListQuota:
         self._requests[host_id] += 1
         self._lists[host_id] += row in self.untold
 
+    def spent(self, untold: Rows, host_ids: Sequence[int]) -> Rows:
+        """Return which of these lists, that have told nothing, must not be asked next.
+
+        ``host_ids`` (m,) are the hosts of the lists (m,).
+        """
+        self.untold = untold
+        return untold[[self.is_spent(host_id) for host_id in host_ids]]
+
     def is_spent(self, host_id: int) -> bool:
         """Return whether a host's next request must not be for such a list."""
         return self._lists[host_id] >= 1 + _OF_LISTS * self._requests[host_id]
+
+
+class EmptyQuota:
+    """Keeps requests for URLs that led to no content below a share of all."""
+
+    def __init__(self) -> None:
+        self._saved = 1.0
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether the next request must not be for such a URL."""
+        return self._saved < 1
+
+    def took(self, *, is_empty: bool | None) -> None:
+        """Count a request; None: its page is not watched."""
+        self._saved = min(self._saved + _EMPTY_SHARE, _EMPTY_MOST) - bool(is_empty)
 
 
 class DiscoveryQuota:

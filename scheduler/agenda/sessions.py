@@ -33,6 +33,7 @@ from typing import Final
 
 import numpy as np
 
+from freshet.scheduler.agenda.valuer import CANNOT_WAIT, VisitValuer, VisitValues
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.sources import Rows
 
@@ -230,3 +231,27 @@ class Sessions:
         served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
         found = np.bincount(host[served], later[served], minlength=len(self.closed))
         return found.astype(np.float64)
+
+
+def begin_sessions(
+    sessions: Sessions, valuer: VisitValuer, values: VisitValues, offered: Floats, saved: float
+) -> Rows:
+    """Open the hosts whose time has come; return their codes.
+
+    ``offered`` (n,) are what visits are worth that may be made now, ``saved`` requests.
+    """
+    now, budget, host = valuer.now, valuer.budget, valuer.pages["host"]
+    if not valuer.has_price and sessions.pays_for_all(budget):
+        sessions.open_all()
+        return np.zeros(0, np.intp)
+    if not sessions.close(now).any():
+        return np.zeros(0, np.intp)
+    later = valuer.tomorrow(values, offered)
+    at_once = valuer.of_hosts(offered >= CANNOT_WAIT) > 0
+    # What a visit is worth by another policy has no price: then nothing waits for more.
+    is_new = valuer.unvisited() | (not valuer.has_price)
+    at_once |= is_new & (valuer.of_hosts(offered > 0) > 0)
+    pages = valuer.of_hosts(valuer.held)
+    return sessions.open(
+        offered, later, host, at_once=at_once, pages=pages, saved=saved, now=now, budget=budget
+    )

@@ -109,22 +109,21 @@ class Snapshots:
         return self._read(name, self._ids.get(name, 0))
 
     def _last(self, known: LearntUpTo, others: Others) -> Arrays:
-        agenda = self._agenda
+        learner = self._agenda.learner
         return {
             "version": np.array([_VERSION]),
             "settings": _text(others.settings),
-            "count": np.array([len(agenda.pages)]),
+            "count": np.array([len(learner.pages)]),
             "known": np.array(astuple(known)),
-            "corrections": np.array([agenda.amended, agenda.corrections]),
-            "hosts": np.array(agenda.host_ids, np.int64),
-            "turned": agenda.pages.turned,
+            "corrections": np.array([learner.amended, learner.corrections]),
+            "hosts": np.array(learner.hosts.ids, np.int64),
+            "turned": learner.pages.turned,
             **{f"other.{name}": array for name, array in others.whole.items()},
         }
 
     def _parts(self, ranker: SiteClockRanker, others: Others) -> Iterator[tuple[str, Arrays]]:
-        agenda = self._agenda
-        pages = agenda.pages
-        yield "hubs", agenda.hubs.written()
+        pages = self._agenda.pages
+        yield "hubs", self._agenda.learner.hubs.written()
         yield "existence", pages.existence.written()
         for first in range(0, len(pages), _PAGES):
             some = slice(first, min(first + _PAGES, len(pages)))
@@ -165,15 +164,16 @@ class Snapshots:
         if found["version"][0] != _VERSION or bytes(found["settings"]).decode() != settings:
             return False
         self._known = LearntUpTo(*found["known"].tolist())
-        self._agenda.amended, moved = found["corrections"].tolist()
+        learner = self._agenda.learner
+        learner.amended, moved = found["corrections"].tolist()
         now = await snapshots.up_to(reader)
         if any(
             is_now < then for is_now, then in zip(astuple(now), astuple(self._known), strict=True)
         ):
             return False
         altered = sum(each <= self._known.page for each in await snapshots.altered(reader))
-        self._agenda.corrections = moved + altered
-        corrected = now.amendments - self._agenda.amended + self._agenda.corrections
+        learner.corrections = moved + altered
+        corrected = now.amendments - learner.amended + learner.corrections
         return not corrected or corrected * _TOLERATED < now.observation - _FEW
 
     async def _take_in(
@@ -183,8 +183,8 @@ class Snapshots:
         found: Arrays,
         ids: Mapping[str, int],
     ) -> Others:
-        agenda, pages, self._ids = self._agenda, self._agenda.pages, ids
-        await agenda.meet(found["hosts"].tolist())
+        learner, pages, self._ids = self._agenda.learner, self._agenda.pages, ids
+        await learner.meet(found["hosts"].tolist())
         others, count = Others(whole=_others(found)), int(found["count"][0])
         parts: dict[str, list[np.ndarray]] = {}
         async for _, some in snapshots.read(reader, ids, "pages"):
@@ -195,7 +195,7 @@ class Snapshots:
         others.columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
         pages.turned = found["turned"]
         async for _, arrays in snapshots.read(reader, ids, "hubs"):
-            agenda.hubs.read(arrays)
+            learner.hubs.read(arrays)
         async for _, arrays in snapshots.read(reader, ids, "existence"):
             pages.existence.read(arrays)
         self._read = self._read or Parts(await snapshots.path_of(reader))
@@ -207,7 +207,7 @@ class Snapshots:
 
     async def _catch_up(self, reader: aiosqlite.Connection) -> None:
         """Take in what has come to the store since."""
-        agenda, pages = self._agenda, self._agenda.pages
+        learner, pages = self._agenda.learner, self._agenda.pages
         names = ("gone", "since", "asked", "absent", "captured")
         before = {name: pages[name].copy() for name in names}
         wanted = np.array(await snapshots.touched(reader, self._known), np.int64)
@@ -220,21 +220,14 @@ class Snapshots:
         found = await columns.pages(reader, wanted.tolist())
         is_held = np.isin(wanted[was_known], found.page_id)
         pages.drop(rows[~is_held])
-        await self._watch(found)
-        past = await agenda.evidence.all(self._known.observation, self._known.claim)
-        await agenda.teach(past)
+        await learner.refresh(found)
+        past = await learner.evidence.all(self._known.observation, self._known.claim)
+        await learner.teach(past)
         pages.recall_gone(past.visits, before)
-        linked = await recall_since(reader, agenda.hubs, pages, past.visits, before)
+        linked = await recall_since(reader, learner.hubs, pages, past.visits, before)
         again = pages["page_id"][linked[pages["gone"][linked] > 0]].tolist()
         shown = await columns.pages(reader, again)
-        await self._watch(shown.take(~shown.gone))
-
-    async def _watch(self, found: columns.WatchedPages) -> None:
-        """Take in how pages stand now, and those that are new."""
-        agenda, pages = self._agenda, self._agenda.pages
-        rows, is_known = pages.rows(found.page_id)
-        pages.refresh(rows, **agenda.standing(found.take(is_known)))
-        await agenda.watch(found.take(~is_known))
+        await learner.refresh(shown.take(~shown.gone))
 
 
 def _text(text: str) -> np.ndarray:

@@ -44,6 +44,7 @@ from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.agenda.snapshots import Others, Snapshots
+from freshet.scheduler.arrays import Bools
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import Acknowledged, FetchResult
 from scripts.benchmarks import command
@@ -326,6 +327,15 @@ def _resident() -> float:
 # -- one valuation -----------------------------------------------------------
 
 
+class _AllSites:
+    """The choice of a daemon that leaves nothing out, so that its snapshot can be read."""
+
+    named = "[]"
+
+    def left_out(self, urls: Sequence[str]) -> Bools:
+        return np.zeros(len(urls), np.bool_)
+
+
 async def _valued(path: Path, policy: str, budget: float) -> dict[str, object]:
     database = await open_store(path)
     try:
@@ -337,12 +347,11 @@ async def _valued(path: Path, policy: str, budget: float) -> dict[str, object]:
 async def _rounds(database: Database, policy: str, budget: float) -> dict[str, object]:
     ((pages,),) = await database.reader.execute_fetchall("SELECT count(*) FROM page")
     said = {"daemon.policy": policy, "daemon.budget": f"{budget:.12g}/day"}
-    # As a daemon has it that leaves nothing out: so its snapshot can be read.
     state = DaemonState(
         database.reader,
         load(None, _SETTINGS | said)[0],
         ranker_of(policy, budget),
-        chosen=lambda: "[]",
+        choice=_AllSites(),
         many=20_000,
     )
     agenda = state.agenda
@@ -363,8 +372,7 @@ async def _rounds(database: Database, policy: str, budget: float) -> dict[str, o
 
 async def _round(state: DaemonState, hosts: int, now: float) -> tuple[float, float]:
     """One replanning while a fetch would like to begin every two milliseconds."""
-    agenda, woken = state.agenda, asyncio.Event()
-    agenda.wake = woken.set
+    agenda = state.agenda
     late, ended = 0.0, asyncio.Event()
 
     async def fetch() -> None:
@@ -379,7 +387,7 @@ async def _round(state: DaemonState, hosts: int, now: float) -> tuple[float, flo
     cpu = process_time()
     await agenda.replenish(now)
     if len(agenda.pages) >= 20_000:
-        await woken.wait()
+        await agenda.at_rest()
         await agenda.replenish(now)
     spent = process_time() - cpu
     ended.set()

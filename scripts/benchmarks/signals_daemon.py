@@ -98,7 +98,7 @@ class _Observing(Service):
     def timed(self, work: str) -> Iterator[None]:
         agenda, ranker = self._agenda, self._agenda.ranker
         if work == "value" and isinstance(ranker, SiteClockRanker):
-            self._diary.sites = len(agenda.host_ids)
+            self._diary.sites = len(agenda.learner.hosts)
             self._diary.write(ranker, self._clock.now() / DAY_S)
         with super().timed(work):
             yield
@@ -110,7 +110,7 @@ class _Observing(Service):
         self._agenda, self._clock = recorder.agenda, pool.clock
 
     async def leave(self) -> None:
-        self._diary.host_ids = self._agenda.host_ids
+        self._diary.host_ids = self._agenda.learner.hosts.ids
         await super().leave()
 
 

@@ -43,7 +43,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.status import record
-from freshet.scheduler.agenda import pages, recrawl
+from freshet.scheduler.agenda import pages, queue
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.agenda.existence import Existence
 from freshet.scheduler.agenda.new_pages import HubPages
@@ -104,7 +104,7 @@ WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
     "sessions by worth": [(Sessions, "_of_served", _served)],
     "worth of dead URLs": [(PageTable, "_empty", lambda t: np.zeros(len(t), np.bool_))],
-    "share of dead URLs": [(recrawl, "_EMPTY_SHARE", 1.0)],
+    "share of dead URLs": [(queue, "_EMPTY_SHARE", 1.0)],
     "dead links once more": [(pages, "_EARLY_TRIES", inf)],
     "dead links linked anew": [(PageTable, "admit_again", _admitted)],
     "existence": [(Existence, "of_new", lambda _, rows: np.ones(len(rows)))],

@@ -3,6 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 
 from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, RobotsReading
@@ -24,6 +25,8 @@ class Shelf:
     """An agenda in memory: due URLs by host, taken in the order of the ready hosts."""
 
     urls: dict[int, deque[DueUrl]] = field(default_factory=lambda: defaultdict(deque))
+    #: The hosts to which others have only redirected.
+    targets: dict[int, int] = field(default_factory=dict)
 
     def put(self, due: DueUrl) -> None:
         self.urls[due.host_id].append(due)
@@ -53,6 +56,12 @@ class Shelf:
 
     def wakes_at(self) -> float | None:
         return None
+
+    def overdue_at(self) -> float:
+        return inf
+
+    def target_of(self, host_id: int) -> int | None:
+        return self.targets.get(host_id)
 
 
 def page(page_id: int, host_id: int, path: str = "") -> DueUrl:

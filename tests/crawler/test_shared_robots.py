@@ -27,7 +27,7 @@ def known(own: RobotsRecord, of_target: RobotsRecord, *, queues: str = "ab") -> 
     world.add(TARGET, queues[1])
     world.settle(NAME, own, 0.0)
     world.settle(TARGET, of_target, 0.0)
-    world.frontier.target_of = {NAME: TARGET}.get
+    world.shelf.targets[NAME] = TARGET
     return world
 
 

@@ -32,14 +32,14 @@ class Watched(RecrawlAgenda):
 def revealed(agenda: RecrawlAgenda) -> dict[int, set[int]]:
     """Which pages (ids) reveal each of the newest ones; what is revealed by none is left out."""
     ids = agenda.pages["page_id"].tolist()
-    hubs = agenda.hubs
+    hubs = agenda.learner.hubs
     found = {ids[row]: {ids[by] for by in hubs._precedents.revealers(row)} for row in hubs.newest}
     return {page: by for page, by in found.items() if by}
 
 
 def churning(agenda: RecrawlAgenda) -> dict[int, float]:
     """New links a day at each page (id) whose links churn."""
-    row, rate, churns = agenda.hubs.churning.rates(agenda.pages["since"])
+    row, rate, churns = agenda.learner.hubs.churning.rates(agenda.pages["since"])
     ids = agenda.pages["page_id"][row[churns]].tolist()
     return dict(zip(ids, rate[churns].tolist(), strict=True))
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import inf
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -12,12 +13,16 @@ from freshet.crawler.run.default_budget import MOST, DefaultBudget, for_ranker, 
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 
 
+def with_hosts(count: int) -> SimpleNamespace:
+    return SimpleNamespace(hosts=range(count))
+
+
 @dataclass
 class Pages:
     """What is read of an agenda."""
 
     pages: Any = field(default_factory=dict)
-    host_ids: list[int] = field(default_factory=lambda: [1])
+    learner: SimpleNamespace = field(default_factory=lambda: with_hosts(1))
 
 
 class Table(dict[str, Any]):
@@ -58,7 +63,7 @@ def default(agenda: Pages, pacer: Pacer | None = None) -> DefaultBudget:
 def test_it_is_a_request_a_page_and_day_and_one_a_host(
     pages: Table, hosts: int, per_day: float
 ) -> None:
-    found = default(Pages(pages, list(range(hosts))))
+    found = default(Pages(pages, with_hosts(hosts)))
     assert found.per_day() == pytest.approx(per_day)
     assert not found.first
 

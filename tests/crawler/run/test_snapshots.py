@@ -113,9 +113,9 @@ def known(state: DaemonState) -> dict[str, Any]:
     parts = dict(ranker.written())
     whole = slice(len(agenda.pages))
     parts["pages"] = {"rows": agenda.pages.written(whole), **ranker.columns(whole)}
-    parts["hubs"] = dict(agenda.hubs.written())
+    parts["hubs"] = dict(agenda.learner.hubs.written())
     parts["turned"] = {"turned": agenda.pages.turned}
-    parts["hosts"] = {"hosts": np.array(agenda.host_ids)}
+    parts["hosts"] = {"hosts": np.array(agenda.learner.hosts.ids)}
     return {f"{part}.{name}": array for part, it in parts.items() for name, array in it.items()}
 
 
@@ -296,9 +296,11 @@ async def test_a_part_that_is_damaged_later_is_learnt_anew(database: Database, n
     await stored(
         database, lambda db: db.execute("UPDATE snapshot SET data = x'01' WHERE name > 'b'")
     )
-    state.agenda.evidence.seen(2, Observation(3, 401 * 3_600.0, "unchanged", duration_s=0.1))
+    state.agenda.learner.evidence.seen(
+        2, Observation(3, 401 * 3_600.0, "unchanged", duration_s=0.1)
+    )
     if noted:
-        state.agenda.note = partial(state.write, database)
+        state.agenda.do_at_rest(partial(state.write, database))
         state.agenda._many = 0
         assert await state.agenda.replenish(401 * 3_600.0) == ((), ())
         await state.agenda.rest()

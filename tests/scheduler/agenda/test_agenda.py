@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from freshet.scheduler.agenda.hooks import NoHooks
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
@@ -57,22 +58,34 @@ async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(site: SmallSt
         before = ranker.worth(9.0)
         site.page(f"{HOST}/new")  # the agenda has not heard of it
         said.importance = {1: 3.0, 2: 5.0, 3: 0.5}
-        await agenda.reweigh()
+        await agenda.learner.reweigh(None)
         said.importance = {1: 9.0, 3: 0.25}
-        await agenda.reweigh([2, 3])
+        await agenda.learner.reweigh([2, 3])
     assert agenda.pages["page_id"].tolist() == [1, 3]
     assert agenda.pages["importance"].tolist() == [3.0, 0.25]
     assert ranker.worth(9.0) / before == pytest.approx([3.0, 0.25])
 
 
+class Around(NoHooks):
+    """A run in which some requests are saved; it counts how often it is woken."""
+
+    def __init__(self, requests: float = 0.0) -> None:
+        self.requests = requests
+        self.woken = 0
+
+    def saved(self, now: float) -> float:
+        return self.requests
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
 async def supplied(agenda: RecrawlAgenda, now: float) -> tuple[set[int], list[str]]:
     """The hosts of a supply, once threads have ended, and all pages in the order of their worth."""
-    woken = asyncio.Event()
-    agenda.wake = woken.set
     _, host_ids = await agenda.replenish(now)
     found = set(host_ids)
     if agenda._work is not None:
-        await asyncio.wait_for(woken.wait(), 60)
+        await asyncio.wait_for(agenda.at_rest(), 60)
         found |= set((await agenda.replenish(now))[1])
     urls = []
     while (due := agenda.next(frozenset({1}), now)) is not None:
@@ -92,17 +105,17 @@ async def test_a_closed_host_offers_nothing_until_a_session_is_saved_or_a_push_c
         since=np.zeros(1), until=np.zeros(1), received_at=np.zeros(1),
     )  # fmt: skip
     async with reading(site.path) as connection:
-        agenda = RecrawlAgenda(connection, SiteClockRanker(0.5), Said(), Random(0))
-        agenda.budget, agenda.saved = 0.5, lambda _now: saved
+        around = Around(3.0)
+        agenda = RecrawlAgenda(connection, SiteClockRanker(0.5), Said(), Random(0), hooks=around)
+        agenda.budget = 0.5
         await agenda.open()
 
         async def opened(day: float) -> bool:
-            agenda._must_value = True
+            agenda.times.is_due = True
             _, hosts = await agenda.replenish(day * 86_400.0)
             assert agenda.waiting(1) == (agenda.offered() > 0)
             return 1 in hosts
 
-        saved = 3.0
         assert not await opened(2.0)
         # Nothing is due, so nobody takes the daemon for stuck.
         assert (agenda.offered(), agenda.waiting(1)) == (0, False)
@@ -114,8 +127,8 @@ async def test_a_closed_host_offers_nothing_until_a_session_is_saved_or_a_push_c
         assert not await opened(4.0)
         # What a closed host left in the ready queue is not offered.
         assert (len(agenda.queue), agenda.offered(), agenda.waiting(1)) == (2, 0, False)
-        saved = agenda.sessions.saves
-        assert saved == pytest.approx(2 * 30**0.5 + 1)
+        around.requests = agenda.sessions.saves
+        assert around.requests == pytest.approx(2 * 30**0.5 + 1)
         assert await opened(5.0)
         assert agenda.offered() == 2
 
@@ -127,11 +140,18 @@ async def test_in_a_thread_the_same_is_worth_the_most(site: SmallStore) -> None:
     found = []
     for many in (np.inf, 1):
         async with reading(site.path) as connection:
+            around = Around()
             agenda = RecrawlAgenda(
-                connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=many
+                connection,
+                PolicyRanker(GreedyIndex().index),
+                Said(),
+                Random(0),
+                many=many,
+                hooks=around,
             )
             await agenda.open()
             found.append(await supplied(agenda, 20 * 86_400.0))
+            assert (around.woken > 0) == (many == 1)
     assert found[0] == found[1]
     assert found[0] == ({1}, [f"{HOST}/1", f"{HOST}/2"])
 
@@ -146,7 +166,8 @@ async def test_what_comes_while_a_thread_works_waits_and_is_not_lost(
             connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=1
         )
         await agenda.open()
-        agenda.note = note
+        if note is not None:
+            agenda.do_at_rest(note)
         await agenda.replenish(9 * 86_400.0)
         assert not agenda.hungry
         assert agenda.wakes_at() == np.inf
@@ -169,7 +190,7 @@ async def test_a_snapshot_that_is_being_written_is_broken_off(site: SmallStore) 
         agenda = RecrawlAgenda(
             connection, PolicyRanker(GreedyIndex().index), Said(), Random(0), many=0
         )
-        agenda.note = partial(asyncio.sleep, 1e9)
+        agenda.do_at_rest(partial(asyncio.sleep, 1e9))
         await agenda.replenish(0.0)
         await agenda.close()
         assert agenda.hungry
@@ -232,7 +253,7 @@ async def test_a_daemon_that_begins_anew_knows_no_costs_of_hosts(site: SmallStor
         agenda = RecrawlAgenda(connection, PolicyRanker(GreedyIndex().index), Said(), Random(0))
         await agenda.open()
         # Of hosts that have nothing to be asked for any more.
-        agenda.costs = np.full(3, 5.0)
+        agenda.learner.hosts.costs = np.full(3, 5.0)
         await agenda.forget(PolicyRanker(GreedyIndex().index))
         await agenda.open()
         found, _ = await supplied(agenda, 9 * 86_400.0)
@@ -248,8 +269,10 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
         site.observe(number, 86_400.0, "new")
     monkeypatch.setattr(SiteClockRanker, "untold", lambda _: np.array([0]))
     async with reading(site.path) as connection:
-        agenda = RecrawlAgenda(connection, SiteClockRanker(100.0), Said(), Random(0))
-        agenda.budget, agenda.saved = 100.0, lambda _now: 100.0
+        agenda = RecrawlAgenda(
+            connection, SiteClockRanker(100.0), Said(), Random(0), hooks=Around(100.0)
+        )
+        agenda.budget = 100.0
         await agenda.open()
         agenda.pages["most"][0] = bound_days
         agenda.quota.lists.untold = np.array([0])
@@ -257,7 +280,7 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
             agenda.quota.lists.took(1, 0)
         urls: list[str] = []
         for minute in range(6):
-            agenda._must_value = True
+            agenda.times.is_due = True
             urls += (await supplied(agenda, 60 * 86_400.0 + 60.0 * minute))[1]
     assert (f"{HOST}/1" in urls) == (bound_days < inf)
     assert {f"{HOST}/{number}" for number in (2, 3, 4)} <= set(urls)

@@ -159,7 +159,7 @@ async def test_what_proves_to_have_moved_later_is_still_compared_with_its_last_l
             "amendment", observation_id=4, kind="changed", reason="it moved", at=12 * DAY_S
         )
         refresher.received.clear()
-        await agenda.inherit([NEW])
+        await agenda.learner.inherit([NEW])
     assert refresher.received == [("inherited", 0, 1)]
 
 

@@ -101,7 +101,7 @@ class Life:
             self.day += 30.5
             now = self.day * DAY_S
             await self.agenda.replenish(now)
-            while (due := self.agenda.next(self.agenda.host_ids, now)) is not None:
+            while (due := self.agenda.next(self.agenda.learner.hosts.ids, now)) is not None:
                 found.add(due.page_id)
                 await self.settle(due, "unchanged" if due.page_id == PAGE else "redirected")
                 await self.agenda.replenish(now)
@@ -169,6 +169,6 @@ async def test_where_the_target_leads_back_the_name_is_asked_at_once(site: Small
         await it.settle(due(PAGE, case.target), "redirected", Alias(case.name, "permanent"))
         now = it.day * DAY_S
         await it.agenda.replenish(now)
-        taken = it.agenda.next(it.agenda.host_ids, now)
+        taken = it.agenda.next(it.agenda.learner.hosts.ids, now)
         assert taken is not None
         assert taken.page_id == NAME
