@@ -20,6 +20,16 @@ from typing import Final
 
 #: Pages of a repository: some have one for each status.
 _MOST: Final = 25
+_MOST_NAMED: Final = 6
+_NAMED: Final = re.compile(
+    r"(?:.*[-_.])?(?:40\d|41\d|42\d|451|5[012]\d|maint|maintenance(?:_?page)?|offline|forbidden|"
+    r"denied|accessdenied|blocked|unavailable|not[-_]?found|site_down|error|errorpage|block_?page)"
+    r"(?:[-_.].*)?\.html?",
+    re.I,
+)
+_INDEX: Final = re.compile(r"index.*\.html?", re.I)
+_NO_PAGE: Final = re.compile(r"node_modules|vendor/|/docs?/|example|_site/|test", re.I)
+_UNFILLED: Final = re.compile(r"<\?php|\{\{|\{%|<%|\$\{|layout:")
 _LANGUAGES: Final = "en de fr es it nl sv pl pt ru tr zh-cn ja".split()
 _SQUID: Final = (
     "ERR_ACCESS_DENIED ERR_CANNOT_FORWARD ERR_CONNECT_FAIL ERR_DNS_FAIL ERR_INVALID_URL "
@@ -54,6 +64,10 @@ def read_blocks(folder: Path) -> Iterator[BlockPage]:
     for half in ("fit", "report", "new", "scripted"):
         for name in listed[half]:
             for path, html in _pages(folder, name, listed["skip"]):
+                yield BlockPage(half, name, path, html, _kind_of(path))
+    for half in ("named", "strangers"):
+        for name in listed[half]:
+            for path, html in _by_name(folder, name):
                 yield BlockPage(half, name, path, html, _kind_of(path))
     for path, html in _pages(folder, listed["censors"], listed["skip"]):
         half = "fit" if ord(path[1]) % 2 else "report"
@@ -97,6 +111,26 @@ def _pages(folder: Path, name: str, skip: list[str]) -> Iterator[tuple[str, str]
         html = _decoded(_shown(git, "show", f"HEAD:{path}"))
         if len(html) > 60 and "<?php" not in html and "{{" not in html:
             yield path, html
+
+
+def _by_name(folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the pages that their names tell to be block pages, else the indexes of a collection."""
+    git = _git(folder, name)
+    if git is None:
+        return
+    listed = [path for path in _listed(git) if not _NO_PAGE.search(path)]
+    files = [(path, path.rpartition("/")[2]) for path in listed]
+    named = [path for path, file in files if _NAMED.match(file)]
+    texts = set[str]()
+    for path in named or [path for path, file in files if _INDEX.match(file)]:
+        html = _decoded(_shown(git, "show", f"HEAD:{path}"))
+        # One text for several statuses counts once.
+        text = re.sub(r"<[^>]*>|\d+", "", html)
+        if len(html) > 60 and not _UNFILLED.search(html) and text not in texts:
+            texts.add(text)
+            yield path, html
+            if len(texts) == _MOST_NAMED:
+                return
 
 
 def _decoded(body: bytes) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
+from math import log
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from freshet.crawler.compare.not_content import score
 from freshet.crawler.compare.not_content.evidence import weigh
+from freshet.crawler.compare.not_content.host import ShownTexts
 from freshet.crawler.compare.not_content.page import NotContentKind
 from scripts.benchmarks.block_pages import read_blocks
 from scripts.benchmarks.command import arguments, finish, say
@@ -87,6 +89,24 @@ def real_rows(pages: Iterable[RealPage], weight: float) -> Iterator[Row]:
             found = row(page.host, page.html, page.url, weight, is_block=False)
             if found is not None:
                 yield found
+
+
+def elsewhere_weight(pages: Iterable[RealPage]) -> float:
+    """Return the weight of a short text that URLs of four names of a host show.
+
+    Real pages are counted; three more are taken for such, which is the upper end of a 95 % interval
+    where there is none. Half of the visits of a block page of a site come after its third name.
+    """
+    texts: defaultdict[str, ShownTexts] = defaultdict(ShownTexts)
+    count = shown = 0
+    for page in pages:
+        facts = facts_of_page(Served(page.url, page.html))
+        # One that leads a browser away is a redirect in a crawl.
+        if page.host not in _BLOCKED and facts.signs.refresh_s is None:
+            count += 1
+            shown += texts[page.host].is_elsewhere(facts)
+    say(f"elsewhere: {shown} of {count} real pages")
+    return round(log(0.5 * count / (shown + 3)), 4)
 
 
 def balanced(rows: Sequence[Row]) -> list[Row]:
@@ -223,7 +243,8 @@ def judged_rules(folders: Sequence[Path], blocks: Sequence[Path], most: int) -> 
 
 def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the weights by feature, and what is to be said of them."""
-    names = sorted({name for r in rows for name in r.features})
+    # A page by itself stands nowhere else.
+    names = sorted({name for r in rows for name in r.features} - {"elsewhere"})
     chances = held_out(rows, names)
     found = fitted(balanced(rows), names)
     weights = {"intercept": round(float(found[0]), 4)}
@@ -233,6 +254,11 @@ def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
         "reliability": reliability(rows, chances), "shares": shares(rows, chances),
     }  # fmt: skip
     return weights, told
+
+
+def _write(weights: Mapping[str, float]) -> None:
+    text = json.dumps(dict(sorted(weights.items())), indent=1, ensure_ascii=False)
+    _WEIGHTS.write_text(text + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -245,6 +271,9 @@ def main() -> None:
         help="real pages to judge each rule on, with those of --blocks that are not fitted on",
     )  # fmt: skip
     parser.add_argument("--most", type=int, default=120, metavar="N", help="pages of a host")
+    parser.add_argument(
+        "--elsewhere", action="store_true", help="weigh texts at several URLs anew, nothing else"
+    )
     parser.add_argument("--kinds", action="store_true", help="judge the kinds of block pages only")
     options = parser.parse_args()
     if options.kinds:
@@ -257,6 +286,10 @@ def main() -> None:
         say("nothing is fitted: name folders of real pages with --real")
         return
     pages = [page for folder in options.real for page in read_folder(folder, options.most)]
+    if options.elsewhere:
+        known = json.loads(_WEIGHTS.read_text("utf-8"))
+        _write({**known, "elsewhere": elsewhere_weight(short(pages))})
+        return
     tuned = samples(_PAGES)
     blocks = [(each.name, each.template) for each in tuned if each.kind != "real"]
     for folder in options.blocks or ():
@@ -271,7 +304,8 @@ def main() -> None:
         *real_rows(paragraphs(pages), _PARAGRAPH),
     ]  # fmt: skip
     weights, told = fit(rows)
-    _WEIGHTS.write_text(json.dumps(weights, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    weights["elsewhere"] = elsewhere_weight(short(pages))
+    _write(weights)
     for table in ("reliability", "shares"):
         for line in told[table]:
             say(f"{table}: {line}")

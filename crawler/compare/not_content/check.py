@@ -24,6 +24,7 @@ from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wa
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
     HostJudge,
+    ShownTexts,
     needs_javascript,
     probe_url,
 )
@@ -120,6 +121,7 @@ class _Host:
     """
 
     known: HostJudge
+    shown: ShownTexts = field(default_factory=ShownTexts)
     pages: int = 0
     frame: frozenset[int] = frozenset()
     frame_from: int = _LEAST_PAGES
@@ -176,6 +178,8 @@ class NotContentCheck:
         async with host.turn:
             host.pages += 1
             facts = facts_of(result, due.fetch_url, parsed, new, before=before)
+            if host.shown.is_elsewhere(facts):
+                facts = replace(facts, elsewhere=True)
             async with self._turn:
                 await asyncio.sleep(0)
                 tells = facts.tells

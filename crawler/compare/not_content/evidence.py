@@ -457,6 +457,7 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         and not signs.frame_words
         and signs.media <= _A_PICTURE,
         "leads back here": returns(facts),
+        "elsewhere": facts.elsewhere,
     }
 
 

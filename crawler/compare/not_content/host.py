@@ -17,7 +17,7 @@ from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
-from freshet.crawler.compare.not_content.cues import folded, title_parts
+from freshet.crawler.compare.not_content.cues import folded, length, title_parts
 from freshet.crawler.compare.not_content.evidence import (
     TICKET,
     UNNAMED_STAGE,
@@ -177,6 +177,8 @@ PROBE_LASTS_S: Final = 7 * 86_400.0
 HONEST_LASTS_S: Final = 60 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
+#: Short texts of a host that are remembered for a run.
+_MOST_TEXTS: Final = 256
 #: Doubtful pages of a run that are kept, in case a probe proves them to be block pages.
 MOST_PENDING: Final = 64
 #: Resemblance from which two pages are nearly the same; lower for one page and its probe,
@@ -241,8 +243,8 @@ class HostJudge:
         self._doubtful.pop(facts.url, None)
         if found is not None and not found.is_refused:
             self._doubtful[facts.url] = page, found
-        # One that a probe has shown is not worth another.
-        is_open = found is None or not (found.is_refused or Proof.PROBE in found.proofs)
+        # One that a probe has shown, or other URLs show, is not worth another.
+        is_open = found is None or (not found.is_refused and found.proofs.isdisjoint(_OF_URLS))
         self._is_doubtful = found is not None and is_open
         self._has_cue = is_open and cues >= _WORTH_A_PROBE
         return found
@@ -279,7 +281,7 @@ class HostJudge:
             url: replace(doubt, why=f"{doubt.why}, and {_LIKE_PROBE_WORDS}",
                          proofs=doubt.proofs | {Proof.PROBE})
             for url, (shown, doubt) in self._doubtful.items()
-            if Proof.PROBE not in doubt.proofs and page is not None
+            if doubt.proofs.isdisjoint(_OF_URLS) and page is not None
             and not _is_root(url) and _with_title(shown, page) >= _LIKE_PROBE
         }  # fmt: skip
         for url in proven:
@@ -366,6 +368,28 @@ def _is_root(url: str) -> bool:
     return urlsplit(url).path in {"", "/"}
 
 
+class ShownTexts:
+    """The short texts of a host, with the names of the URLs that show them."""
+
+    def __init__(self) -> None:
+        self._names: LruCache[bytes, set[int]] = LruCache(_MOST_TEXTS)
+
+    def is_elsewhere(self, facts: PageFacts) -> bool:
+        """Remember a page; return whether URLs of three other names at least show its text.
+
+        A query may choose how a page is shown, or name a visitor: such a URL is no other name.
+        """
+        if sum(map(length, facts.blocks.texts)) < FEW_WORDS:
+            return False
+        names = self._names.use(facts.sketch.text_digest)
+        if names is None:
+            names = self._names[facts.sketch.text_digest] = set()
+        own = _number(facts.url)
+        if len(names) < _MOST_URLS and not urlsplit(facts.url).query:
+            names.add(own)
+        return len(names | {own}) >= _MOST_URLS
+
+
 def _number(url: str) -> int:
     """Hash a URL's own name: a page that stands in several directories is one page."""
     parts = urlsplit(url)
@@ -387,13 +411,13 @@ def _judgement(
     """Return what the proofs say together; a status or markup is none without another."""
     if best.kind is NotContentKind.NEEDS_JAVASCRIPT and best.cues:
         return needs_javascript(facts)
-    chance, said = probability(best.features), {**best.features, "probe": 0.0, "return": 0.0}
+    chance, said = probability(best.features), {**best.features, **_BY_HOST}
     proofs = {Proof.PROBE: like, Proof.RETURN: back}
     if probability(said) >= DOUBTFUL_FROM:
         proofs[Proof.WORDS] = f"{best.why or 'its form'} say {_SAID[best.kind]}"
     held = {proof: why for proof, why in proofs.items() if why is not None}
     if not held:
-        return None
+        return _elsewhere(best, facts, chance)
     without = probability({**said, "status": 0.0})
     if best.features["status"] and best.says_so and without >= DOUBTFUL_FROM:
         held[Proof.STATUS] = "it states the status of an error"
@@ -401,6 +425,15 @@ def _judgement(
         held[Proof.MARKUP] = best.machine
     kind = best.kind if best.cues else _unnamed(facts, held)
     return NotContent(kind, ", and ".join(held.values()), chance, frozenset(held))
+
+
+def _elsewhere(best: BlockPageEvidence, facts: PageFacts, chance: float) -> NotContent | None:
+    """Judge a page that nothing proves to be none, but other URLs may make doubtful."""
+    if chance < DOUBTFUL_FROM:
+        return None
+    kind = best.kind if best.cues else _unnamed(facts, ())
+    why = "URLs of four names show the same few words"
+    return NotContent(kind, why, chance, frozenset({Proof.ELSEWHERE}))
 
 
 def needs_javascript(facts: PageFacts) -> NotContent | None:
@@ -419,6 +452,10 @@ def _unnamed(facts: PageFacts, proofs: Container[Proof]) -> NotContentKind:
     return NotContentKind.CONSENT_WALL if facts.signs.controls else NotContentKind.ERROR_PAGE
 
 
+#: Proofs that a probe adds nothing to.
+_OF_URLS: Final = frozenset({Proof.PROBE, Proof.ELSEWHERE})
+#: Features that a page has by its host.
+_BY_HOST: Final = {"probe": 0.0, "return": 0.0, "elsewhere": 0.0}
 _LIKE_PROBE_WORDS: Final = "the host shows it for a URL that cannot exist"
 _SAID: Final = {
     NotContentKind.SOFT_404: "that there is nothing here",

@@ -433,6 +433,8 @@ class Proof(StrEnum):
     STATUS = "status"
     #: The markup of a firewall's challenge, of a single sign-on, or of a page yet to be built.
     MARKUP = "markup"
+    #: URLs of several names show it. It makes a page doubtful, and never helps to refuse one.
+    ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +453,7 @@ class NotContent:
     @property
     def is_refused(self) -> bool:
         """Return whether nothing of the page is kept."""
-        return len(self.proofs) > 1
+        return len(self.proofs - {Proof.ELSEWHERE}) > 1
 
 
 class _Cached:
@@ -468,7 +470,8 @@ class PageFacts(_Cached):
     few pages need them. ``before`` is the digest of the content that
     this URL had at its last visit, of which this is no edited version, see
     :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
-    Retry-After header came with the answer. ``frame`` has texts that most pages of the host show.
+    Retry-After header came with the answer. ``frame`` has texts that most pages of the host show;
+    ``elsewhere`` says whether URLs of several other names show the same text.
     """
 
     url: str
@@ -480,6 +483,7 @@ class PageFacts(_Cached):
     before: bytes | None = None
     retry_after: bool = False
     frame: frozenset[str] = frozenset()
+    elsewhere: bool = False
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -504,7 +508,7 @@ class PageFacts(_Cached):
     @cached_property
     def tells(self) -> bool:
         """True if anything on the page, or in its place, could be the sign of a block page."""
-        if self.before is not None or may_wait(self.blocks.texts, self.body):
+        if self.before is not None or self.elsewhere or may_wait(self.blocks.texts, self.body):
             return True
         return tells(self.title, self.texts, self.body)
 
