@@ -6,6 +6,7 @@ Japanese, which are written without blanks, as a row of characters.
 """
 
 import re
+import sys
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -29,7 +30,8 @@ _BEYOND_LATIN: Final = "\u2e80"
 #: Words that are remembered with the cues that they may begin.
 _MOST_KNOWN: Final = 16_384
 
-_SENTENCE_END: Final = re.compile(r"[.!?;:]\s+")
+_SENTENCE_END: Final = re.compile(r"[.!;:]\s+")
+_QUESTION_END: Final = re.compile(r"\?\s+")
 _WORDS_OF_ASCII: Final = str.maketrans({
     chr(code): " " for code in range(128) if not chr(code).isalnum() and chr(code) not in "?\n"
 })  # fmt: skip
@@ -83,16 +85,12 @@ def sentences(texts: Iterable[str]) -> list[str]:
     if not text.isascii():
         text = _UNSPACED_END.sub("\n", text)
     # All at once: a call for each sentence would cost more than what it finds.
-    ended = _SENTENCE_END.sub(_end, _even(text)).replace("?", " ? ")
+    ended = _SENTENCE_END.sub("\n", _QUESTION_END.sub("?\n", _even(text))).replace("?", " ? ")
     if ended.isascii():
         parts = ended.translate(_WORDS_OF_ASCII).split("\n")
     else:
         parts = _NO_WORD_IN_LINE.sub(" ", ended).split("\n")
     return [f" {' '.join(words)} " for part in parts if (words := part.split())]
-
-
-def _end(match: re.Match[str]) -> str:
-    return "?\n" if match[0][0] == "?" else "\n"
 
 
 def title_parts(title: str) -> list[str]:
@@ -113,7 +111,7 @@ def word_count(folded_text: str) -> int:
 class _Condition:
     """One of the ``beginnings`` is there, or with ``absent`` none of them."""
 
-    beginnings: tuple[str, ...]
+    beginnings: frozenset[str]
     absent: bool = False
 
 
@@ -129,6 +127,14 @@ class _Cue:
     weight: int
     conditions: tuple[_Condition, ...]
     label: bool = False
+
+    def may_hold(self, hits: set[str]) -> bool:
+        """Return whether all conditions but those of absence hold with these beginnings."""
+        return not any(hits.isdisjoint(c.beginnings) for c in self.conditions if not c.absent)
+
+    def holds(self, hits: set[str]) -> bool:
+        """Return whether all conditions hold."""
+        return all(c.absent == hits.isdisjoint(c.beginnings) for c in self.conditions)
 
 
 @cache
@@ -163,83 +169,103 @@ def _cue(language: str, kind: str, written: str, lists: dict[str, str]) -> _Cue:
 def _condition(written: str, lists: dict[str, str]) -> _Condition:
     absent, written = written.startswith("!"), written.removeprefix("!")
     named = (lists[each[1:]] if each.startswith("@") else each for each in written.split("|"))
-    beginnings = tuple(_beginning(each) for name in named for each in name.split("|"))
+    beginnings = frozenset(_beginning(each) for name in named for each in name.split("|"))
     return _Condition(beginnings, absent)
 
 
 def _beginning(written: str) -> str:
-    if written >= _BEYOND_LATIN or any(c >= _BEYOND_LATIN for c in written):
+    if max(written) >= _BEYOND_LATIN:
         return folded(written).strip()
     return folded(written.rstrip("_")).rstrip() + (" " if written.endswith("_") else "")
+
+
+def _rarest(beginning: str) -> str:
+    """Return the word of a beginning that is likely the rarest; a blank before it: begun so."""
+    *whole, last = beginning[1:].split(" ")
+    return max((*whole, f" {last}" if last else ""), key=lambda word: len(word.strip()))
 
 
 class _Book:
     """All cues, found by the words of a sentence: each word is looked up once, then remembered."""
 
     def __init__(self, every: Iterable[_Cue]) -> None:
-        self._by_first: defaultdict[str, set[str]] = defaultdict(set)
+        self._by_word: defaultdict[str, set[str]] = defaultdict(set)
         self._by_letter: defaultdict[str, set[str]] = defaultdict(set)
         self._by_beginning: defaultdict[str, list[_Cue]] = defaultdict(list)
         self._known: dict[str, tuple[str, ...]] = {}
+        self._silent: set[str] = set()
         for cue in every:
             needed = [each.beginnings for each in cue.conditions if not each.absent]
-            fewest: tuple[str, ...] = min(needed, key=len)
-            for beginning in set(fewest):
+            for beginning in min(needed, key=len):
                 self._by_beginning[beginning].append(cue)
             for each in {each for condition in cue.conditions for each in condition.beginnings}:
                 if each.startswith(" "):
-                    self._by_first[each if each.count(" ") == 1 else each.split()[0]].add(each)
+                    self._by_word[_rarest(each)].add(each)
                 else:
                     self._by_letter[each[0]].add(each)
-        self._longest = max(map(len, self._by_first), default=0)
+        self._longest = max(map(len, self._by_word), default=0)
 
-    def weights(self, sentence: str, spoken: Container[str]) -> dict[str, int]:
-        """Return the greatest weight of each kind in a folded sentence."""
-        words, hits = sentence.split(), set[str]()
-        for word in words:
-            candidates = self._known.get(word)
-            if candidates is None:
-                candidates = self._look_up(word)
-            for each in candidates:
-                if each in sentence:
-                    hits.add(each)
-        found: dict[str, int] = {}
-        if not hits:
-            return found
-        is_label = len(words) <= _LABEL_WORDS and (
-            sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
-        )
-        for hit in hits & self._by_beginning.keys():
-            for cue in self._by_beginning[hit]:
-                worth = cue.weight > found.get(cue.kind, 0)
-                if cue.label:
-                    worth &= is_label and _LABEL_SHARE * (hit.count(" ", 1) + 1) >= len(words)
-                if (
-                    worth
-                    and cue.language in spoken
-                    and all(
-                        condition.absent == hits.isdisjoint(condition.beginnings)
-                        for condition in cue.conditions
-                    )
-                ):
-                    found[cue.kind] = cue.weight
-        return found
+    def hits(self, text: str) -> set[str]:
+        """Return the beginnings that stand in folded sentences."""
+        telling = set(text.split()) - self._silent
+        begun = {each for word in telling for each in self._known.get(word) or self._look_up(word)}
+        return {each for each in begun if each in text}
+
+    def cues(self, hits: set[str], without: Container[str]) -> list[tuple[str, _Cue]]:
+        """Return the cues that may stand in sentences with these hits, each with one of them.
+
+        Kinds that the caller does ``without`` are left out.
+        """
+        return [
+            (hit, cue)
+            for hit in hits & self._by_beginning.keys()
+            for cue in self._by_beginning[hit]
+            if cue.kind not in without and cue.may_hold(hits)
+        ]
 
     def _look_up(self, word: str) -> tuple[str, ...]:
         """Return the beginnings that a sentence with this word may have."""
-        if len(self._known) >= _MOST_KNOWN:
+        if len(self._known) + len(self._silent) >= _MOST_KNOWN:
             self._known.clear()
-        found = set(self._by_first.get(word, ()))
+            self._silent.clear()
+        found = set(self._by_word.get(word, ()))
         # A page may be one word.
         for n in range(1, min(len(word), self._longest) + 1):
-            found |= self._by_first.get(f" {word[:n]}", set())
+            found |= self._by_word.get(f" {word[:n]}", set())
         if not word.isascii():
             for letter in set(word) & self._by_letter.keys():
                 found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
         known = tuple(found)
         if len(word) <= self._longest:
-            self._known[word] = known
+            if known:
+                self._known[word] = known
+            else:
+                self._silent.add(word)
         return known
+
+
+def _greatest(
+    sentence: str, hits: Iterable[str], cues: Iterable[tuple[str, _Cue]]
+) -> dict[str, int]:
+    """Return the greatest weight of each kind among the cues in a folded sentence.
+
+    The hits and cues are those of the text in which it stands.
+    """
+    found: dict[str, int] = {}
+    cues = [each for each in cues if each[0] in sentence]
+    if not cues:
+        return found
+    own, words = {hit for hit in hits if hit in sentence}, len(sentence.split())
+    is_label = words <= _LABEL_WORDS and (
+        sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
+    )
+    for hit, cue in cues:
+        worth = cue.weight > found.get(cue.kind, 0)
+        if cue.label:
+            worth &= is_label and _LABEL_SHARE * (hit.count(" ", 1) + 1) >= words
+        if worth and cue.holds(own):
+            found[cue.kind] = cue.weight
+    return found
 
 
 @cache
@@ -286,9 +312,24 @@ def _script(text: str) -> str | None:
     return "ru" if cyrillic * 4 > len(text) else None
 
 
-def weights(sentence: str, languages: Container[str]) -> dict[str, int]:
-    """Return the greatest weight of each kind among the cues in a folded sentence."""
-    return _book().weights(sentence, languages)
+def weights(
+    sentences: Sequence[str], declared: str, without: Container[str] = frozenset()
+) -> list[dict[str, int]]:
+    """Return the greatest weight of each kind among the cues in each of the folded sentences.
+
+    ``declared`` is the language that the page declares; cues of languages that are not likely do
+    not count. Kinds that the caller does ``without`` are not searched.
+    """
+    # Few pages have a cue: all sentences are searched at once, before anything else is asked.
+    book, text = _book(), "".join(sentences)
+    hits = book.hits(text)
+    found = book.cues(hits, without)
+    if found:
+        likely = spoken(declared, " ".join(sentences))
+        found = [each for each in found if each[1].language in likely]
+    if not found:
+        return [{} for _ in sentences]
+    return [_greatest(sentence, hits, found) for sentence in sentences]
 
 
 # -- sieve -------------------------------------------------------------------
@@ -321,33 +362,41 @@ _TELLING_MARKUP: Final = (
 
 def length(text: str) -> int:
     """Count the words of a text; two letters of a script without blanks are about one."""
-    if not text or text.isascii():
-        return text.count(" ") + 1 if text else 0
-    return text.count(" ") + 1 + len(_UNSPACED.findall(text)) // 2
+    return words_up_to((text,), sys.maxsize)
+
+
+def words_up_to(texts: Sequence[str], most: int) -> int:
+    """Count the words of texts likewise; of more than ``most`` only so many that they are more."""
+    count = len(texts) - texts.count("")
+    if count > most:
+        return count
+    text = "".join(texts)
+    count += text.count(" ")
+    if count > most or text.isascii():
+        return count
+    for each in texts:
+        if not each.isascii():
+            count += len(_UNSPACED.findall(each)) // 2
+        if count > most:
+            break
+    return count
 
 
 def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
     """Return whether a main text (its blocks) is short enough for a block page."""
-    left = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
-    for text in texts:
-        left -= length(text)
-        if left < 0:
-            return False
-    return True
+    most = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
+    return words_up_to(texts, most) <= most
 
 
 def is_judged(title: str | None, texts: Sequence[str]) -> bool:
     """Return whether a page is short, or its title says that it is no content."""
-    return is_short(texts) or (is_short(texts, had_content=True) and _is_named(title))
+    count = words_up_to(texts, MOST_WHERE_CONTENT_WAS)
+    return count <= MOST_WORDS or (count <= MOST_WHERE_CONTENT_WAS and _is_named(title))
 
 
 def _is_named(title: str | None) -> bool:
-    return any(
-        weight > 2
-        for part in title_parts(title or "")
-        for kind, weight in weights(part, spoken("", part)).items()
-        if kind != ABOUT
-    )
+    parts = title_parts(title or "")
+    return any(weight > 2 for p in parts for weight in weights((p,), "", {ABOUT})[0].values())
 
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
@@ -357,13 +406,13 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
         return True
     named, said = title_parts(title or ""), sentences(texts)
     declared = _DECLARED.search(body[:_HEAD])
-    languages = spoken(declared[1].decode() if declared else "", " ".join((*named, *said)))
-    told = [[weights(each, languages) for each in part] for part in (named, said)]
-    words = sum(map(length, texts))
+    told = weights((*named, *said), declared[1].decode() if declared else "", _NO_KINDS)
+    is_little = words_up_to(texts, _FEW_WORDS) <= _FEW_WORDS
     # A page of some words says what it is more than once, and what its form is for.
-    if _strongest(*told) >= (_LEAST_OF_FEW if words <= _FEW_WORDS else _LEAST):
+    strongest = _strongest(told[: len(named)], told[len(named) :])
+    if strongest >= (_LEAST_OF_FEW if is_little else _LEAST):
         return True
-    if words > _FEW_WORDS:
+    if not is_little:
         return False
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)

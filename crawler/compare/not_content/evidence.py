@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import log2
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -19,7 +18,6 @@ from freshet.crawler.compare.not_content.cues import (
     folded,
     length,
     sentences,
-    spoken,
     title_parts,
     weights,
     word_count,
@@ -502,15 +500,15 @@ def _cue_weights(facts: PageFacts) -> _CueWeights:
     quotes = sentences(q[0] for t in (*signs.texts, facts.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     every = [*titles, *headings, *texts, *controls, *linked, *quotes]
-    found = partial(weights, languages=spoken(signs.language, " ".join(every)))
+    found = dict(zip(every, weights(every, signs.language), strict=True))
     return _CueWeights(
-        title=_greatest(_toned(part, found(part)) for part in titles),
-        heading=_greatest(_toned(part, found(part)) for part in headings[:6]),
-        texts=tuple((text, found(text)) for text in texts),
-        headings=tuple((text, found(text)) for text in headings),
-        controls=_greatest(found(each) for each in controls),
-        linked=_greatest(found(each) for each in linked),
-        quoted=sum(max(found(quote).values(), default=0) > 1 for quote in quotes),
+        title=_greatest(_toned(part, found[part]) for part in titles),
+        heading=_greatest(_toned(part, found[part]) for part in headings[:6]),
+        texts=tuple((text, found[text]) for text in texts),
+        headings=tuple((text, found[text]) for text in headings),
+        controls=_greatest(found[each] for each in controls),
+        linked=_greatest(found[each] for each in linked),
+        quoted=sum(max(found[quote].values(), default=0) > 1 for quote in quotes),
     )
 
 

@@ -488,6 +488,8 @@ class PageFacts(_Cached):
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """The blocks of the main text without those of the host's frame."""
+        if not self.frame:
+            return self.blocks.texts
         own = tuple(text for text in self.blocks.texts if text not in self.frame)
         # Pages that share most of their text are one page: it has no frame.
         return (
