@@ -216,6 +216,10 @@ class FetchResult:
     requests: Mapping[str, int] | None = None
     repairs: tuple[str, ...] = ()
     head: bytes = b""
+    # The values by name in lower case, made when a header is first asked for.
+    _values: dict[str, tuple[str, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def ended_at(self) -> float:
@@ -224,13 +228,16 @@ class FetchResult:
 
     def header(self, name: str) -> str | None:
         """Return the first header of that name, decoded as Latin-1, or None."""
-        return next(iter(self.header_values(name)), None)
+        values = self.header_values(name)
+        return values[0] if values else None
 
-    def header_values(self, name: str) -> list[str]:
+    def header_values(self, name: str) -> Sequence[str]:
         """Return all headers of that name in order, decoded as Latin-1."""
-        wanted, size = name.lower().encode("ascii"), len(name)
-        found = (v for k, v in self.headers if len(k) == size and k.lower() == wanted)
-        return [value.decode("latin-1") for value in found]
+        if not self._values:
+            for key, value in self.headers:
+                known = key.lower().decode("latin-1")
+                self._values[known] = (*self._values.get(known, ()), value.decode("latin-1"))
+        return self._values.get(name.lower(), ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,10 @@ _BAD_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffd]")
 _PROLOGUE = r"(?>(?:\ufeff|\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[[^\]]*\]\s*)?>)*)"
 # Each alternative is atomic: tried once, so that no input makes the match go back.
 _ROOT = re.compile(rf"{_PROLOGUE}<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL)
+#: How most pages begin: what is read so needs no decoder, as every encoding has these characters.
+_PAGE_ROOT = re.compile(
+    rb"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?(?:<!DOCTYPE html[^<>\[]*+>\s*+)?<html[\s>]", re.IGNORECASE
+)
 _ANY_ROOT = re.compile(r"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)[\s>]", re.IGNORECASE)
 #: An element with only text in it; a tag; or a CDATA section, comment, instruction or declaration,
 #: which has no end if no group matches.
@@ -500,6 +504,8 @@ def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
 
 def _root(body_prefix: bytes) -> str:
     """Return the local name of the root element; an empty text if the body begins unlike XML."""
+    if _PAGE_ROOT.match(body_prefix):
+        return "html"
     try:
         head = next(gunzipped(body_prefix[:_SNIFFED_BYTES], _SNIFFED_BYTES), b"")
     except (BrokenFile, TooLong):

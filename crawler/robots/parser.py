@@ -450,6 +450,9 @@ class Directives:
     noarchive: bool = False
 
 
+_NO_DIRECTIVES = Directives()
+
+
 def parse_directives(
     values: Iterable[str], user_agent_token: str, *, is_header: bool
 ) -> Directives:
@@ -465,6 +468,8 @@ def parse_directives(
         for item in addressed:
             if item.partition(":")[0].strip().lower() != _UNAVAILABLE_AFTER:
                 words.update(re.split(r"[\s;]+", _VALUED.sub(" ", item.lower())))
+    if not words:
+        return _NO_DIRECTIVES
     return Directives(
         nofollow=not words.isdisjoint({"nofollow", "none"}),
         noindex=not words.isdisjoint({"noindex", "none"}),

@@ -24,6 +24,7 @@ _DAY_S: Final = 86_400.0
 _SAME_MOMENT_S: Final = 5.0
 #: RFC 9111, section 1.2.2: a longer time is taken as this, 68 years.
 _LONGEST_S: Final = float(2**31)
+_AGE: Final = re.compile(r"\d{1,20}")
 _DIRECTIVE: Final = re.compile(r'([a-z-]+)(?:\s*=\s*"?(\d{1,20})"?)?', re.IGNORECASE)
 _COMPARED: Final = {"unchanged": False, "changed": True}
 
@@ -74,7 +75,7 @@ def _answered_at(result: FetchResult) -> float | None:
     date = _at(result.header("Date"))
     # A cache forwards the Date of the server with the Age of the response.
     age = result.header("Age") or ""
-    age_s = min(float(age), _LONGEST_S) if re.fullmatch(r"\d{1,20}", age) else 0.0
+    age_s = min(float(age), _LONGEST_S) if age and _AGE.fullmatch(age) else 0.0
     return None if date is None else date + age_s
 
 
