@@ -117,7 +117,7 @@ class Sites:
         values: dict[str, Any] = {}
         for table in reversed(self.matching(url)):
             values |= {name: value for name, value in table if value is not None}
-        return _NOTHING.model_copy(update=values)
+        return _NOTHING.model_copy(update=values) if values else _NOTHING
 
 
 class StoredSite(SiteSettings):

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from math import inf
 from typing import Final, Protocol
 
@@ -84,10 +85,11 @@ class Clock(Protocol):
         """
 
 
-def _steady() -> float:
-    """Return seconds that include the machine's sleep and that nobody can set."""
-    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
+_BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", None)
+#: Seconds that include the machine's sleep and that nobody can set.
+_steady: Final[Callable[[], float]] = (
+    time.monotonic if _BOOT_TIME is None else partial(time.clock_gettime, _BOOT_TIME)
+)
 
 
 class SteadyClock:
@@ -113,7 +115,7 @@ class SteadyClock:
         passed = read_at - self._read_at
         self._read_at = read_at
         behind = self._wall() - (self._at + passed)
-        if abs(behind) > STEP_S:
+        if not -STEP_S <= behind <= STEP_S:
             log.warning(
                 "the machine's clock was set %s by %.1f h: times are recorded by it from now on, "
                 "and delays keep their length",
@@ -124,7 +126,9 @@ class SteadyClock:
             for shift in self._shifts:
                 shift(behind)
             return self._at
-        self._at += passed + max(-_SLEW * passed, min(_SLEW * passed, behind))
+        # Each page asks for the time ten times: min() and max() would cost as much as the clocks.
+        most = _SLEW * passed
+        self._at += passed + (most if behind > most else max(behind, -most))
         return self._at
 
     def on_step(self, shift: Callable[[float], None]) -> None:

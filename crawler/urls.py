@@ -230,7 +230,15 @@ def site_key(url: str) -> str:
     ``example.org``, or ``example.org:8443`` if the port is not the scheme's default. Raises as
     :func:`origin`.
     """
-    netloc = origin(url).netloc
+    try:
+        return _site_of("/".join(url.split("/", 3)[:3]))
+    except ValueError:
+        return _site_of(url)
+
+
+@lru_cache(maxsize=4096)
+def _site_of(url: str) -> str:
+    netloc = _parse_origin(url).netloc
     bare = netloc.removeprefix("www.")
     return bare if "." in bare else netloc
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Final
+from typing import Any, Final
 
 import zstandard
 
@@ -354,10 +354,7 @@ class Comparer:
             found = Verdict("failed", reason=str(checked.verdict.kind), detail=checked.verdict.why)
         else:
             found = await self._judged(due, result, page, checked.history)
-            remark = page.parsed.remark
-            if not any(page.parsed.blocks.texts):
-                remark = remark or "the page shows no text"
-            found = replace(found, detail=found.detail or remark)
+            found = _remarked(found, page.parsed)
         retractions = checked.retractions
         if checked.doubt is not None:
             doubt = checked.doubt
@@ -725,6 +722,14 @@ async def sketch_of(blocks: Blocks) -> Sketch:
     return await off_loop(sum(map(len, blocks.texts)), work)
 
 
+def _remarked(found: Verdict, page: ParsedPage) -> Verdict:
+    """Return a finding with what is to be said of its page, if nothing else is."""
+    remark = page.remark
+    if not any(page.blocks.texts):
+        remark = remark or "the page shows no text"
+    return replace(found, detail=remark) if remark and not found.detail else found
+
+
 def _by_digest(due: DueUrl) -> Verdict:
     return Verdict("new") if due.digests is None else Verdict("changed", "body")
 
@@ -732,13 +737,16 @@ def _by_digest(due: DueUrl) -> Verdict:
 def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | None:
     if not isinstance(content, Captured):
         return None
-    kept = content.capture if verdict.keeps_sketch else replace(content.capture, sketch=None)
-    kept = replace(kept, channels=verdict.channels)
+    kept, changes = content.capture, dict[str, Any]()
+    if not verdict.keeps_sketch:
+        changes["sketch"] = None
+    if verdict.channels is not None:
+        changes["channels"] = verdict.channels
     is_as_indexed = verdict.kind == "unchanged" and not verdict.kinds
-    if not indexes or is_as_indexed or isinstance(content, ReducedFeed):
-        return kept
-    blocks = content.parsed.blocks if isinstance(content, ReducedPage) else Blocks()
-    return replace(kept, words=index_lines(kept.title, blocks.texts, blocks.kinds))
+    if indexes and not is_as_indexed and not isinstance(content, ReducedFeed):
+        blocks = content.parsed.blocks if isinstance(content, ReducedPage) else Blocks()
+        changes["words"] = index_lines(kept.title, blocks.texts, blocks.kinds)
+    return replace(kept, **changes) if changes else kept
 
 
 def _doubtful(found: Verdict, doubt: Doubt) -> Verdict:

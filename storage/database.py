@@ -113,11 +113,12 @@ sqlite3.register_adapter(str, encodable)
 
 #: NUL in JSON: an escape that is not itself escaped.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def as_json(value: object) -> str:
     """Return a value for ``json_each``; texts stand in it as they are, for :func:`encodable`."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = _encoded(value)
     # SQLite's texts out of JSON end at a NUL.
     return _NUL.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
 

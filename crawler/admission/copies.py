@@ -16,6 +16,7 @@ sees. Combinations of few words are exempt: the pages of an album show pictures.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from ctypes import POINTER, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
@@ -23,6 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from freshet.compiled import function
 from freshet.crawler.admission.parameters import ParameterPairs
 from freshet.crawler.admission.same_page import Shown
 from freshet.crawler.admission.traps import Proof
@@ -36,10 +38,14 @@ from freshet.storage.records import DueUrl
 # A list of filtered products is made of blocks that other lists show as well, an empty month of a
 # calendar of blocks of every month; their texts still differ, if only in the heading.
 
-#: Blocks that are kept, at 16 bytes each; a power of two.
-_PLACES: Final = 1 << 18
-_SCATTER: Final = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT: Final = np.uint64(64 - 18)
+#: Blocks that are kept, at 16 bytes each: two to the power of this.
+_BITS: Final = 18
+_blocks_shown: Final = function(
+    "blocks_shown",
+    [*(c_void_p, c_uint32, c_void_p, c_size_t, c_uint64, c_int64, c_void_p), POINTER(c_size_t)],
+    c_size_t,
+    is_short=True,
+)
 
 
 class _Shown:
@@ -50,8 +56,8 @@ class _Shown:
     """
 
     def __init__(self) -> None:
-        self._marks = np.zeros(_PLACES, np.uint64)
-        self._pages = np.zeros(_PLACES, np.int64)
+        self._table = np.zeros((1 << _BITS, 2), np.uint64)
+        self._address = self._table.ctypes.data
 
     def take(self, host_id: int, page_id: int, text: Sketch) -> tuple[int, NDArray[np.int64]]:
         """Add a page's text.
@@ -59,17 +65,12 @@ class _Shown:
         Return the number of its blocks that no other page had shown, and the pages that had shown
         the others first.
         """
-        marks = (text.block_digests * _SCATTER + np.uint64(host_id)) * _SCATTER
-        marks |= np.uint64(1)
-        marks.sort()
-        # Not numpy's own unique(), which takes longer for its questions than to sort.
-        marks = marks[np.append(True, marks[1:] != marks[:-1])] if len(marks) else marks
-        places = (marks >> _SHIFT).astype(np.intp)
-        owners = np.where(self._marks[places] == marks, self._pages[places], page_id)
-        others = owners[owners != page_id]
-        self._marks[places] = marks
-        self._pages[places] = owners
-        return len(owners) - len(others), others
+        # Both are used up by the core: in one array, which numpy makes at once.
+        room = np.array((text.block_digests, text.block_digests))
+        at, count, others = room.ctypes.data, len(text.block_digests), c_size_t()
+        places = self._address, _BITS, at, count, host_id, page_id, at + 8 * count
+        distinct = _blocks_shown(*places, others)
+        return distinct - others.value, room[1, : others.value].view(np.int64)
 
 
 def _most_frequent(pages: NDArray[np.int64]) -> int | None:
@@ -134,33 +135,42 @@ class Copies:
             self._recalled.add(due.host_id)
             for page_id, url, sketch in await self.recall(due.host_id, _RECALLED):
                 old, last = self._page(page_id, url), Sketch.from_bytes(sketch)
-                self._compare(due.host_id, url, old, last)
-                learnt += await self._learnt(due.host_id, old, url, last)
-        found = self._compare(due.host_id, due.url, page, text)
-        learnt += await self._learnt(due.host_id, page, due.url, text, shown)
+                digests = _digests(last)
+                self._compare(due.host_id, url, old, last, digests)
+                learnt += await self._learnt(due.host_id, old, url, last, digests)
+        digests = _digests(text)
+        found = self._compare(due.host_id, due.url, page, text, digests)
+        learnt += await self._learnt(due.host_id, page, due.url, text, digests, shown=shown)
         return found, tuple(learnt)
 
     async def _learnt(
-        self, host_id: int, page: _Page, url: str, text: Sketch, shown: Shown | None = None
+        self,
+        host_id: int,
+        page: _Page,
+        url: str,
+        text: Sketch,
+        digests: tuple[bytes, bytes],
+        *,
+        shown: Shown | None = None,
     ) -> Sequence[ParameterFinding]:
         is_short = text.shingle_count < LEAST_SHINGLES
         return await self.parameters.learn(
-            host_id, page.page_id, url, _digests(text), is_short=is_short, shown=shown
+            host_id, page.page_id, url, digests, is_short=is_short, shown=shown
         )
 
     def _page(self, page_id: int, url: str) -> _Page:
         return _Page(page_id, self.pattern_of(url), _parameters(url))
 
     def _compare(
-        self, host_id: int, url: str, page: _Page, text: Sketch
+        self, host_id: int, url: str, page: _Page, text: Sketch, digests: tuple[bytes, bytes]
     ) -> tuple[CopyFinding, ...]:
         barren = self._barren(host_id, url, page, text)
         if text.shingle_count < LEAST_SHINGLES:
             return tuple(_findings(page, None, barren))
-        equal = self._equal(host_id, page, text)
+        equal = self._equal(host_id, page, digests)
         if equal is not None and len(equal.parameters) <= len(page.parameters):
             return tuple(_findings(page, equal))
-        self._learn(host_id, page, text)
+        self._learn(host_id, page, digests)
         # A copy that came before its original: the one with the fewest parameters is that.
         demoted = _findings(equal, page) if equal is not None else ()
         return (*_findings(page, None, barren if equal is None else None), *demoted)
@@ -173,18 +183,17 @@ class Copies:
             return None
         return _most_frequent(sources) if proof is not None else None
 
-    def _equal(self, host_id: int, page: _Page, text: Sketch) -> _Page | None:
+    def _equal(self, host_id: int, page: _Page, digests: tuple[bytes, bytes]) -> _Page | None:
         """Return another page with this text, or with these blocks in another order."""
-        for digest in _digests(text):
+        for digest in digests:
             found = self._digests.get((host_id, digest))
             if found is not None and found.page_id != page.page_id:
                 self._digests.move_to_end((host_id, digest))
                 return found
         return None
 
-    def _learn(self, host_id: int, page: _Page, text: Sketch) -> None:
+    def _learn(self, host_id: int, page: _Page, digests: tuple[bytes, bytes]) -> None:
         """Record a page as the original of its text, and no longer of the one before."""
-        digests = _digests(text)
         for digest in self._last.get(page.page_id, ()):
             if self._digests.get((host_id, digest), page).page_id == page.page_id:
                 self._digests.pop((host_id, digest), None)

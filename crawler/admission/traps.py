@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from itertools import takewhile
 from typing import Final, Literal
 from urllib.parse import unquote_plus
 
@@ -359,27 +358,33 @@ class Combinations:
             self._rests[value] = beside if is_first else _RECURS
         return parts if parts.size >= self._least else None
 
-    def _recurs(self, value: _Value) -> bool:
-        return self._rests.get(value[0]) == _RECURS
+    def _run(self, parts: UrlParts) -> int | None:
+        """Count the recurring segments at the end of the path of a combination; None of others.
 
-    def _run(self, parts: UrlParts) -> int:
-        """Count the recurring segments at the end of the path."""
-        return sum(1 for _ in takewhile(self._recurs, reversed(parts.values)))
+        It is one if enough values of a URL recur, and all those of its query.
+        """
+        for value, _ in parts.pairs:
+            if self._rests.get(value) != _RECURS:
+                return None
+        run = 0
+        for value, _ in reversed(parts.values):
+            if self._rests.get(value) != _RECURS:
+                break
+            run += 1
+        return run if run + len(parts.pairs) >= self._least else None
 
     def is_combined(self, parts: UrlParts | None) -> bool:
-        """Return whether enough values of a URL recur, and all those of its query."""
-        if parts is None or not all(self._recurs(pair) for pair in parts.pairs):
-            return False
-        return self._run(parts) + len(parts.pairs) >= self._least
+        """Return whether a URL is a combination."""
+        return parts is not None and self._run(parts) is not None
 
     def pattern(self, parts: UrlParts | None) -> str | None:
         """Return the pattern of a combination: the path without recurring parts; else None.
 
         None, too, where only a query of few parameters recurs: their names tell more.
         """
-        if parts is None or not self.is_combined(parts):
+        run = None if parts is None else self._run(parts)
+        if parts is None or run is None:
             return None
-        run = self._run(parts)
         if not run and len(parts.pairs) <= _NAMED:
             return None
         kept = parts.segments[: len(parts.segments) - run]

@@ -105,13 +105,17 @@ def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
         count, rows = banding
         width = 4 * rows
         minima = sketch.minima.astype("<u4").tobytes()
-        bands = (minima[i * width : (i + 1) * width] for i in range(count))
-        return tuple(_hash(number, band) for number, band in enumerate(bands))
+        return tuple([_hash(i, minima[i * width : (i + 1) * width]) for i in range(count)])
     return (_hash(_TEXT, sketch.text_digest),) if sketch.shingle_count else ()
 
 
+@cache
+def _salt(number: int) -> bytes:
+    return struct.pack("<H", number)
+
+
 def _hash(number: int, data: bytes) -> int:
-    digest = blake2b(data, digest_size=8, salt=struct.pack("<H", number)).digest()
+    digest = blake2b(data, digest_size=8, salt=_salt(number)).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 

@@ -9,6 +9,7 @@ of the Encoding standard's table (``iso-8859-1`` is windows-1252, ``gb2312`` is 
 import codecs
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from typing import Final
@@ -140,6 +141,7 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
             yield _DEFAULT if name == "x-user-defined" else name
 
 
+@lru_cache(maxsize=256)
 def _encoding_name(label: str) -> str | None:
     encoding = webencodings.lookup(label)
     # Of "replacement" a browser shows nothing for safety, a crawler that only reads may guess.

@@ -256,9 +256,7 @@ def _greatest(
     if not cues:
         return found
     own, words = {hit for hit in hits if hit in sentence}, len(sentence.split())
-    is_label = words <= _LABEL_WORDS and (
-        sentence.isascii() or sum(c >= _BEYOND_LATIN for c in sentence) <= _LABEL_CHARACTERS
-    )
+    is_label = words <= _LABEL_WORDS and _is_label(sentence)
     for hit, cue in cues:
         worth = cue.weight > found.get(cue.kind, 0)
         if cue.label:
@@ -266,6 +264,11 @@ def _greatest(
         if worth and cue.holds(own):
             found[cue.kind] = cue.weight
     return found
+
+
+def _is_label(sentence: str) -> bool:
+    beyond = 0 if sentence.isascii() else sum(each >= _BEYOND_LATIN for each in sentence)
+    return beyond <= _LABEL_CHARACTERS
 
 
 @cache

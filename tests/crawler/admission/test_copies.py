@@ -223,8 +223,33 @@ async def test_a_page_does_not_make_its_own_blocks_old(site: Site) -> None:
 
 
 async def test_blocks_that_are_forgotten_look_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies_module, "_PLACES", 4)
-    monkeypatch.setattr(copies_module, "_SHIFT", np.uint64(62))
+    monkeypatch.setattr(copies_module, "_BITS", 2)
     site, blocks = Site(), [f"block {n}" for n in range(64)]
     for month in ("01", "02"):
         assert not await barren(site, f"/calendar/2026/{month}", sketch(blocks))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.lists(st.integers(0, 40)))), st.sampled_from([2, 8])
+)
+def test_the_core_takes_blocks_as_a_table_of_pages_does(
+    pages: list[tuple[int, list[int]]], bits: int
+) -> None:
+    scatter, known = 0x9E3779B97F4A7C15, dict[int, tuple[int, int]]()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(copies_module, "_BITS", bits)
+        shown = copies_module._Shown()
+        for page_id, (host_id, numbers) in enumerate(pages, 1):
+            digests = np.array([number * 0x9E37 for number in numbers], np.uint64)
+            said = Sketch(0, np.zeros(128, np.uint32), digests, digests, b"")
+            marks = sorted(
+                {((d * scatter + host_id) * scatter) % 2**64 | 1 for d in digests.tolist()}
+            )
+            found = {mark: known.get(mark >> (64 - bits), (0, 0)) for mark in marks}
+            owners = {
+                m: page if known_mark == m else page_id for m, (known_mark, page) in found.items()
+            }
+            known |= {mark >> (64 - bits): (mark, owner) for mark, owner in owners.items()}
+            new, others = shown.take(host_id, page_id, said)
+            assert others.tolist() == [owner for owner in owners.values() if owner != page_id]
+            assert new == len(marks) - len(others)
