@@ -36,11 +36,15 @@ _WINDOW_BITS: Final = (1 << WINDOW) - 1
 _STILL_BITS: Final = (1 << STILLNESS) - 1
 
 
+#: Stands for no block, at a place that has one block at most: an advert that comes and goes.
+NOTHING: Final = 0
+
+
 class SlotHistory(NamedTuple):
     """Results of the last comparisons at a slot.
 
     ``replacements`` has a bit for each of the last ``compared`` comparisons, the newest
-    lowest; ``digest`` is the block that was last seen there.
+    lowest; ``digest`` is the block that was last seen there, :data:`NOTHING` where it had gone.
     """
 
     digest: int
@@ -178,7 +182,7 @@ class PageMemory:
     @property
     def last_seen(self) -> dict[Slot, int]:
         """Return the block last seen at each volatile slot; the last sketch does not have it."""
-        return {slot: h.digest for slot, h in self.slots.items() if h.volatile}
+        return {s: h.digest for s, h in self.slots.items() if h.volatile and h.digest != NOTHING}
 
     def renamed(self, names: Mapping[int, int]) -> PageMemory:
         """Return the memory with other names for some places."""

@@ -33,6 +33,7 @@ from freshet.crawler.compare.history import (
     GONE,
     MOST_BLOCKS,
     MOST_SLOTS,
+    NOTHING,
     STREAK,
     STREAK_AGAINST_THE_SITE,
     Delta,
@@ -240,22 +241,41 @@ def _slots(
     past: PageRecord, found: LayoutDifference, layout: Layout, template: Template
 ) -> dict[Slot, SlotHistory]:
     """Return the histories of slots after this comparison: those with the most replacements."""
-    fresh = SlotHistory(0).after_stillness(past.comparisons)
-    replaced = {**found.replaced, **({ORDER: 0} if found.moved() else {})}
+    fresh = SlotHistory(NOTHING).after_stillness(past.comparisons)
     slots: dict[Slot, SlotHistory] = {}
-    for slot in filter(is_near, {**past.memory.slots, **replaced}):
-        digest = 0 if slot == ORDER else layout.at(slot)
-        if digest is None:
-            continue
+    for slot, (digest, is_other) in _shown(past.memory, found, layout).items():
         known = past.memory.slots.get(slot)
         history = fresh if known is None else known.after_stillness(past.still)
         streak = STREAK_AGAINST_THE_SITE if template.at(slot).is_content else STREAK
-        history = history.after(digest, replaced=slot in replaced, streak=streak)
-        if history.replacements:
+        history = history.after(digest, replaced=is_other, streak=streak)
+        if history.replacements and is_near(slot):
             slots[slot] = history
     if len(slots) <= MOST_SLOTS:
         return slots
     return dict(nlargest(MOST_SLOTS, slots.items(), lambda kept: kept[1].replacements.bit_count()))
+
+
+def _shown(
+    memory: PageMemory, found: LayoutDifference, layout: Layout
+) -> dict[Slot, tuple[int, bool]]:
+    """Return the block at each slot that is or was of interest, and whether it is another one.
+
+    The one block of a place may come and go; in a list the slots would be those of others.
+    """
+    shown = {
+        slot: (NOTHING if digest is None else digest, False)
+        for slot, history in memory.slots.items()
+        if (digest := layout.at(slot)) is not None or history.digest == NOTHING
+    }
+    for items, is_there in ((found.removed, False), (found.added, True)):
+        for item in items:
+            if item.is_alone:
+                digest = item.digest if is_there else NOTHING
+                shown |= dict.fromkeys(item.slots, (digest, True))
+    shown |= {slot: (digest, True) for slot, digest in found.replaced.items()}
+    if found.moved():
+        shown[ORDER] = (NOTHING, True)
+    return shown
 
 
 def _blocks(

@@ -37,6 +37,11 @@ class Item(NamedTuple):
         """Return the slot from the front, and that from the back."""
         return (self.place, self.front), (self.place, self.back)
 
+    @property
+    def is_alone(self) -> bool:
+        """Return whether there is no other block at the place."""
+        return self.front == 0 and self.back == -1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
@@ -184,9 +189,13 @@ def _between(layout: Layout, numbers: range) -> tuple[list[int], list[int]]:
 def beside_slots(
     is_volatile: Callable[[Slot], bool], removed: Sequence[Item], added: Sequence[Item]
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Return the differences beside the blocks that were replaced at volatile slots."""
+    """Return the differences beside the blocks that were replaced at volatile slots.
+
+    The one block of a place may come and go there, too.
+    """
     went, came = ({slot for item in items for slot in item.slots} for items in (removed, added))
-    replaced = set(filter(is_volatile, went & came))
+    alone = {slot for item in (*removed, *added) if item.is_alone for slot in item.slots}
+    replaced = set(filter(is_volatile, (went & came) | alone))
     beside = (
         tuple(item for item in items if replaced.isdisjoint(item.slots))
         for items in (removed, added)

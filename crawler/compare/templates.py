@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from freshet.crawler.compare.history import Delta, PageRecord, SlotHistory
+from freshet.crawler.compare.history import NOTHING, Delta, PageRecord, SlotHistory
 from freshet.crawler.compare.layout import Item, Layout, Slot, beside_slots
 from freshet.storage.entries import Kind
 
@@ -114,9 +114,9 @@ class Template:
     def _at(self, slot: Slot) -> SlotKind:
         total = _SlotSum()
         for page, layout in zip(self.pages, self.layouts, strict=True):
-            digest = layout.at(slot)
-            if digest is not None:
-                total.add(digest, page, page.memory.slots.get(slot))
+            digest, own = layout.at(slot), page.memory.slots.get(slot)
+            if digest is not None or (own is not None and own.digest == NOTHING):
+                total.add(NOTHING if digest is None else digest, page, own)
         return total.kind(enough(len(self.pages)))
 
     def shared(self) -> frozenset[tuple[int, int]]:
@@ -194,7 +194,8 @@ class _SlotSum:
 
     def _uniform(self, least: float) -> int | None:
         digest, pages = Counter(self.blocks).most_common(1)[0]
-        return digest if pages >= max(least, _UNIFORM_SHARE * self.pages) else None
+        is_uniform = digest != NOTHING and pages >= max(least, _UNIFORM_SHARE * self.pages)
+        return digest if is_uniform else None
 
     @property
     def _is_volatile(self) -> bool:

@@ -203,7 +203,10 @@ ROTATING = Template(kinds={(BOX, 0): SlotKind(is_volatile=True)})
         ([delta(5, 6, UNCHANGED)], 2, Template(), []),
         # What the site shows to be in rotation is none.
         ([delta(5, 6)], 10, ROTATING, [0]),
-        ([Delta(1.0, CHANGED, (), (item(6),))], 10, ROTATING, []),
+        ([Delta(1.0, CHANGED, (), (item(6),))], 10, ROTATING, [0]),
+        ([Delta(1.0, CHANGED, (item(6),), ())], 10, ROTATING, [0]),
+        # In a list the slots are those of other blocks as soon as one comes or goes.
+        ([Delta(1.0, CHANGED, (), (Item(BOX, 0, -2, 6),))], 10, ROTATING, []),
     ],
 )
 def test_verdicts_are_corrected_by_what_other_pages_did(
