@@ -408,27 +408,6 @@ class StoreSettings(SettingsGroup):
     zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
 
 
-class SearchSettings(SettingsGroup):
-    """The search index of the store."""
-
-    index: Literal["on", "off", "keep"]
-    queries: str
-    remember: bool
-
-
-_PROMOTION = like(r"off|auto|0?\.\d*[1-9]\d*|1(\.0*)?", "be off, auto, or a probability above 0")
-
-
-class PresentationSettings(SettingsGroup):
-    """Lists of pages that people see: the record of what they open, and promotion."""
-
-    record: bool
-    links: bool
-    promotion: Annotated[
-        str, BeforeValidator(lambda it: f"{it}" if type(it) in {int, float} else it), _PROMOTION
-    ]
-
-
 class _ArchiveSettings(SettingsGroup):
     """WARC files of all requests and responses; an empty ``dir``: none."""
 
@@ -588,8 +567,6 @@ class Settings(BaseSettings):
     ephemeral: Ephemeral
     parse: Parse
     store: StoreSettings
-    search: SearchSettings
-    presentation: PresentationSettings
     archive: _ArchiveSettings
     operation: Operation
 

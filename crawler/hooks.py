@@ -19,6 +19,16 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.renderers``: a :class:`freshet.crawler.rendering.Rendering`, which renders pages;
 - ``freshet.sharding``: a function that runs a crawl or a daemon on all shards of a store, like
   ``run_sharded`` of the extension shards (:class:`RunShard` is what each of them sees);
+- ``freshet.indexes``: :class:`freshet.crawler.run.indexing.Indexing`, which keeps an index of pages
+  by their text;
+- ``freshet.searches``: a :class:`Searching`, which finds pages by words;
+- ``freshet.routes``: a function that makes an :class:`Answering`, which answers programs;
+- ``freshet.audiences``: :class:`freshet.crawler.lists.Audiences`, who arrange lists, and note
+  them;
+- ``freshet.interests``: :class:`freshet.crawler.importance.Interests`, which say what pages are
+  worth to readers;
+- ``freshet.meters``: a measure of search quality, for the extension search
+  (:class:`freshet.crawler.extensions.search.tables.Metering`);
 - ``freshet.status``: a :class:`StatusPart` of ``freshet status`` and of the dashboard, by its key;
 - ``freshet.checks``: a function like :class:`Checking`, which adds steps to ``freshet check``;
 - ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL, for the extension
@@ -34,6 +44,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from freshet.crawler.errors import UsageError
 from freshet.entry_points import loaded
 
 if TYPE_CHECKING:
@@ -47,6 +58,8 @@ if TYPE_CHECKING:
     from freshet.crawler.admission.admit import Admission
     from freshet.crawler.clock import Clock
     from freshet.crawler.importance import Importances
+    from freshet.crawler.library import Library
+    from freshet.crawler.lists import SearchResult
     from freshet.crawler.network import Network
     from freshet.crawler.pacing import Pacer
     from freshet.crawler.pool import FetchPool
@@ -54,6 +67,7 @@ if TYPE_CHECKING:
     from freshet.crawler.run.orders import Reread
     from freshet.crawler.run.state import DaemonState
     from freshet.crawler.run.wiring import Assembly, RunContext
+    from freshet.crawler.service.http import Route
     from freshet.storage.database import Database
     from freshet.storage.records import Acknowledged, FetchResult
 
@@ -114,6 +128,60 @@ class Accompanying(Protocol):
         """Return the companion of a run, which has not begun yet; None if it needs none."""
 
 
+#: Entry points that give :class:`Searching`; the first one is used.
+SEARCHES: Final = "freshet.searches"
+
+
+class Searching(Protocol):
+    """Finds pages by words, for :meth:`freshet.Store.search`: a module, or an object."""
+
+    async def found(
+        self, library: Library, settings: Settings, asked: SearchRequest
+    ) -> tuple[list[SearchResult], dict[int, str]]:
+        """Return the pages that match best, and which shards could not be searched, and why.
+
+        Raises:
+            StoreError: the store has no index.
+            UsageError: the query cannot be read.
+        """
+
+
+class SearchRequest(NamedTuple):
+    """A search as it was typed, with further conditions; ``now`` in Unix seconds."""
+
+    query: str
+    now: float
+    site: str | None = None
+    since: str | None = None
+    limit: int = 10
+    offset: int = 0
+    by_importance: bool = False
+
+
+def searching() -> Searching:
+    """Return what searches; raises UsageError without an extension that does."""
+    for each in loaded(SEARCHES).values():
+        found: Searching = each
+        return found
+    raise UsageError("nothing here can search: the extension search is missing")
+
+
+#: Entry points that give a function of a :class:`freshet.crawler.service.api.StoreApi` and the
+#: settings, which returns :class:`Answering`.
+ROUTES: Final = "freshet.routes"
+
+
+class Answering(Protocol):
+    """Answers programs over HTTP, beside ``/v1`` of the core.
+
+    The folder of its module has an ``openapi.toml``: its ``paths`` and ``components.schemas``.
+    """
+
+    @property
+    def routes(self) -> Mapping[str, Route]:
+        """The routes by path; one that ends in ``/`` is that of all paths below it."""
+
+
 #: Entry points that give :class:`Comparing`; the first one is used.
 COMPARISONS: Final = "freshet.comparisons"
 
@@ -168,8 +236,11 @@ class StatusPart(Protocol):
     def merged(self, found: Iterable[Any]) -> Any:
         """Return the state in several stores together, each as :meth:`read` returned it."""
 
-    def table(self, state: Any) -> StatusTable:
-        """Return what the verb shows of it."""
+    def lines(self, state: Any) -> Mapping[str, str | None]:
+        """Return what the verb says of it among the figures of the store, by their names."""
+
+    def table(self, state: Any) -> StatusTable | None:
+        """Return a table that the verb shows of it."""
 
     def troubles(self, state: Any) -> Iterable[tuple[str, str]]:
         """Return what an operator has to know, each with what to do."""

@@ -16,7 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from math import isnan
 from typing import Final, Protocol, TypeAlias
 
@@ -26,22 +26,59 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import Ephemeral, SiteSettings
 from freshet.config.sites import Sites
-from freshet.crawler.audience import Audience, attention_of, section
 from freshet.crawler.pagerank import ranked
 from freshet.crawler.urls import canonical, site_key
+from freshet.entry_points import loaded
 from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems, learned
 from freshet.scheduler.sources import AREAS, Rows
+from freshet.storage.database import Database
 from freshet.storage.queries import link_columns
 from freshet.storage.records import StoredSeed
-from freshet.storage.tables import hosts, openings, runs, url_patterns
+from freshet.storage.tables import hosts, runs, url_patterns
 from freshet.storage.tables import near_duplicates as near_duplicates_tables
 
 #: Importance of pages without a seed.
 DEFAULT = 1.0
 _SAID = {"browser": "set in a browser for", "table": "set in the file for"}
 _NAMES = {"pagerank": "PageRank", "opened": "opens"}
+
+
+#: Gives the appeal of pages, by their ids and URLs.
+Appeals: TypeAlias = Callable[[Sequence[int], Sequence[str]], Floats]
+#: Entry points that give :class:`Interests`; the first one is used.
+INTERESTS: Final = "freshet.interests"
+
+
+class Interests(Protocol):
+    """Learns from readers what pages are worth to them: a module, or an object."""
+
+    async def appeals(self, db: aiosqlite.Connection) -> Appeals | None:
+        """Return a function of ids and URLs of pages that gives their appeal; None: not known."""
+
+    async def marks(self, db: aiosqlite.Connection) -> Mapping[int, float]:
+        """Return factors of the importances of pages, by their ids."""
+
+    async def told(
+        self, db: aiosqlite.Connection, page_id: int, host_id: int, now: float, *, decides: bool
+    ) -> str | None:
+        """Say in a sentence what is known of a page; ``decides``: marks count."""
+
+    async def judge_next(self, database: Database, now: float) -> None:
+        """Judge what is to be judged anew, if it is time."""
+
+    async def items(self, db: aiosqlite.Connection) -> tuple[Ints, Floats, Floats, Bools] | None:
+        """Return of the items of sources that were shown (j,) each, None without any opening.
+
+        They are the ids of the sources, the ages in seconds, the probabilities that the items were
+        seen, and whether they were opened.
+        """
+
+
+def interests() -> Interests | None:
+    """Return what learns from readers, if an extension does."""
+    return next(iter(loaded(INTERESTS).values()), None)
 
 
 class ListedPage(Protocol):
@@ -214,7 +251,7 @@ class Weighing:
     """The data on the importance of pages at one moment.
 
     ``by`` is ``daemon.importance``, ``representatives`` are by the ids of their duplicates;
-    ``marks`` multiply the importances of pages, by their ids (:mod:`.search_marks`).
+    ``marks`` multiply the importances of pages, by their ids.
     """
 
     by: str
@@ -282,12 +319,17 @@ async def weigh(
     return Weighing(by, stored, await _shares(connection, by), same, marks or {})
 
 
+async def _appeals(connection: aiosqlite.Connection) -> Appeals | None:
+    readers = interests()
+    return None if readers is None else await readers.appeals(connection)
+
+
 async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     if by not in _DIVIDING:
         return _even
     pages = await link_columns.pages(connection)
-    audience = await Audience.learnt(connection) if by == "opened" else Audience.nobody()
-    if by == "opened" and audience.appeal is None:
+    appeals = await _appeals(connection) if by == "opened" else None
+    if by == "opened" and appeals is None:
         return _even
     codes: dict[str, int] = {}
     sections, weights = np.zeros(len(pages), np.intp), np.ones(len(pages))
@@ -295,8 +337,8 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
         ids, urls = zip(*found, strict=True)
         row, is_known = rows_among(pages.page_id, np.array(ids))
         sections[row] = (await asyncio.to_thread(_codes, urls, codes))[is_known]
-        if by == "opened":
-            weights[row] = (await asyncio.to_thread(audience.appeals, ids, urls))[0][is_known]
+        if appeals is not None:
+            weights[row] = (await asyncio.to_thread(appeals, ids, urls))[is_known]
     if by == "depth":
         weights = _DEPTH_FACTOR ** np.minimum(pages.depth, _DEEPEST).astype(np.float64)
     elif by == "pagerank":
@@ -323,6 +365,21 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
 def _codes(urls: Sequence[str], codes: dict[str, int]) -> Rows:
     """Return (m,), the codes of the sections of pages; new ones are added."""
     return np.array([codes.setdefault(section(url), len(codes)) for url in urls], np.intp)
+
+
+def section(url: str) -> str:
+    """Return the section of a page: its site, and the first two directories without numbers.
+
+    >>> section("https://www.example.org/2026/news/11/a.html")
+    'example.org/#/news'
+    """
+    return _section_of(url.partition("?")[0].rpartition("/")[0])
+
+
+@lru_cache(maxsize=1 << 14)
+def _section_of(directory: str) -> str:
+    parts = directory.split("/")[3:][:2]
+    return "/".join([site_key(f"{directory}/"), *(_DIGITS.sub("#", each) for each in parts)])
 
 
 #: Codes of pages (n,), and these by name.
@@ -370,13 +427,14 @@ def _medians(group: Rows, values: Floats, groups: int, fewest: int) -> Floats:
 
 async def learnt_items(connection: aiosqlite.Connection, said: Ephemeral) -> LearntItems:
     """Return what openings teach of the items of ephemeral sources; nothing without openings."""
-    shown = await openings.shown_items(connection)
-    if not shown.opened.any():
+    readers = interests()
+    shown = None if readers is None else await readers.items(connection)
+    if shown is None:
         return NOTHING
-    view = (await attention_of(connection)).of(shown.place)
-    age, opened = np.maximum(shown.age_s, 0.0) / _DAY_S, shown.opened > 0
+    source, age_s, view, opened = shown
+    age = np.maximum(age_s, 0.0) / _DAY_S
     work = partial(learned, half_life=said.half_life_hours / _DAY_HOURS)
-    return await asyncio.to_thread(work, shown.source_id, age, view, opened)
+    return await asyncio.to_thread(work, source, age, view, opened)
 
 
 # -- tables of sites ---------------------------------------------------------

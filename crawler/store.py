@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
-from freshet.crawler.audience import audience_of
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.compare.near_duplicates import THRESHOLD, decoded, index_of, optimal_banding
 from freshet.crawler.documents import (
@@ -27,10 +26,10 @@ from freshet.crawler.documents import (
     final,
 )
 from freshet.crawler.errors import UnknownPage
+from freshet.crawler.hooks import SearchRequest, searching
 from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.sketch import Sketch
-from freshet.crawler.search import Query, SearchResult, remember, search
 from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import PastObservation
@@ -38,6 +37,8 @@ from freshet.storage.tables import near_duplicates
 
 if TYPE_CHECKING:
     from datasketch import MinHashLSH
+
+    from freshet.crawler.lists import SearchResult
 
 T = TypeVar("T")
 #: Changes in their order, and the cursor after them.
@@ -61,7 +62,7 @@ class Store:
     def __init__(self, path: str | Path = "crawl.db", *, config: str | Path | None = None) -> None:
         self.path, self.down = Path(path), dict[int, str]()
         settings, _ = load(None if config is None else Path(config), {})
-        self._remembers, self._presentation = settings.search.remember, settings.presentation
+        self._settings = settings
         self._worker = _Worker(self.path, settings)
         #: Closes the store; this happens by itself if it is forgotten, or the program ends.
         self.close = weakref.finalize(self, self._worker.close)
@@ -119,22 +120,19 @@ class Store:
         limit: int = 10,
         offset: int = 0,
         by_importance: bool = False,
-    ) -> list[SearchResult]:
+    ) -> "list[SearchResult]":
         """Return the pages that match a query best, the best one first, at most ``limit``.
 
         The query is as on the command line; ``since`` is 2d, 1w or a date. Raises a StoreError
         also where the store has no index, and ValueError for a wrong query.
         """
-        now = time()
-        wanted = Query.parse(query, now, site=site, since=_words(since))
+        asked = SearchRequest(
+            query, time(), site=site, since=_words(since), limit=limit, offset=offset,
+            by_importance=by_importance,
+        )  # fmt: skip
 
-        async def read(library: Library) -> list[SearchResult]:
-            found, _, self.down = await search(
-                library, wanted, limit, offset=offset, by_importance=by_importance, now=now,
-                audience=await audience_of(library, self._presentation, now),
-            )  # fmt: skip
-            if self._remembers:
-                await remember(library, wanted)
+        async def read(library: Library) -> "list[SearchResult]":
+            found, self.down = await searching().found(library, self._settings, asked)
             return found
 
         return _result(self._worker.submit(read))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import zstandard
 
@@ -93,7 +93,6 @@ from freshet.storage.records import (
     Validators,
     Visit,
 )
-from freshet.storage.words import index_lines
 
 log = logging.getLogger(__name__)
 
@@ -385,11 +384,18 @@ class Comparer:
         )
 
 
+class Words(Protocol):
+    """An index of the texts of pages."""
+
+    def lines(self, title: str | None, texts: Sequence[str], kinds: Sequence[str]) -> str:
+        """Return what it has to know of a text: a title, and blocks with their kinds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
     """The record stage: gathers all changes of a visit to the store.
 
-    It ``indexes`` what is new where the store has a search index.
+    The ``index`` of the store's words, if there is one, gets the lines of what is new.
     """
 
     discovery: SourceDiscovery
@@ -401,7 +407,7 @@ class Recorder:
     retries: Retries
     frontier: Frontier
     clock: Clock
-    indexes: bool = False
+    index: Words | None = None
 
     async def record(
         self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
@@ -439,7 +445,7 @@ class Recorder:
             # Asked without them, the server also says that the header has gone.
             validators=Validators() if noindex else _validators(due, result, verdict),
             noindex=noindex,
-            capture=_kept(content, verdict, indexes=self.indexes),
+            capture=_kept(content, verdict, self.index),
             links=found.links,
             offsite=found.offsite,
             targets=found.targets,
@@ -734,7 +740,7 @@ def _by_digest(due: DueUrl) -> Verdict:
     return Verdict("new") if due.digests is None else Verdict("changed", "body")
 
 
-def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | None:
+def _kept(content: Reduced, verdict: Verdict, index: Words | None) -> Capture | None:
     if not isinstance(content, Captured):
         return None
     kept, changes = content.capture, dict[str, Any]()
@@ -743,9 +749,9 @@ def _kept(content: Reduced, verdict: Verdict, *, indexes: bool) -> Capture | Non
     if verdict.channels is not None:
         changes["channels"] = verdict.channels
     is_as_indexed = verdict.kind == "unchanged" and not verdict.kinds
-    if indexes and not is_as_indexed and not isinstance(content, ReducedFeed):
+    if index is not None and not is_as_indexed and not isinstance(content, ReducedFeed):
         blocks = content.parsed.blocks if isinstance(content, ReducedPage) else Blocks()
-        changes["words"] = index_lines(kept.title, blocks.texts, blocks.kinds)
+        changes["words"] = index.lines(kept.title, blocks.texts, blocks.kinds)
     return replace(kept, **changes) if changes else kept
 
 

@@ -34,7 +34,7 @@ _HOMES = {
     "CursorGone": ("storage.errors", "CursorGone"),
     "Daemon": ("crawler.run.embedded", "Daemon"),
     "Observation": ("storage.records", "Observation"),
-    "SearchResult": ("crawler.search", "SearchResult"),
+    "SearchResult": ("crawler.lists", "SearchResult"),
     "Store": ("crawler.store", "Store"),
     "StoreError": ("storage.errors", "StoreError"),
     "StoredDocument": ("crawler.documents", "StoredDocument"),

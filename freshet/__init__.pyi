@@ -2,9 +2,9 @@ from freshet.config import ConfigError
 from freshet.crawler.changefeed import Change
 from freshet.crawler.documents import StoredDocument, VersionDifference
 from freshet.crawler.errors import CrawlError, UnknownPage
+from freshet.crawler.lists import SearchResult
 from freshet.crawler.robots import allowed as robots_allowed
 from freshet.crawler.run.embedded import Daemon, crawl
-from freshet.crawler.search import SearchResult
 from freshet.crawler.store import Store
 from freshet.crawler.urls import canonical as canonical_url
 from freshet.crawler.urls import resolve as resolve_url

@@ -1,7 +1,7 @@
 """Tables that extensions keep in the store, each with a schema version of its own."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Protocol
@@ -37,14 +37,48 @@ class Tables(Protocol):
         """Columns with times to come, by table: they are set to now when a clock was set back."""
 
 
-class Recording(Protocol):
-    """Writes rows of an extension in the transaction of what they are about."""
+class Recording:
+    """Writes rows of an extension in the transaction of what they are about; by itself none."""
 
-    def record(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
+    def record(
+        self, db: Connection, visits: Sequence[Visit], documents: Collection[int], now: float
+    ) -> None:
         """Write what these visits give rise to, after their rows; called on the writer's thread.
 
-        Without visits: other rows were written, such as amendments of verdicts.
+        The ids of the pages whose documents may be others now are in ``documents``. Without
+        visits: other rows were written, such as amendments of verdicts.
         """
+
+    def rolled_back(self) -> None:
+        """Forget what was cached of the store: the transaction has failed."""
+
+
+class Indexed(Protocol):
+    """An index of pages by their text, outside of runs: a module, or an object."""
+
+    def lines(self, title: str | None, texts: Sequence[str], kinds: Sequence[str]) -> str:
+        """Return what the index has to know of a text: a title, and blocks with their kinds."""
+
+    def renew(self, db: Connection, words: Mapping[int, str]) -> None:
+        """Replace what :meth:`lines` gave of indexed pages, by their ids."""
+
+    def forget(self, db: Connection, page_ids: Iterable[int]) -> None:
+        """Delete what is held of pages that are forgotten, or leave the store."""
+
+    def compact(self, db: Connection) -> None:
+        """Leave nothing of what was deleted in the file."""
+
+    def begin_like(self, db: Connection, other: Connection) -> None:
+        """Make an index in a new store if another store has one."""
+
+
+#: Entry points that give :class:`Indexed`, and more for runs; the first one is used.
+INDEXES = "freshet.indexes"
+
+
+def index() -> Indexed | None:
+    """Return the index of pages that an extension keeps, if there is one."""
+    return next(iter(loaded(INDEXES).values()), None)
 
 
 def recorders(settings: object) -> list[Recording]:

@@ -15,8 +15,9 @@ from typing import Final
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import Database, as_json
+from freshet.storage.extensions import index
 from freshet.storage.maintenance import compact, unguarded
-from freshet.storage.tables import changefeed, near_duplicates, search
+from freshet.storage.tables import changefeed, near_duplicates
 
 #: Pages of one transaction.
 _BATCH: Final = 500
@@ -78,7 +79,8 @@ async def forget(
         await database.write(partial(_forget, ids=some, now=now, refused=refused))
     figures = ("site_day", "site_outlook")
     await database.write(lambda db: [db.execute(_UNVISITED.format(each)) for each in figures])
-    await database.write(search.compact)
+    if (indexed := index()) is not None:
+        await database.write(indexed.compact)
     await compact(database)
 
 
@@ -92,6 +94,8 @@ def _refuse(db: sqlite3.Connection, prefixes: Sequence[str], now: float, *, refu
 def _forget(db: sqlite3.Connection, ids: Sequence[int], now: float, *, refused: bool) -> None:
     values: dict[str, object] = {"ids": as_json(list(ids)), "refused": refused}
     values["unsent"] = as_json([row[0] for row in db.execute(_UNSENT, values)])
+    if (indexed := index()) is not None:
+        indexed.forget(db, ids)
     with unguarded(db, "observation"), unguarded(db, "claim"):
         for deed in _DEEDS:
             db.execute(deed, values)

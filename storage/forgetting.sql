@@ -35,8 +35,6 @@ DELETE FROM snapshot;
 DELETE FROM estimate WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM claim WHERE page_id IN (SELECT value FROM json_each(:ids));
-DELETE FROM showing WHERE page_id IN (SELECT value FROM json_each(:ids));
-DELETE FROM past_openings WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM link
 WHERE src_id IN (SELECT value FROM json_each(:ids))

@@ -276,7 +276,7 @@ class Capture:
 
     ``body`` is zstd-compressed, None if it is not kept; ``sketch`` is versioned bytes, None without
     text; ``noindex`` is what the page itself says. ``words`` are the lines for the search index
-    (:func:`.words.index_lines`), None if there is none, or nothing new for it. ``channels`` are
+    (:class:`.extensions.Indexed`), None if there is none, or nothing new for it. ``channels`` are
     digests of what its document shows, None if they are not made yet.
     """
 

@@ -29,7 +29,6 @@ from freshet.storage.tables import (
     outgoing,
     pages,
     runs,
-    search,
     url_patterns,
 )
 from freshet.storage.tables.url_parameters import UrlParameters
@@ -37,8 +36,6 @@ from freshet.storage.tables.url_patterns import CopyRule
 
 # -- visits: a batch's changes, table by table, in one transaction -----------
 
-#: Kinds of visits that found a stale copy.
-_STALE = frozenset({"changed", "gone"})
 #: Visits that one visit may amend: the evidence may be wrong.
 MOST_TAKEN_BACK = 3
 #: URLs remembered as admitted, at some 150 bytes each and 2 KiB at most.
@@ -51,7 +48,7 @@ class VisitTables:
     No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
     lead to such URLs and need not reach the store again. ``recorders`` write
     what extensions note of a batch. ``met`` counts how often bounds held something back; what is
-    added is kept. A ``meter`` measures what visits change of search quality.
+    added is kept.
     """
 
     def __init__(
@@ -60,9 +57,7 @@ class VisitTables:
         rule: CopyRule | None = None,
         recorders: Sequence[Recording] = (),
         met: Counter[str] | None = None,
-        meter: search.Meter | None = None,
     ) -> None:
-        self.meter = meter
         self.recorders = recorders
         self._met = Counter[str]() if met is None else met
         self._met_before = Counter(self._met)
@@ -149,15 +144,11 @@ class VisitTables:
         return _with(*weighed, kept, acknowledged)
 
     def _tell(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
-        """Let changefeed, search index and extensions follow, and keep gains of search quality."""
-        words = {v.due.page_id: c.words for v in visits if (c := v.capture) and c.words is not None}
-        gained = changefeed.tell(db, changefeed.touched(db, visits), now, words, self.meter)
-        seen = [v.observation for v in visits if v.observation.kind in _STALE]
-        changes = [(o.page_id, o.at, gained[o.page_id]) for o in seen if o.page_id in gained]
-        if changes:
-            search.append_changes(db, changes)
+        """Let changefeed and extensions follow."""
+        documents = changefeed.touched(db, visits)
+        changefeed.tell(db, documents, now)
         for each in self.recorders:
-            each.record(db, visits, now)
+            each.record(db, visits, documents, now)
 
     def may_be_final(self, page_id: int) -> bool:
         """Return whether another page may redirect to this one."""
@@ -169,8 +160,8 @@ class VisitTables:
         self._admitted.clear()
         self._retractions = dict(self._committed)
         self._parameters.forget()
-        if self.meter is not None:
-            self.meter.forget()
+        for each in self.recorders:
+            each.rolled_back()
 
     def _admit(self, db: Connection, entry: Entry) -> Acknowledged:
         """Make the targets of a visit pages; new ones are due."""

@@ -8,6 +8,7 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
+from freshet.crawler.run.indexing import indexing
 from freshet.crawler.run.orders import SUMMARISED, CrawlReport
 from freshet.crawler.terminal import (
     blocks,
@@ -252,10 +253,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
         settings = with_contact(settings, origins, db, seeds, context)
     order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
-    if settings.search.index == "on":
-        from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
-
-        keep_index(db, settings)
+    if (index_of := indexing()) is not None:
+        index_of.prepare(db, settings)
     if options.for_shards(db, shards, ray):
         report = options.run_sharded(
             db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose

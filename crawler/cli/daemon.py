@@ -15,6 +15,7 @@ from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
 from freshet.crawler.cli.status import print_standing
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.run.indexing import indexing
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, owner_of
@@ -137,10 +138,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     def reread() -> DaemonOrder:
         return order_again(order, config, given, sites or [], sites_file, scope=scope)
 
-    if settings.search.index == "on":
-        from freshet.crawler.cli.search import keep_index  # noqa: PLC0415 - few need it
-
-        keep_index(db, settings)
+    if (index_of := indexing()) is not None:
+        index_of.prepare(db, settings)
     if options.for_shards(db, shards, ray):
         report = options.run_sharded(
             db, settings, order, shards=shards, address=ray, quiet=json, verbose=verbose,

@@ -15,6 +15,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_s
 from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.errors import CrawlError, ParserLost
 from freshet.crawler.network import parser_of, with_kept
+from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import sketch
@@ -23,10 +24,10 @@ from freshet.crawler.run.wiring import parse_content
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, open_store
 from freshet.storage.errors import StoreError
+from freshet.storage.extensions import index
 from freshet.storage.queries import page
-from freshet.storage.tables import observations, search
+from freshet.storage.tables import observations
 from freshet.storage.tables.observations import NewestText
-from freshet.storage.words import index_lines
 
 #: Pages of one transaction: what a kill loses.
 _BATCH: Final = 100
@@ -119,9 +120,9 @@ async def rereduce(database: Database, parser: Parser, tell: Tell | None = None)
 
 def _replace(db: Connection, reread: Sequence[tuple[NewestText, str]]) -> None:
     observations.reread(db, [text for text, _ in reread])
-    if search.exists(db):
+    if (indexed := index()) is not None:
         # If its newest version is noise, the document's words are these, too.
-        search.renew(db, {text.page_id: lines for text, lines in reread})
+        indexed.renew(db, {text.page_id: lines for text, lines in reread})
 
 
 async def _reread(
@@ -156,4 +157,9 @@ async def _reread(
         sketch=new.to_bytes(),
         text_version=text_version,
         memory=memory,
-    ), index_lines(title, parsed.blocks.texts, parsed.blocks.kinds)
+    ), _lines(title, parsed.blocks)
+
+
+def _lines(title: str | None, blocks: Blocks) -> str:
+    indexed = index()
+    return "" if indexed is None else indexed.lines(title, blocks.texts, blocks.kinds)

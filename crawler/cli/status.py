@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
-from freshet.crawler.hooks import merged_parts, status_parts
+from freshet.crawler.hooks import merged_parts, parts_of, status_parts
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import (
     amount,
@@ -40,17 +40,15 @@ from freshet.storage.database import owner_of
 from freshet.storage.entries import Discovered, Outlook, RobotsRecord, summed
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import DoubtfulPage, Holdings, WaitingHost
-from freshet.storage.tables import hosts, near_duplicates, openings, runs, search, url_patterns
+from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
 from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
-from freshet.storage.tables.openings import ListCounts
 from freshet.storage.tables.outgoing import HELD
 from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
 
 if TYPE_CHECKING:
     import numpy as np
-    from aiosqlite import Connection as Reader
     from numpy.typing import NDArray
 
     from freshet.crawler.run.status import DaemonStatus, Spent
@@ -224,12 +222,8 @@ class Status:
     them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``no_content``
     those that have answered without any content for a week, ``rejecting`` are the hosts of which
     many pages are no content; ``doubtful`` counts pages that may be none, and has the most probable
-    ones; ``search`` are the pages that the index holds, and those that it
-    should; ``search_quality`` is its share by the last visits, None where it is
-    not measured; ``openings`` is what lists showed and people
-    opened, None if no list is recorded, and ``attention`` how the attention to places falls, as
-    learnt from promoted pages (the exponent, and the 95 % interval); ``daemon`` is its status if
-    that run is a daemon's.
+    ones; ``extensions`` is what these say of the store; ``daemon`` is its status if that run is a
+    daemon's.
     """
 
     db: str
@@ -252,10 +246,6 @@ class Status:
     rejecting: list[RejectingHost]
     doubtful: tuple[int, list[DoubtfulPage]]
     duplicates: IndexState
-    search: tuple[int, int] | None
-    search_quality: float | None
-    openings: ListCounts | None
-    attention: tuple[float, float, float] | None
     extensions: Mapping[str, Any]
     daemon: DaemonStatus | None
 
@@ -272,11 +262,6 @@ class Status:
         count, shown = values["doubtful"]
         return values | {
             "doubtful": {"pages": count, "most_probable": shown},
-            "search": self.search
-            and {
-                "indexed": self.search[0], "lacking": self.search[1] - self.search[0],
-                "quality": self.search_quality,
-            },
             "last_run": self.last_run and self._run_as_json(self.last_run),
             "daemon": self.daemon and self.daemon.as_json(),
             "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
@@ -348,11 +333,7 @@ async def _read_shard(paths: Sequence[Path], now: float, db: Path) -> _OfShard:
 
 
 def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
-    """Return the status of all shards as that of one store.
-
-    The quality of searches and the attention to places are left out: they are shares and exponents
-    that cannot be merged without what they were learnt from.
-    """
+    """Return the status of all shards as that of one store."""
     all_of = [status for status, _, _, _ in found]
     running = [it.last_run for it in all_of if it.last_run is not None]
     held_back = _counts(all_of, "held_back")
@@ -381,10 +362,6 @@ def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
         rejecting=_rows(all_of, "rejecting", lambda host: (-host.rejected, host.origin)),
         doubtful=_merged_doubtful([it.doubtful for it in all_of]),
         duplicates=_merged_duplicates([it.duplicates for it in all_of]),
-        search=_merged_search([it.search for it in all_of]),
-        search_quality=None,
-        openings=_merged_openings([it.openings for it in all_of]),
-        attention=None,
         extensions=merged_parts([it.extensions for it in all_of]),
         daemon=_merged_daemon(found, now),
     )
@@ -428,16 +405,6 @@ def _merged_doubtful(
 
 def _merged_duplicates(parts: Sequence[IndexState]) -> IndexState:
     return summed(parts, parameters=next((it.parameters for it in parts), None))
-
-
-def _merged_search(parts: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
-    held = [it for it in parts if it is not None]
-    return (sum(a for a, _ in held), sum(b for _, b in held)) if held else None
-
-
-def _merged_openings(parts: Sequence[ListCounts | None]) -> ListCounts | None:
-    held = [it for it in parts if it]
-    return summed(held) if held else None
 
 
 def _falling(named: tuple[str, int]) -> tuple[int, str]:
@@ -485,11 +452,7 @@ async def _read(db: Path, now: float) -> Status:
             rejecting=await hosts.rejecting(connection),
             doubtful=await overview.doubtful(connection, _SHOWN),
             duplicates=await near_duplicates.state(connection),
-            search=await search.counts(connection),
-            search_quality=await _quality(connection),
-            openings=(lists := await openings.counts(connection)),
-            attention=await _attention(connection, lists),
-            extensions={name: await part.read(connection) for name, part in status_parts().items()},
+            extensions=await parts_of(connection),
             daemon=daemon,
         )
 
@@ -511,7 +474,8 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
     )
     _show_first("Bounds met by the last run", ("bound", "times"), list(status.bounds.items()))
     for name, part in status_parts().items():
-        _show_first(*part.table(status.extensions[name]))
+        if (table := part.table(status.extensions[name])) is not None:
+            _show_first(*table)
     show_not_crawled(status.held_back)
     shells = status.needs_javascript
     _show_first("Pages that need JavaScript", ("host", "pages"), list(shells.items()))
@@ -562,7 +526,10 @@ def _state(state: RunState, daemon: DaemonStatus | None) -> str:
 
 
 def _print_holdings(status: Status) -> None:
-    held, frontier, it = status.holdings, status.frontier, status.openings
+    held, frontier = status.holdings, status.frontier
+    added: dict[str, str | None] = {}
+    for name, part in status_parts().items():
+        added |= part.lines(status.extensions[name])
     show_facts(
         "Store",
         {
@@ -572,16 +539,7 @@ def _print_holdings(status: Status) -> None:
             "observations": held.observations,
             "versions": held.versions,
             "near-duplicates": _near_duplicates(status.duplicates),
-            "search index": _search_index(status.search),
-            "search quality": None
-            if status.search_quality is None
-            else f"{percent(status.search_quality)} of that of fresh copies, by the last visits",
-            "lists": None
-            if it is None
-            else f"{it.lists:,} recorded, {counted(it.opened, 'page')} of {it.shown:,} opened",
-            "attention": None
-            if status.attention is None
-            else "falls as place^−{:.2f} ({:.2f} to {:.2f})".format(*status.attention),
+            **added,
             "bodies": f"{held.bodies:,}, {size(held.body_bytes)} in {size(held.stored_bytes)}",
         },
     )
@@ -604,37 +562,6 @@ def _near_duplicates(found: IndexState) -> str | None:
     # A crawl that is under way compares its pages when it ends, one that was killed has not.
     to_come = f", {counted(found.unseen, 'observation')} not checked" if found.unseen else ""
     return counted_duplicates(found) + to_come
-
-
-async def _quality(connection: Reader) -> float | None:
-    """Return the share of search quality that the store has, None where it is not measured."""
-    if await search.counts(connection) is None or not await search.queries(connection):
-        return None
-
-    noted = await search.noted_quality(connection)
-    return None if noted is None else noted[1]
-
-
-async def _attention(
-    connection: Reader, lists: ListCounts | None
-) -> tuple[float, float, float] | None:
-    """Return what promoted pages have taught of places, None without them."""
-    if lists is None or not lists.promoted:
-        return None
-
-    from freshet.crawler.audience import attention_of  # noqa: PLC0415 - imports numpy
-
-    found = await attention_of(connection)
-    return found.exponent, *found.interval
-
-
-def _search_index(found: tuple[int, int] | None) -> str | None:
-    """Describe the index; None without one."""
-    if found is None:
-        return None
-    indexed, told = found
-    to_come = f", {counted(told - indexed, 'page')} not indexed yet" if told > indexed else ""
-    return counted(indexed, "page") + to_come
 
 
 def _print_hosts(status: Status) -> None:

@@ -26,9 +26,6 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "diff": "Show what changed between two versions of a page.",
         "history": "List every visit to a page and what it found, newest first.",
         "text": "Print the main content of a page.",
-        "search": "Find pages by their words, the best first.",
-        "open": "Open a result of your last search, and note that you did.",
-        "opened": "Note what people opened of lists that other programs showed.",
         "explain": "Show when a page is visited next, and why.",
         "signals": "Show who reports changes, and how reliably.",
         "duplicates": "List mirrors, printer versions and parameter variants.",
@@ -64,13 +61,14 @@ class Verb(NamedTuple):
     """A verb of an extension: its group of the help, the first line of its help, and its place.
 
     ``command`` is ``module:attribute``: a function for typer, or a typer application. In the help
-    it follows the verb ``after``, or is the last of its group.
+    it follows the verb ``after``, or stands before another one, or is the last of its group.
     """
 
     group: str
     line: str
     command: str
     after: str = ""
+    before: str = ""
 
 
 @cache
@@ -80,7 +78,8 @@ def groups() -> Mapping[str, Mapping[str, str]]:
     for name, verb in _added().items():
         verbs = list(found.get(verb.group, {}).items())
         names = [each for each, _ in verbs]
-        place = names.index(verb.after) + 1 if verb.after in names else len(verbs)
+        place = names.index(verb.before) if verb.before in names else len(verbs)
+        place = names.index(verb.after) + 1 if verb.after in names else place
         if name not in names:
             found[verb.group] = dict([*verbs[:place], (name, verb.line), *verbs[place:]])
     return found
@@ -112,13 +111,7 @@ def _imported(verb: str) -> Any:
 TYPED: Final = "freshet.typed"
 
 #: Verbs that stand in the module of another one.
-_WITH = {
-    "reload": "daemon",
-    "opened": "open",
-    "text": "history",
-    "import": "import_sites",
-    "restore": "backup",
-}
+_WITH = {"reload": "daemon", "text": "history", "import": "import_sites", "restore": "backup"}
 
 
 def _untyped(parameters: list[Any]) -> list[Any]:

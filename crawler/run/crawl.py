@@ -145,7 +145,7 @@ async def crawl(
             rng=Random(),
             was_killed=was_killed,
             embedded=embedded,
-            index=await open_index(database, settings.search),
+            index=await open_index(database, settings),
             has_room=has_room,
             is_ours=None if shard is None else shard.is_ours,
             archive=archive,
@@ -259,10 +259,10 @@ class _CrawlRun:
         run = await runs.latest(self._database.reader)
         since = run.started_at if run is not None else invoked_at
         now = self._clock.now()
-        telling = recorders(self._settings)
+        telling = [*recorders(self._settings), self._context.index]
         await correct(self._database, self._context.run_id, since, now, telling)
         context = self._context
-        await context.index.keep_up(self._database, context.parser, self._settings.search, now)
+        await context.index.keep_up(self._database, context.parser, self._settings, now)
 
     async def _close_run(self, ending: Ending) -> None:
         now = self._clock.now()

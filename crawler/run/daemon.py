@@ -24,7 +24,7 @@ from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.hooks import RunShard
-from freshet.crawler.importance import ListedPage
+from freshet.crawler.importance import ListedPage, interests
 from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
@@ -60,7 +60,6 @@ from freshet.crawler.run.wiring import (
     described,
     stopping_on_signals,
 )
-from freshet.crawler.search_marks import judge_next
 from freshet.crawler.tally import Ending, Tally
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.hooks import AgendaHooks
@@ -231,7 +230,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             lasting=True,
             was_killed=was_killed,
             embedded=embedded,
-            index=await open_index(database, settings.search),
+            index=await open_index(database, settings),
             has_room=has_room,
             is_ours=None if shard is None else shard.is_ours,
             archive=archive,
@@ -672,15 +671,15 @@ class _Daemon:
         context, now = self._context, self._clock.now()
         self._report_unused()
         await self.agenda.rest()
-        telling = recorders(self._settings)
+        telling = [*recorders(self._settings), self._context.index]
         corrections = await correct(context.database, context.run_id, since, now, telling)
-        await context.index.keep_up(context.database, context.parser, self._settings.search, now)
+        await context.index.keep_up(context.database, context.parser, self._settings, now)
         self.companions.committed()
         if await observations.any_since(context.database.reader, since):
             await self._relearn([each.page_id for each in corrections if each.was == "new"])
         await maintenance.prune(context.database, retention_of(context.settings.store), now)
         if not comparing.stopping():
             await catch_up(context.database, self._clock.now, batch=COMPARED, watch=comparing)
-            if isinstance(self.state.policy, SearchQuality):
-                await judge_next(context.database, now)
+            if isinstance(self.state.policy, SearchQuality) and (known := interests()) is not None:
+                await known.judge_next(context.database, now)
             await self.agenda.learner.reweigh(await self.state.weigh())

@@ -18,10 +18,17 @@ from freshet.config.loading import recorded
 from freshet.config.settings import DaemonSettings, Settings
 from freshet.config.sites import Sites, StoredSite
 from freshet.crawler.capacities import key_of
-from freshet.crawler.importance import DEFAULT, Importance, Weighing, learnt_items, speaking, terms
+from freshet.crawler.importance import (
+    DEFAULT,
+    Importance,
+    Weighing,
+    interests,
+    learnt_items,
+    speaking,
+    terms,
+)
 from freshet.crawler.network import with_kept
 from freshet.crawler.run.status import record
-from freshet.crawler.search_marks import read_marks
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
@@ -305,9 +312,10 @@ async def _searched(
     connection: aiosqlite.Connection, page_id: int, host: Host, said: DaemonSettings, now: float
 ) -> str | None:
     """Return what the changes of a page mean to searchers."""
+    if (known := interests()) is None:
+        return None
     decides = said.policy == "search_quality"
-    marks = await read_marks(connection)
-    return marks.said(page_id, host.host_id, now, decides=decides)
+    return await known.told(connection, page_id, host.host_id, now, decides=decides)
 
 
 async def _rotation(

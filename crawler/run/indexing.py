@@ -1,52 +1,62 @@
-"""The search index of a run; most stores have none, and load nothing of it."""
+"""The index of pages by their text, which an extension may keep (entry points ``INDEXES``)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from freshet.storage.tables import search
+from freshet.entry_points import loaded
+from freshet.storage.extensions import INDEXES, Indexed, Recording
 
 if TYPE_CHECKING:
-    from freshet.config.settings import SearchSettings
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from freshet.config.settings import Settings
     from freshet.crawler.reduce.parser_process import Parser
-    from freshet.crawler.run.quality import QualityMeter
     from freshet.storage.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class SearchIndex:
-    """The search index of a store, if it ``exists``, and what measures by it."""
+class RunIndex(Recording):
+    """An index of pages by their text, in a run: it follows each visit; by itself there is none."""
 
+    #: Whether it wants the words of captures.
     exists: bool = False
-    meter: QualityMeter | None = None
+
+    def lines(self, title: str | None, texts: Sequence[str], kinds: Sequence[str]) -> str:
+        """Return the words of a capture, as :meth:`Indexed.lines`; called if it exists."""
+        raise NotImplementedError
 
     async def keep_up(
-        self, database: Database, parser: Parser, settings: SearchSettings, now: float
+        self, database: Database, parser: Parser, settings: Settings, now: float
     ) -> None:
-        """Index what the index lacks, and note what pages contribute to searches."""
-        if not self.exists:
-            return
-        from freshet.crawler.search import index_pending  # noqa: PLC0415 - see above
+        """Index what the index lacks; called now and then, and at the end of a crawl.
 
-        await index_pending(database, parser)
-        if self.meter is not None:
-            from freshet.crawler.run.quality import note_quality  # noqa: PLC0415 - see above
-
-            await note_quality(database, settings, self.meter, now)
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
 
 
-async def open_index(database: Database, settings: SearchSettings) -> SearchIndex:
-    """Make, delete or keep the index of a store, and return it with a meter where it is to measure.
+class Indexing(Indexed, Protocol):
+    """An index of pages by their text (entry points ``INDEXES``): a module, or an object."""
 
-    Raises:
-        UsageError: as :func:`freshet.crawler.run.quality.listed_queries`.
-        StoreError: the store cannot be written, or has no FTS5.
-    """
-    exists = await database.write(partial(search.take_over, wanted=settings.index))
-    if not exists or not (settings.queries or settings.remember):
-        return SearchIndex(exists)
-    from freshet.crawler.run.quality import QualityMeter, take_over_queries  # noqa: PLC0415 - likewise
+    def prepare(self, path: Path, settings: Settings) -> None:
+        """Make the index of a store where the settings want one; a verb that writes begins so."""
 
-    return SearchIndex(exists, QualityMeter(await take_over_queries(database, settings)))
+    async def open_index(self, database: Database, settings: Settings) -> RunIndex:
+        """Make, delete or keep the index of a store, as the settings say; return it for a run.
+
+        Raises:
+            UsageError: the settings cannot be obeyed.
+            StoreError: the store cannot be written.
+        """
+
+
+def indexing() -> Indexing | None:
+    """Return the index that an extension keeps, if there is one."""
+    return next(iter(loaded(INDEXES).values()), None)
+
+
+async def open_index(database: Database, settings: Settings) -> RunIndex:
+    """Return the index of a store for a run; raises as :meth:`Indexing.open_index`."""
+    found = indexing()
+    return RunIndex() if found is None else await found.open_index(database, settings)

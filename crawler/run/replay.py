@@ -101,7 +101,7 @@ async def replay(
         parser = parser_of(settings, VirtualClock(0.0))
         stack.push_async_callback(parser.close)
         counts, reports = Counts(), []
-        index = await open_index(database, settings.search)
+        index = await open_index(database, settings)
         for past in await _left(database, pasts):
             clock = VirtualClock(past.began_at)
             run_id = await _open_run(database, settings, past)
@@ -249,7 +249,11 @@ class _Replay:
         """Do the upkeep that follows a run, or a daemon's day."""
         around = self._around
         await correct(
-            around.database, around.run_id, self._kept_up_at, now, recorders(around.settings)
+            around.database,
+            around.run_id,
+            self._kept_up_at,
+            now,
+            [*recorders(around.settings), around.index],
         )
         self._kept_up_at = now
 

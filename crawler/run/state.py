@@ -1,7 +1,7 @@
 """The state of a daemon: the pages of a store, and the ranker that has learnt from them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from math import inf
@@ -14,9 +14,8 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
-from freshet.crawler.importance import Areas, Weighing, learnt_items, terms, weigh
+from freshet.crawler.importance import Areas, Weighing, interests, learnt_items, terms, weigh
 from freshet.crawler.run.orders import parsed
-from freshet.crawler.search_marks import read_marks, steady
 from freshet.scheduler import policy
 from freshet.scheduler.agenda.hooks import AgendaHooks
 from freshet.scheduler.agenda.ranker import Ranker
@@ -38,6 +37,8 @@ _TERMS: Final = (
 )  # fmt: skip
 #: What was written last into ``estimate`` of each page.
 NOTED: Final = np.dtype([(name, np.float64) for name in ("at", "asked", "rate", "hazard")])
+#: Smaller differences of a mark are not worth a new importance.
+_MOVED: Final = 0.02
 
 
 class SiteChoice(Protocol):
@@ -216,8 +217,8 @@ class DaemonState:
         """Compute the importance anew; return the ids of the changed pages (None: any)."""
         await self.learn_items()
         before, marks = self.weighing, None
-        if isinstance(self.policy, SearchQuality):
-            marks = steady((await read_marks(self._reader)).factor, before.marks)
+        if isinstance(self.policy, SearchQuality) and (known := interests()) is not None:
+            marks = steady(await known.marks(self._reader), before.marks)
         self.weighing = await weigh(self._reader, self.settings.daemon.importance, marks)
         return self.weighing.touched(before)
 
@@ -246,6 +247,14 @@ class DaemonState:
         if isinstance(self.ranker, PolicyRanker):
             self.ranker.hosts(found.queue, found.per_day, self.agenda.learner.hosts.costs)
         return found
+
+
+def steady(marks: Mapping[int, float], before: Mapping[int, float]) -> dict[int, float]:
+    """Return marks, but those of before where they differ by less than a fiftieth."""
+    return {
+        page: old if (old := before.get(page)) and abs(mark / old - 1) < _MOVED else mark
+        for page, mark in marks.items()
+    }
 
 
 async def load_state(reader: aiosqlite.Connection, settings: Settings) -> DaemonState:

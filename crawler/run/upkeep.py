@@ -78,9 +78,10 @@ async def correct(
     def amend(connection: sqlite3.Connection) -> None:
         for each in corrections:
             observations.amend(connection, each.page_id, _amendment(each), now)
-        changefeed.tell(connection, {each.page_id for each in corrections}, now)
+        documents = {each.page_id for each in corrections}
+        changefeed.tell(connection, documents, now)
         for recorder in recorders:
-            recorder.record(connection, (), now)
+            recorder.record(connection, (), documents, now)
 
     await database.write(amend)
     return corrections

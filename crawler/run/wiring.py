@@ -44,7 +44,7 @@ from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.rendering import PageFetcher, PageRenderer, require_renderer
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.run.indexing import SearchIndex
+from freshet.crawler.run.indexing import RunIndex
 from freshet.crawler.run.rules import (
     copy_rule,
     counts_at,
@@ -123,7 +123,7 @@ class RunContext:
     lasting: bool = False
     was_killed: bool = False
     embedded: bool = False
-    index: SearchIndex = field(default_factory=SearchIndex)
+    index: RunIndex = field(default_factory=RunIndex)
     has_room: HasRoom | None = None
     is_ours: Callable[[str], bool] | None = None
     archive: ArchiveWriter | None = None
@@ -254,7 +254,7 @@ class Assembly:
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
         archive = context.archive
         self._tables = VisitTables(
-            context.run_id, copy_rule(settings), recorders(settings), met, meter=context.index.meter
+            context.run_id, copy_rule(settings), [*recorders(settings), context.index], met
         )
         self._is_never = never_at(settings) or nowhere
         self._rendering = self._renderer()
@@ -372,7 +372,7 @@ class Assembly:
                 retries=self._retries,
                 frontier=self.frontier,
                 clock=context.clock,
-                indexes=context.index.exists,
+                index=context.index if context.index.exists else None,
             ),
             sitemap_max_bytes=settings.sitemaps.max_bytes,
             max_body_bytes=settings.fetch.max_body_bytes,
@@ -412,7 +412,7 @@ class Assembly:
         self.admission.depth_at = depth_at(settings)
         self.admission.follow_nofollow = settings.crawl.follow_nofollow
         self.admission.scope.kind_at = scope_at(settings)
-        self._tables.recorders = recorders(settings)
+        self._tables.recorders = [*recorders(settings), self._context.index]
         self.robots.politeness = rules
         self._retries.rules = rules
         self._is_never = never_at(settings) or nowhere

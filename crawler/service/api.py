@@ -1,6 +1,4 @@
-"""The routes of ``/v1``: changefeed, documents, pages, search of a store; openapi.toml tells all.
-
-Beside them ``/o/ID`` notes that a page of a list was opened.
+"""The routes of ``/v1``: changefeed, documents, pages of a store; openapi.toml tells all.
 
 *Invariant.* A step of the event loop makes of a store a few documents or some hundred rows, and
 holds one such part in memory, however much is asked for and however slowly it is read.
@@ -9,11 +7,9 @@ holds one such part in memory, however much is asked for and however slowly it i
 import heapq
 import json
 import re
-import time
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
-from http import HTTPStatus
 from importlib.resources import files
 from itertools import islice
 from math import inf
@@ -31,15 +27,14 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.audience import Audience, audience_of, note_opening
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.clock import dated, iso
 from freshet.crawler.documents import Documents, StoredDocument, document_version
 from freshet.crawler.errors import UnknownPage, UsageError
-from freshet.crawler.library import Library, asking, noting
+from freshet.crawler.hooks import ROUTES
+from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
-from freshet.crawler.search import Query, as_json, note_list, remember, search
 from freshet.crawler.service.http import (
     DASHBOARDS,
     Answer,
@@ -53,28 +48,21 @@ from freshet.crawler.service.http import (
 from freshet.crawler.terminal import counted, plain
 from freshet.entry_points import loaded
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
-from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
-from freshet.storage.tables import changefeed, openings, site_settings
+from freshet.storage.tables import changefeed, site_settings
 from freshet.storage.tables.changefeed import LastChange
 from freshet.storage.tables.site_settings import SiteSetting
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
 _PAGES: Final = "/v1/pages"
-_SEARCH: Final = "/v1/search"
-_OPEN: Final = "/o/"
 #: With documents or without: changes without a limit, at most, and those of one step.
 _USUAL: Final = {False: 1_000, True: 100}
 _MOST: Final = {False: 10_000, True: 1_000}
 _STEP: Final = {False: 500, True: 10}
 _TYPES: Final = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
 _NEWS: Final = 50
-#: Seconds for which the order of lists stays as it is, whatever is opened.
-_AUDIENCE_S: Final = 60.0
-#: Headers of a request for a page that nobody has asked for yet.
-_AHEAD: Final = ("Sec-Purpose", "Purpose", "X-Moz")
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -83,6 +71,11 @@ def description() -> dict[str, Any]:
     text = files("freshet.crawler.service").joinpath("openapi.toml").read_text("utf-8")
     told = tomllib.loads(text)
     told["info"]["version"] = __version__
+    for make in loaded(ROUTES).values():
+        package = make.__module__.rpartition(".")[0]
+        added = tomllib.loads(files(package).joinpath("openapi.toml").read_text("utf-8"))
+        told["paths"] |= added["paths"]
+        told["components"]["schemas"] |= added.get("components", {}).get("schemas", {})
     return told
 
 
@@ -101,15 +94,13 @@ class StoreApi:
         self.library = library or Library(path, self._parser, settings.politeness.groups)
         #: What selects the content of documents, beside what the store keeps of it.
         self._sites = [(it.match, it.include, it.ignore) for it in settings.sites]
-        self._remembers, self._presentation = settings.search.remember, settings.presentation
-        self._known_audience: Audience | None = None
-        self._audience_until = 0.0
         self._description = description()
         self.routes: dict[str, Route] = {
             "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
             _PAGES: self._pages, f"{_PAGES}/": self._page,
-            _SEARCH: self._search, _OPEN: self._open,
         }  # fmt: skip
+        for make in loaded(ROUTES).values():
+            self.routes |= make(self, settings).routes
 
     async def close(self) -> None:
         """End the parser's processes, and close the caches of documents."""
@@ -117,13 +108,13 @@ class StoreApi:
         await self._parser.close()
 
     async def _describe(self, request: web.BaseRequest) -> Answer:
-        self._asked("/v1/openapi.json", request)
+        self.asked("/v1/openapi.json", request)
         return whole(self._description, etag="")
 
     # -- the changefeed ------------------------------------------------------------
 
     async def _changefeed(self, request: web.BaseRequest) -> Answer:
-        asked = self._asked(_FEED, request)
+        asked = self.asked(_FEED, request)
         docs, feed, since = asked["include_docs"], asked["feed"], asked["since"]
         limit = asked["limit"] or (inf if feed == "continuous" else _USUAL[docs])
         if feed != "continuous" and limit > _MOST[docs]:
@@ -135,7 +126,7 @@ class StoreApi:
             _, now = await changes.read("now", 0)
         except ValueError as error:
             raise UsageError(f"since: {error}") from error
-        wait_s, headers = asked["heartbeat"] / 1_000, _down_header(changes.down)
+        wait_s, headers = asked["heartbeat"] / 1_000, down_header(changes.down)
         if feed == "normal":
             kept, _ = await self.library.each(lambda _: asking(site_settings.load))
             name = f"{now} {kept} {self._sites} {DOCUMENT_VERSION} {request.query_string}"
@@ -148,28 +139,28 @@ class StoreApi:
         return Answer(lines, "application/x-ndjson", live=True, headers=headers)
 
     async def _atom(self, request: web.BaseRequest) -> Answer:
-        self._asked(_ATOM, request)
+        self.asked(_ATOM, request)
         found, down = await self.library.each(lambda _: asking(_newest))
         news = [(epoch, each) for epoch, some in found.values() for each in some]
         if len(found) > 1:
             news = sorted(news, key=lambda one: -one[1].at)[:_NEWS]
         epoch = min(found.items())[1][0]
         body = ET.tostring(_feed(self.name, epoch, news), "utf-8", xml_declaration=True)
-        return whole(body, "application/atom+xml", etag="", headers=_down_header(down))
+        return whole(body, "application/atom+xml", etag="", headers=down_header(down))
 
     # -- pages -----------------------------------------------------------------------
 
     async def _pages(self, request: web.BaseRequest) -> Answer:
-        asked = self._asked(_PAGES, request)
+        asked = self.asked(_PAGES, request)
         by_shard, down = await self.library.each(lambda _: asking(page.listed, **asked))
         merged = heapq.merge(*by_shard.values(), key=itemgetter("url"))
         found = list(islice(merged, asked["limit"]))
         after = found[-1]["url"] if len(found) == asked["limit"] else None
-        told = {"pages": found, "after": after} | _down(down)
-        return whole(dated(told), etag="", headers=_down_header(down))
+        told = {"pages": found, "after": after} | down_of(down)
+        return whole(dated(told), etag="", headers=down_header(down))
 
     async def _page(self, request: web.BaseRequest) -> Answer:
-        asked = self._asked(f"{_PAGES}/{{url}}", request)
+        asked = self.asked(f"{_PAGES}/{{url}}", request)
         named = request.raw_path.partition("?")[0].partition(f"{_PAGES}/")[2]
         wanted = asked["as_of"] if asked["version"] is None else str(asked["version"])
         if asked["as_of"] is not None and asked["version"] is not None:
@@ -205,57 +196,9 @@ class StoreApi:
         else:
             yield f"{getattr(found, form)}\n".encode("utf-8", "replace")
 
-    # -- search ----------------------------------------------------------------------
-
-    async def _search(self, request: web.BaseRequest) -> Answer:
-        asked = self._asked(_SEARCH, request)
-        query = Query.parse(asked["q"], time.time(), site=asked["site"], since=asked["since"])
-        now = time.time()
-        audience = await self._audience(now)
-        found, counts, down = await search(
-            self.library, query, asked["limit"], offset=asked["offset"], now=now,
-            by_importance=asked["by_importance"], audience=audience,
-        )  # fmt: skip
-        if self._remembers:
-            await remember(self.library, query)
-        linked = audience is not None and self._presentation.links
-        if audience is not None and linked:
-            await note_list(self.library, audience, "http", now, found)
-        told = as_json(asked["q"], found, counts, linked=linked) | _down(down)
-        # Each list has links of its own.
-        return whole(told, etag=None if linked else "", headers=_down_header(down))
-
-    async def _audience(self, now: float) -> Audience | None:
-        """Return what people opened, as of a minute ago at most."""
-        if now >= self._audience_until:
-            self._known_audience = await audience_of(self.library, self._presentation, now)
-            self._audience_until = now + _AUDIENCE_S
-        return self._known_audience
-
-    async def _open(self, request: web.BaseRequest) -> Answer:
-        """Note an opening, and lead on to the page."""
-        name = request.path.removeprefix(_OPEN)
-        if not self._presentation.links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
-            raise UnknownPage("there is no such link; search again")
-        showing_id = int(name, 16)
-        read = asking(openings.found, showing_id=showing_id)
-        told, down = await self.library.each(lambda _: read)
-        found = {shard: each for shard, each in told.items() if each is not None}
-        if not found and down:
-            raise StoreError(f"a shard is down: {next(iter(down.values()))}")
-        if not found:
-            raise UnknownPage("this link is too old, or was never made; search again")
-        ((shard, (url, is_opened)),) = found.items()
-        ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
-        if request.method == hdrs.METH_GET and not is_opened and not ahead:
-            opening = noting(note_opening, showing_id=showing_id, at=time.time())
-            await self.library.one(shard, opening)
-        headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
-        return whole(b"", status=HTTPStatus.FOUND, headers=headers)
-
     # -- parameters ------------------------------------------------------------------
 
-    def _asked(self, path: str, request: web.BaseRequest) -> dict[str, Any]:
+    def asked(self, path: str, request: web.BaseRequest) -> dict[str, Any]:
         """Return the values of a path's parameters, as the description has them."""
         told = self._description["paths"][path]["get"].get("parameters", [])
         known = {each["name"]: each["schema"] for each in told if each["in"] == "query"}
@@ -310,12 +253,13 @@ async def _stored(made: Documents, version_id: int) -> StoredDocument | None:
         return (await made.read(db, [version_id])).get(version_id)
 
 
-def _down(down: Mapping[int, str]) -> dict[str, object]:
+def down_of(down: Mapping[int, str]) -> dict[str, object]:
     """Return for JSON which shards could not be read, and why; nothing if all could."""
     return {"down": {str(shard): why for shard, why in down.items()}} if down else {}
 
 
-def _down_header(down: Mapping[int, str]) -> dict[str, str]:
+def down_header(down: Mapping[int, str]) -> dict[str, str]:
+    """Return the header that names the shards that are down."""
     return {"Freshet-Down": ", ".join(map(str, sorted(down)))} if down else {}
 
 
@@ -334,7 +278,7 @@ async def _results(
             yield before + as_line(change.as_json()).rstrip()
             before = b",\n"
         limit = limit - wanted if len(found) == wanted else 0
-    last = json.dumps({"last_seq": since} | _down(changes.down), ensure_ascii=False)
+    last = json.dumps({"last_seq": since} | down_of(changes.down), ensure_ascii=False)
     yield (b"" if before == b",\n" else before) + f"\n], {last[1:]}\n".encode("utf-8", "replace")
 
 

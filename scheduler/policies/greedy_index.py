@@ -209,6 +209,6 @@ class SearchQuality(SiteClock):
     """Crawls the page whose staleness costs searchers most by the clock of its site.
 
     The importance of a page is what a missed change of it is expected to cost searchers
-    (:class:`~freshet.scheduler.search_quality.Marks`), on sites whose past shows that this gains;
-    who values the pages gives it. In a table of sources the importance is taken as it is.
+    (the marks of the extension readers), on sites whose past shows that this gains; who values the
+    pages gives it. In a table of sources the importance is taken as it is.
     """

@@ -23,13 +23,13 @@ from pathlib import Path
 from random import Random
 from statistics import mean, stdev
 
-from freshet.config.settings import PresentationSettings
-from freshet.crawler.audience import Audience, Listed, note_opening, record, seed_of
+from freshet.crawler.extensions.readers.audience import OpenedLists, note_opening
+from freshet.crawler.extensions.readers.settings import PresentationSettings
+from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.library import Library
+from freshet.crawler.lists import Listed, MadeFor, Showing, record, seed_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.search import Query, search
 from freshet.storage.queries import page
-from freshet.storage.tables.openings import MadeFor, Showing
 from scripts.benchmarks import command
 from scripts.benchmarks.search import Written, filled, indexed
 
@@ -96,7 +96,7 @@ class Household:
 
     async def _searches(self, parser: Parser, word: str, now: float) -> None:
         async with page.snapshot(self.store) as db:
-            audience = await Audience.of(db, self.settings, now)
+            audience = await OpenedLists.of(db, self.settings, now)
         library = Library(self.store, parser)
         limit = _PAGES if self.order == "oracle" else _RESULTS
         query = Query.parse(word, now)
@@ -117,13 +117,13 @@ class Household:
         if self.order == "oracle":
             new.sort(key=lambda it: -self._appeal(it.page_id))
         async with page.snapshot(self.store) as db:
-            audience = await Audience.of(db, self.settings, now)
+            audience = await OpenedLists.of(db, self.settings, now)
             seed = await seed_of(db, f"digest {day}", now)
-        chosen = (audience or Audience.nobody()).arranged(new, _DIGEST, seed)
+        chosen = (audience or OpenedLists.nobody()).arranged(new, _DIGEST, seed)
         await self._sees("digest", audience, [e.shown_at(n) for n, e in enumerate(chosen, 1)], now)
 
     async def _sees(
-        self, made_for: MadeFor, audience: Audience | None, listed: Sequence[Showing], now: float
+        self, made_for: MadeFor, audience: OpenedLists | None, listed: Sequence[Showing], now: float
     ) -> None:
         if audience is not None:
             await record(self.store, audience, made_for, now, listed)

@@ -29,6 +29,8 @@ if __name__ == "__main__":
 
 
 from freshet.crawler.errors import TreeLimit
+from freshet.crawler.extensions.readers.search_quality import ScoreTable, Scoring, Workload
+from freshet.crawler.extensions.search.words import index_lines
 from freshet.crawler.reduce.content import choice_of, chosen
 from freshet.crawler.reduce.cutting import pieces_of
 from freshet.crawler.reduce.main_text import main_text
@@ -41,8 +43,6 @@ from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits
 from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.crawler.reduce.tree_reference import reference
-from freshet.scheduler.search_quality import ScoreTable, Scoring, Workload
-from freshet.storage.words import index_lines
 from scripts.benchmarks.fuzz_commands import Case
 from scripts.benchmarks.fuzz_inputs import document
 

@@ -22,10 +22,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.audience import section
-from freshet.crawler.importance import divided
+from freshet.crawler.extensions.readers.appeal import Appeal
+from freshet.crawler.importance import divided, section
 from freshet.crawler.pagerank import pagerank
-from freshet.scheduler.appeal import Appeal
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies import lambda_crawl
 from scripts.benchmarks.command import arguments, finish, say

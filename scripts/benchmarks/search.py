@@ -33,14 +33,13 @@ from time import perf_counter, process_time
 
 import zstandard
 
-from freshet.crawler import search as searching
+from freshet.crawler.extensions.search import searching, tables
+from freshet.crawler.extensions.search.searching import Query
+from freshet.crawler.extensions.search.words import index_lines, normalised
 from freshet.crawler.library import Library
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.search import Query
 from freshet.storage.database import open_store
-from freshet.storage.tables import search as tables
-from freshet.storage.words import index_lines, normalised
 from scripts.benchmarks import command, crawl_tree
 from scripts.benchmarks.crawl_competitors import Concurrency, Crawler, freshet, prepared, run
 from scripts.benchmarks.crawl_figures import spread

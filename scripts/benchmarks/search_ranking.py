@@ -22,12 +22,12 @@ from typing import TypeAlias
 
 import bm25s  # type: ignore[import-not-found]  # an extra of this benchmark
 
+from freshet.crawler.extensions.search import queries
+from freshet.crawler.extensions.search.searching import Query, search
+from freshet.crawler.extensions.search.words import normalised
 from freshet.crawler.library import Library
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.search import Query, search
 from freshet.storage.queries import page
-from freshet.storage.queries import search as queries
-from freshet.storage.words import normalised
 from scripts.benchmarks.search import Written, filled, indexed
 
 _RESULTS = 10

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, nbinom
 
+from freshet.crawler.extensions.readers.promotion import critical_degree
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.promotion import critical_degree
 
 #: Pages that stand for themselves; the others are in classes.
 _SINGLE, _CLASSES = 150, 250

@@ -31,8 +31,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from freshet.crawler.extensions.readers.search_quality import views
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.search_quality import views
 
 
 @lru_cache(maxsize=32)

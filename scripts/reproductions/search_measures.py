@@ -22,7 +22,7 @@ from scripts.reproductions.search_weeks import (
     run,
     weekly_changes,
 )
-from tests.scheduler.listed_quality import search_quality
+from tests.crawler.extensions.readers.listed_quality import search_quality
 
 #: τ of SBR and EBR in the thesis, which names the best for each budget.
 THRESHOLDS: Final = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))

@@ -18,10 +18,10 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from freshet.crawler.run.quality import QualityMeter
+from freshet.crawler.extensions.readers.quality import QualityMeter
+from freshet.crawler.extensions.readers.search_quality import made_queries
+from freshet.crawler.extensions.search import tables as search
 from freshet.scheduler.arrays import Ints
-from freshet.scheduler.search_quality import made_queries
-from freshet.storage.tables import search
 
 QUERIES: Final = (0, 100, 300, 1_000)
 BATCHES: Final = (50, 100, 200, 400)

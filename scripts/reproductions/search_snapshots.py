@@ -19,10 +19,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.extensions.readers.search_quality import Workload, made_queries
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.page import parse
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.search_quality import Workload, made_queries
 from scripts.benchmarks.command import say
 from scripts.benchmarks.recorded import Recording
 from scripts.reproductions.search_weeks import WeeklyScores, by_inlinks, tf_idf

@@ -19,10 +19,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from freshet.crawler.extensions.readers.search_quality import views
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.serving import Batch, Valuer, serve
-from freshet.scheduler.search_quality import views
 from freshet.scheduler.sources import Rows
 from scripts.reproductions.search_histograms import ScoreHistogram
 

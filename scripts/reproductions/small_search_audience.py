@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from freshet.scheduler.appeal import Appeal, Attention, BetaPrior, kl_upper_bound
+from freshet.crawler.extensions.readers.appeal import Appeal, Attention, BetaPrior, kl_upper_bound
+from freshet.crawler.extensions.readers.promotion import first_places
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.promotion import first_places
 
 #: Ways to rank 3,000 pages of which the likes are seen, and the earlier study's values.
 COMMUNITY: Mapping[str, str] = {

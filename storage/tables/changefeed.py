@@ -32,7 +32,6 @@ from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import CHANNELS, REFRESHED, Channel, stored
 from freshet.storage.errors import CursorGone
 from freshet.storage.records import Doubt, Visit
-from freshet.storage.tables import search
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 #: Kinds of changes; ``refreshed``: the document differs in what does not count as a change. Those
@@ -44,7 +43,6 @@ ChangeKind: TypeAlias = Literal[
 
 #: Kinds of visits that tell nothing of a document, unless they bring a new version.
 _SILENT: Final = frozenset({"unchanged", "failed", "skipped"})
-_NO_WORDS: Final[Mapping[int, str]] = {}
 #: Kinds that one document may have, as it is judged later.
 _DIFFERING: Final = frozenset({"changed", REFRESHED})
 #: Findings that a row names.
@@ -70,18 +68,8 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
     return found.union(row[0] for row in db.execute(sql, (as_json(silent),)))
 
 
-def tell(
-    db: Connection,
-    page_ids: Collection[int],
-    now: float,
-    words: Mapping[int, str] = _NO_WORDS,
-    meter: search.Meter | None = None,
-) -> dict[int, float]:
-    """Enter what has changed of these pages' documents, after all else of a batch was written.
-
-    The search index follows, if there is one, as :func:`.search.follow` has it, whose result is
-    returned.
-    """
+def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
+    """Enter what has changed of these pages' documents, after all else of a batch was written."""
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
         page_id, missing, last_id, last_at, version, *significant = row[:8]
         told, noise, exists, was, *told_by, is_noise, kind = row[8:]
@@ -108,7 +96,6 @@ def tell(
             _add_change(db, page_id)
         if (version > newest or is_noise) and version != noise:
             _enter(db, page_id, "noise", version, last)
-    return search.follow(db, page_ids, words, meter) if search.exists(db) else {}
 
 
 #: What a row ``c`` names: its own finding, if it replaced no other row.
@@ -184,8 +171,6 @@ def forget(db: Connection, page_ids: Sequence[int], now: float) -> None:
     sql = "SELECT page_id FROM change JOIN json_each(?) ON page_id = value WHERE kind <> 'noise'"
     for (page_id,) in db.execute(sql, (as_json(list(page_ids)),)).fetchall():
         _enter(db, page_id, "forgotten", None, (now, None))
-    if search.exists(db):
-        search.forget(db, page_ids)
 
 
 def begin_epoch(db: Connection) -> None:

@@ -23,14 +23,15 @@ from hypothesis import strategies as st
 import freshet as program
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.errors import UnknownPage
+from freshet.crawler.extensions.search import tables
+from freshet.crawler.extensions.search.index import FollowingIndex
+from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.library import Library, Read, T
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.search import Query, search
 from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.maintenance import back_up
 from freshet.storage.records import Digests, Note
 from freshet.storage.shards import Shards
-from freshet.storage.tables import search as tables
 from freshet.storage.tables.changefeed import packed, unpacked
 from tests.console import as_json, freshet, shown
 from tests.crawler.service.described import undescribed
@@ -73,6 +74,7 @@ async def sharded(folder: Path, *, indexed: bool = True) -> AsyncIterator[list[C
             found.append(await opened.enter_async_context(crawl_store(path)))
             if indexed:
                 await found[-1].database.write(tables.create)
+                found[-1].tables.recorders = [FollowingIndex(None)]
         yield found
 
 
@@ -96,6 +98,7 @@ async def both(tmp_path: Path) -> tuple[Path, Path]:
     folder, file = tmp_path / "crawl", tmp_path / "crawl.db"
     async with sharded(folder) as shards, crawl_store(file) as one:
         await one.database.write(tables.create)
+        one.tables.recorders = [FollowingIndex(None)]
         for n, url in enumerate(URLS):
             said = f"{WORDS[n % len(WORDS)]} {'x ' * n}".strip()
             for store in (one, shards[shard_of(url)]):

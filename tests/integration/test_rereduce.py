@@ -17,6 +17,7 @@ import pytest
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli import rereduce
 from freshet.crawler.clock import VirtualClock
+from freshet.crawler.extensions.search.tables import unpacked
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.reduce import page, parser_process
 from freshet.crawler.reduce.page import ParsedPage
@@ -25,7 +26,6 @@ from freshet.crawler.run.orders import CrawlReport
 from freshet.storage.database import reading
 from freshet.storage.queries import columns, overview
 from freshet.storage.records import FetchResult
-from freshet.storage.tables.search import unpacked
 from tests.console import as_json, freshet
 from tests.integration.quick import quick, unwatched
 from tests.storage.small_store import rows

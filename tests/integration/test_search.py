@@ -18,13 +18,12 @@ import pytest
 import zstandard
 
 import freshet
-from freshet.crawler import search
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.search import building, queries
+from freshet.crawler.extensions.search.words import normalised
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.wiring import Observer
-from freshet.storage.queries import search as queries
 from freshet.storage.records import Acknowledged, Visit
-from freshet.storage.words import normalised
 from tests.console import as_json
 from tests.console import freshet as console
 from tests.crawler.service.test_api import serving
@@ -172,7 +171,7 @@ async def test_a_page_is_found_from_its_commit_on_until_it_is_gone(tmp_path: Pat
 
 def killed_after_two_batches(db: str) -> None:
     """Index a store until this process is killed."""
-    search._BATCH = 2  # type: ignore[misc]
+    building._BATCH = 2  # type: ignore[misc]
     told = 0
 
     def tell(_what: str, _share: float) -> None:
@@ -181,7 +180,7 @@ def killed_after_two_batches(db: str) -> None:
         if told == 2:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    from freshet.crawler.cli import search as verb
+    from freshet.crawler.extensions.search.cli import search as verb
 
     asyncio.run(verb._keep_index(Path(db), quick(search__index="on"), tell))
 

@@ -50,7 +50,7 @@ class CrawlStore:
             runs.close(connection, self.run_id, "ended", at)
             self.run_id = runs.start(connection, at, "{}")
             frontier.begin_run(connection, at, recheck_before)
-        self.tables = VisitTables(self.run_id)
+        self.tables = VisitTables(self.run_id, recorders=self.tables.recorders)
 
     async def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
         found = await self.database.reader.execute_fetchall(sql, parameters)

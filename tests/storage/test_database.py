@@ -377,6 +377,10 @@ def test_rows_become_records_of_records_and_records_values() -> None:
 def records_read_by(call: str) -> list[type[Any]]:
     """Return the records that the store's modules give to the functions of this pattern."""
     names = [each.name for each in pkgutil.walk_packages(storage.__path__, "freshet.storage.")]
+    for extension in ("alerts", "push", "readers", "search"):
+        package = importlib.import_module(f"freshet.crawler.extensions.{extension}")
+        inside = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        names += [each.name for each in inside if each.name.endswith(("tables", "queries"))]
     found = dict[type[Any], None]()
     for module in map(importlib.import_module, names):
         calls = re.findall(rf"\b(?:{call})(_?[A-Z]\w+)", Path(module.__file__ or "").read_text())

@@ -11,12 +11,13 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from freshet.crawler.extensions.search import tables as search
 from freshet.storage import extensions
 from freshet.storage.database import APPLICATION_ID, open_store
 from freshet.storage.identity import identity
 from freshet.storage.joining import join
 from freshet.storage.migrations import migrations, newest
-from freshet.storage.tables import changefeed, search
+from freshet.storage.tables import changefeed
 from tests.storage.small_store import SmallStore, rows
 
 HOST = "https://example.org"

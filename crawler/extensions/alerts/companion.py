@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from freshet.crawler.extensions.alerts.settings import Alerts
 from freshet.crawler.hooks import Companion
+from freshet.storage.extensions import Recording
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from sqlite3 import Connection
 
     from freshet.config.settings import Settings
@@ -45,13 +46,15 @@ def recorder(settings: Settings) -> AlertRecorder:
     return AlertRecorder(matching(alerts))
 
 
-class AlertRecorder:
+class AlertRecorder(Recording):
     """Writes the alerts of visits, and corrects those of verdicts that were amended."""
 
     def __init__(self, rules: Sequence[AlertFilter]) -> None:
         self._rules = rules
 
-    def record(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
+    def record(
+        self, db: Connection, visits: Sequence[Visit], documents: Collection[int], now: float
+    ) -> None:
         """Write them; a rule that has left the settings still gets its withdrawals."""
         if not self._rules and not db.execute("SELECT 1 FROM alert_review LIMIT 1").fetchall():
             return

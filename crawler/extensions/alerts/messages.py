@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -12,9 +12,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from freshet.config.settings import PresentationSettings, Settings
+from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler.audience import Audience, Listed, link_to, seed_of
 from freshet.crawler.clock import Clock, iso
 from freshet.crawler.documents import change_summary, in_counts, in_kinds, read_text
 from freshet.crawler.errors import UnknownPage
@@ -28,6 +27,7 @@ from freshet.crawler.extensions.alerts.tables import (
     key_of,
 )
 from freshet.crawler.importance import Importances, ListedPage, Weighing, terms, weigh
+from freshet.crawler.lists import Audience, Listed, Showing, audience_in, link_to, seed_of
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.terminal import plain
 from freshet.storage.database import Database, reading
@@ -36,7 +36,6 @@ from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.queries import page
 from freshet.storage.queries.page import StoredVersion
 from freshet.storage.tables import hosts
-from freshet.storage.tables.openings import Showing
 
 # -- payload -----------------------------------------------------------------
 # docs/guide/alerts.md gives the JSON schema.
@@ -150,12 +149,21 @@ def _states(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The alerts of a message, the importance of each, and their pages' places, if recorded."""
+    """The alerts of a message, the importance of each, their pages' places, and who sees them."""
 
     judged: Sequence[_Judged]
     weights: Sequence[float]
     showings: Mapping[int, Showing] = field(default_factory=dict)
-    recording: Callable[[Connection], object] | None = None
+    audience: Audience | None = None
+
+
+def _shown(chosen: _Chosen, page_id: int) -> dict[str, Any]:
+    """Return what the payload says of a page's place in a digest with a limit."""
+    showing = chosen.showings.get(page_id)
+    if showing is None or chosen.audience is None:
+        return {}
+    link = {"open": link_to(showing)} if chosen.audience.links else {}
+    return {"is_new": showing.promoted} | link
 
 
 @dataclass(slots=True, eq=False)
@@ -171,7 +179,7 @@ class Composing:
     parser: Parser
     importances: Importances
     clock: Clock
-    presentation: PresentationSettings
+    settings: Settings
 
     async def due_at(self, channel: Channel) -> float:
         """Return the time at which a rule's next message is due, ``inf`` if it has no alert."""
@@ -200,8 +208,8 @@ class Composing:
         message = Message(0, key, channel.name, body, since=since, tries=0, next_at=now)
 
         def write(db: Connection) -> None:
-            if alerts_tables.compose(db, message, found) and chosen.recording is not None:
-                chosen.recording(db)
+            if alerts_tables.compose(db, message, found) and chosen.audience is not None:
+                chosen.audience.recording("digest", now, list(chosen.showings.values()))(db)
 
         await self.database.write(write)
 
@@ -225,16 +233,17 @@ class Composing:
         if not channel.most:
             return _Chosen(judged, weights)
         now = self.clock.now()
-        audience = await Audience.of(self.database.reader, self.presentation, now)
-        known = audience or Audience.nobody()
+        audience = await audience_in(self.database.reader, self.settings, now)
         pages = {
             each.page_id: Listed(each.page_id, each.url, weight)
             for (each, _), weight in zip(judged, weights, strict=True)
             if each.kind not in _ALWAYS
         }
         ranked = sorted(pages.values(), key=lambda it: -it.worth)
-        seed = await seed_of(self.database.reader, key, now)
-        listed = known.arranged(ranked, channel.most, seed)
+        listed = ranked[: channel.most]
+        if audience is not None:
+            seed = await seed_of(self.database.reader, key, now)
+            listed = audience.arranged(ranked, channel.most, seed)
         showings = [each.shown_at(place) for place, each in enumerate(listed, 1)]
         place = {each.page_id: n for n, each in enumerate(listed)}
         rows = [
@@ -246,8 +255,8 @@ class Composing:
         return _Chosen(
             [each for _, each, _ in rows],
             [weight for _, _, weight in rows],
-            {each.page_id: each for each in showings} if audience is not None else {},
-            None if audience is None else audience.recording("digest", now, showings),
+            {each.page_id: each for each in showings},
+            audience,
         )
 
     async def _oldest(self, channel: Channel) -> float | None:
@@ -279,16 +288,9 @@ class Composing:
         return [
             of_alert(each, rule, plain((each.title or "")[:_TITLE_WIDTH]) or None,
                      "; ".join([*map(in_words, because or ()), await self._summary(each)]), weight)
-            | {"because": because} | self._shown(chosen.showings.get(each.page_id))
+            | {"because": because} | _shown(chosen, each.page_id)
             for (each, because), weight in zip(chosen.judged, chosen.weights, strict=True)
         ]  # fmt: skip
-
-    def _shown(self, showing: Showing | None) -> dict[str, Any]:
-        """Return what the payload says of a page's place in a digest with a limit."""
-        if showing is None:
-            return {}
-        link = {"open": link_to(showing)} if self.presentation.links else {}
-        return {"is_new": showing.promoted} | link
 
     async def _summary(self, pending: PendingAlert) -> str:
         """Summarise the event in a line."""

@@ -256,9 +256,7 @@ def outbox_of(
     """Return the outbox of a run, which has no rules yet."""
     return Outbox(
         database=context.database,
-        composing=Composing(
-            context.database, context.parser, importances, context.clock, settings.presentation
-        ),
+        composing=Composing(context.database, context.parser, importances, context.clock, settings),
         receiver_of=partial(receiver, settings=settings, resolver=resolver),
         limits=settings.group(Alerts),
         clock=context.clock,

@@ -1,6 +1,6 @@
 """The alerts of a store in ``freshet status`` and on the dashboard."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aiosqlite import Connection as Reader
 
@@ -18,6 +18,11 @@ async def read(db: Reader) -> list[RuleCounts]:
 def merged(found: Iterable[Sequence[RuleCounts]]) -> list[RuleCounts]:
     """Return the counts of every rule in several stores together."""
     return tables.merged(found)
+
+
+def lines(_state: Sequence[RuleCounts]) -> Mapping[str, str | None]:
+    """Return no figure of the store."""
+    return {}
 
 
 def table(state: Sequence[RuleCounts]) -> StatusTable:

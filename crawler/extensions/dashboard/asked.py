@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-from aiohttp import web
-
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
 from freshet.crawler.library import Library
-from freshet.crawler.service.http import Answer
+from freshet.crawler.service.http import Post
 
 T = TypeVar("T")
 
@@ -57,9 +55,8 @@ class ExtensionPage(Protocol):
     path: str
     label: str
     template: str
+    #: What answers its forms, by their paths.
+    posts: Mapping[str, Post]
 
     async def shown(self, asked: Asked) -> Mapping[str, object]:
         """Return what the template shows."""
-
-    async def order(self, _request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
-        """Answer a form of the page."""

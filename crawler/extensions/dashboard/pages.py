@@ -28,7 +28,7 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler import terminal
 from freshet.crawler.clock import iso
-from freshet.crawler.extensions.dashboard import changes, kept, one_page, overview, search, sites
+from freshet.crawler.extensions.dashboard import changes, kept, one_page, overview, sites
 from freshet.crawler.extensions.dashboard.asked import PAGES, Asked, ExtensionPage
 from freshet.crawler.run.explanation import is_vague
 from freshet.crawler.service.api import StoreApi
@@ -55,7 +55,6 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
         "/pages": (one_page.listed, "pages.html"),
         "/sites": (sites.listed, "sites.html"),
         "/site": (sites.one, "site.html"),
-        "/search": (search.found, "search.html"),
         "/settings": (kept.listed, "settings.html"),
         LOGIN: (_login, "login.html"),
     }
@@ -103,7 +102,8 @@ class Dashboard:
             **api.routes, **pages, _STATIC: _file, EVENTS: self._live
         }  # fmt: skip
         self.posts: Mapping[str, Post] = {
-            "/settings": self._change, **{each.path: each.order for each in added}
+            "/settings": self._change,
+            **{path: post for each in added for path, post in each.posts.items()},
         }  # fmt: skip
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:

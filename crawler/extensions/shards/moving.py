@@ -9,7 +9,7 @@ what it does not tell. New ids are given densely: a constant offset would leave 
 every move, and would not lead to rows that the new store has already (hosts, stubs, runs).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 
 from freshet.storage.database import opened, transact
 from freshet.storage.errors import StoreError
-from freshet.storage.tables import near_duplicates, search
+from freshet.storage.extensions import index
+from freshet.storage.tables import near_duplicates
 from freshet.storage.tables.outgoing import lease_of, take_lease
 
 #: Tables whose rows are not moved by the rule of :func:`moved_tables`, and why.
@@ -235,24 +236,30 @@ def _without_triggers(db: Connection) -> Iterator[None]:
         db.execute(sql)
 
 
+def _has_queries(db: Connection) -> bool:
+    """Return whether both stores have queries by which search quality is measured."""
+    sql = "SELECT 1 FROM {}.sqlite_master WHERE name = 'search_query'"
+    return all(db.execute(sql.format(each)).fetchone() for each in ("main", "old"))
+
+
 def found(db: Connection, shard: int, like: Path) -> None:
     """Give a new store the number of a shard, and the runs, seeds and index of another store."""
 
     def begin(db: Connection) -> None:
         if lease_of(db) is None:
             take_lease(db, shard)
-        if is_indexed:
-            search.create(db)
+        if indexed is not None:
+            indexed.begin_like(db, other)
 
     def share(db: Connection) -> None:
         queries = "INSERT OR IGNORE INTO main.search_query SELECT * FROM old.search_query"
-        for sql in [*_SHARED, queries] if is_indexed else _SHARED:
+        for sql in [*_SHARED, queries] if _has_queries(db) else _SHARED:
             db.execute(sql)
 
-    with opened(like, "ro") as other:
-        is_indexed = search.exists(other)
+    indexed = index()
     # Before the other store is attached: what this one has not would be found there.
-    transact(begin, db)
+    with opened(like, "ro") as other:
+        transact(begin, db)
     with attached(db, like):
         transact(share, db)
 
@@ -324,6 +331,13 @@ def _map(db: Connection, tables: list[MovedTable], *, outgoing: bool) -> None:
         )
 
 
+def _forget_words(db: Connection, page_ids: Sequence[int]) -> None:
+    if (indexed := index()) is not None:
+        indexed.forget(db, page_ids)
+    elif "search_page" in _tables(db):
+        raise StoreError("the store has a search index: the extension search is needed")
+
+
 def remove(db: Connection, hosts: Mapping[int, str]) -> None:
     """Delete all of these hosts that another store has; what others refer to becomes a stub."""
     tables = moved_tables(db)
@@ -335,9 +349,7 @@ def remove(db: Connection, hosts: Mapping[int, str]) -> None:
     with _without_triggers(db):
         for sql in _BEFORE:
             db.execute(sql)
-        if search.exists(db):
-            db.execute(f"DELETE FROM change WHERE page_id IN {_MOVED}")
-            search.forget(db, ids)
+        _forget_words(db, ids)
         for table in tables:
             if table.name not in {"page", "host"}:
                 sql = f"DELETE FROM {table.name} WHERE {table.owner} IN {_DOOMED[table.parent]}"

@@ -13,8 +13,8 @@ import pytest
 from scipy.linalg import expm, null_space
 from scipy.stats import chisquare
 
+from freshet.crawler.extensions.readers.promotion import selective_law, uniform_law
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.promotion import selective_law, uniform_law
 from scripts.reproductions import promotion, promotion_figures
 from scripts.reproductions import promotion_model as model
 from scripts.reproductions.promotion_live import Group, Study

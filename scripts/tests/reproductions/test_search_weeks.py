@@ -13,18 +13,18 @@ from hypothesis.extra.numpy import arrays
 from scipy import integrate
 from scipy.optimize import linear_sum_assignment
 
+from freshet.crawler.extensions.readers.search_quality import views
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.evaluate.serving import serve
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
-from freshet.scheduler.search_quality import views
 from freshet.scheduler.sources import SourceTable
 from scripts.reproductions import search_histograms
 from scripts.reproductions import search_policies as policies
 from scripts.reproductions import search_weeks as weekly
 from scripts.reproductions.search_histograms import ScoreHistogram
-from tests.scheduler.listed_quality import search_quality, usefulness
+from tests.crawler.extensions.readers.listed_quality import search_quality, usefulness
 
 PAGES, QUERIES, WEEKS = 5, 3, 3
 FREQUENCY = np.array([0.5, 0.3, 0.2])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.scheduler.promotion import selective_law
+from freshet.crawler.extensions.readers.promotion import selective_law
 from scripts.reproductions import small_search
 from scripts.reproductions import small_search_audience as audience
 from scripts.reproductions.small_search import ORDERS, Order, Seen, Setting, merged, simulate

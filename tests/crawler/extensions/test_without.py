@@ -82,6 +82,38 @@ async def test_a_page_that_is_forgotten_takes_the_rows_of_hidden_extensions_alon
             assert db.execute("SELECT count(*) FROM subscription").fetchone() == (0,)
 
 
+@pytest.mark.parametrize("hidden", [("search",), ("readers",), ("search", "readers")], ids="-".join)
+async def test_an_index_that_others_wrote_beside_is_right_when_it_is_back(
+    shell: Shell, hidden: tuple[str, ...]
+) -> None:
+    before = HIDING.format(hidden=hidden)
+    pages = {"/": page(0, links("/1", "/2", "/3")), **{f"/{n}": page(n) for n in (1, 2, 3)}}
+    pages["/1"] = page(1, "<p>quartzite</p>")
+    async with scripted({"a": pages}) as sites:
+        site = f"{sites.origin('a')}/"
+        crawl = ("crawl", site, *LOCAL, "--db", "a.db")
+        assert (await shell(*crawl, "--index", "on", "--queries", "made"))[0] == 0
+        indexed = await shell.json("search", "quartzite", "--db", "a.db", "--json")
+        assert [it["url"] for it in indexed["results"]] == [f"{site}1"]
+        pages["/2"] = page(2, "<p>quartzite</p>")
+        del pages["/1"]
+        assert (await shell(*crawl, before=before))[0] == 0
+        forgotten = await shell(
+            "forget", f"{site}3", "--keep-refusing", "--db", "a.db", before=before
+        )
+        assert forgotten[0] == 0, forgotten
+        assert (await shell(*crawl))[0] == 0
+        found = await shell.json("search", "quartzite", "--db", "a.db", "--json")
+        assert [it["url"] for it in found["results"]] == [f"{site}2"]
+        with closing(sqlite3.connect(shell.directory / "a.db")) as db:
+            told = db.execute("SELECT url FROM search_page JOIN page ON page_id = id").fetchall()
+        assert sorted(url for (url,) in told) == [site, f"{site}2"]
+        assert (found["indexed"], found["lacking"]) == (2, 0)
+    with closing(sqlite3.connect(shell.directory / "a.db")) as db, db:
+        db.execute("INSERT INTO search_words (search_words) VALUES ('integrity-check')")
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
 async def test_programs_are_answered_without_the_pages_for_people(shell: Shell) -> None:
     async with scripted({"a": {"/": page(0)}}) as sites:
         assert (await shell("crawl", f"{sites.origin('a')}/", *LOCAL, "--db", "a.db"))[0] == 0

@@ -23,8 +23,9 @@ from yarl import URL
 
 from freshet.crawler.documents import Documents
 from freshet.crawler.errors import CrawlError, ParserLost
+from freshet.crawler.extensions.search import tables as search
+from freshet.crawler.extensions.search.building import index_pending
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.search import index_pending
 from freshet.crawler.service import http
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
@@ -32,7 +33,6 @@ from freshet.crawler.service.metrics import process_metrics
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Digests
-from freshet.storage.tables import search
 from tests.crawler.service.described import DESCRIPTION, route_of, undescribed
 from tests.integration.quick import quick
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, url_of, visit

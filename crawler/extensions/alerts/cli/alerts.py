@@ -161,7 +161,7 @@ async def _send(db: Path, settings: Settings) -> None:
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         importances = stored_importances(database, await with_kept(settings, database.reader))
-        composing = Composing(database, parser, importances, clock, settings.presentation)
+        composing = Composing(database, parser, importances, clock, settings)
         outbox = Outbox(
             database=database, composing=composing,
             receiver_of=lambda each: receiver(each, settings, network.resolver),

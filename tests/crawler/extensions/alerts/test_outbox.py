@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from freshet.crawler.audience import note_opening
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.crawler.extensions.alerts.companion import AlertRecorder
@@ -23,6 +22,7 @@ from freshet.crawler.extensions.alerts.receivers import Delivery
 from freshet.crawler.extensions.alerts.rules import Channel
 from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
 from freshet.crawler.extensions.alerts.tables import AlertFilter, Message
+from freshet.crawler.extensions.readers.audience import note_opening
 from freshet.crawler.network import parser_of
 from freshet.storage.entries import Kind
 from tests.integration.quick import quick
@@ -97,7 +97,7 @@ async def desk(path: Path, *channels: Channel, **changes: object) -> AsyncIterat
         store.tables.recorders = [AlertRecorder(rules(channels))]
         parser = parser_of(settings)
         importances = stored_importances(store.database, settings)
-        composing = Composing(store.database, parser, importances, clock, settings.presentation)
+        composing = Composing(store.database, parser, importances, clock, settings)
         alerts = settings.group(Alerts)
         outbox = Outbox(store.database, composing, receiver_of, alerts, clock, Random(1))
         outbox.obey(alerts, channels)
@@ -291,9 +291,7 @@ async def test_a_digest_tells_of_an_hour_when_that_is_over(tmp_path: Path) -> No
 
 async def test_a_digest_with_a_limit_has_the_pages_that_were_opened_most(tmp_path: Path) -> None:
     async with desk(tmp_path / "db", replace(channel("a", "hourly"), most=2)) as it:
-        it.outbox.composing.presentation = quick(
-            presentation__record=True, presentation__links=True
-        ).presentation
+        it.outbox.composing.settings = quick(presentation__record=True, presentation__links=True)
         await it.see("/a/0", "/b/1", "/a/1")
         await it.send(HOUR_S)
         told = it.receivers["a"].said[0]["data"]

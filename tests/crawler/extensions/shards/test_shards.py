@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from freshet.crawler.cli.verbs import application
+from freshet.crawler.extensions.search import tables as search
 from freshet.crawler.extensions.shards import moving
 from freshet.crawler.extensions.shards.cli import shards as verbs
 from freshet.storage.database import held, open_store, opened, reading
 from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import back_up
 from freshet.storage.shards import Shards
-from freshet.storage.tables import changefeed, search
+from freshet.storage.tables import changefeed
 from freshet.storage.tables.outgoing import lease_of
 from tests.storage.sharded_store import sharded_store
 from tests.storage.small_store import SmallStore, rows

@@ -1,0 +1,1 @@
+"""Readers: the pages that they open of lists, and the worth of pages to them and to searchers."""

@@ -1,0 +1,58 @@
+"""The links of lists: ``/o/ID`` notes that a page was opened, and leads on to it."""
+
+import re
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from freshet.config.settings import Settings
+from freshet.crawler.errors import UnknownPage
+from freshet.crawler.extensions.readers import tables
+from freshet.crawler.extensions.readers.audience import note_opening
+from freshet.crawler.extensions.readers.settings import PresentationSettings
+from freshet.crawler.library import asking, noting
+from freshet.crawler.service.api import StoreApi
+from freshet.crawler.service.http import Answer, Route, whole
+from freshet.storage.errors import StoreError
+
+_OPEN: Final = "/o/"
+#: Headers of a request for a page that nobody has asked for yet.
+_AHEAD: Final = ("Sec-Purpose", "Purpose", "X-Moz")
+
+
+class OpenedLinks:
+    """The answers to links of lists.
+
+    Attributes:
+        routes: the routes by path.
+    """
+
+    def __init__(self, api: StoreApi, settings: Settings) -> None:
+        """Note openings in the stores of ``api``, which stays the caller's."""
+        self._library = api.library
+        self._links = settings.group(PresentationSettings).links
+        self.routes: Mapping[str, Route] = {_OPEN: self._open}
+
+    async def _open(self, request: web.BaseRequest) -> Answer:
+        """Note an opening, and lead on to the page."""
+        name = request.path.removeprefix(_OPEN)
+        if not self._links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
+            raise UnknownPage("there is no such link; search again")
+        showing_id = int(name, 16)
+        read = asking(tables.found, showing_id=showing_id)
+        told, down = await self._library.each(lambda _: read)
+        found = {shard: each for shard, each in told.items() if each is not None}
+        if not found and down:
+            raise StoreError(f"a shard is down: {next(iter(down.values()))}")
+        if not found:
+            raise UnknownPage("this link is too old, or was never made; search again")
+        ((shard, (url, is_opened)),) = found.items()
+        ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
+        if request.method == hdrs.METH_GET and not is_opened and not ahead:
+            opening = noting(note_opening, showing_id=showing_id, at=time.time())
+            await self._library.one(shard, opening)
+        headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
+        return whole(b"", status=HTTPStatus.FOUND, headers=headers)
