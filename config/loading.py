@@ -136,8 +136,8 @@ def _defaults() -> _Layer:
 
 def defaults_text() -> str:
     """Return the defaults of all settings, those of extensions last, with their comments."""
-    modules = {type_.__module__ for type_ in loaded(GROUPS).values()}
-    packages = ["freshet.config", *sorted(name.rpartition(".")[0] for name in modules)]
+    modules = [kind.__module__.rpartition(".")[0] for kind in loaded(GROUPS).values()]
+    packages = dict.fromkeys(["freshet.config", *modules])
     texts = [(files(each) / "defaults.toml").read_text(encoding="utf-8") for each in packages]
     return "\n".join(texts)
 
