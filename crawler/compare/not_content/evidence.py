@@ -248,19 +248,37 @@ def unbuilt(facts: PageFacts) -> Iterator[Sign]:
     empty = [root for root, is_empty in signs.roots.items() if is_empty]
     if signs.frame_words and not empty:
         return
-    here, programs = ("", urlsplit(facts.url).netloc), list(map(_PROGRAM.match, signs.programs))
-    is_own = any(p and p[0] != "inline" and (p["host"] or "").lower() in here for p in programs)
     root = min(empty or signs.roots, default="")  # an id before the name of an element
-    is_bundle = any(p and _BUNDLE.search(p["path"]) for p in programs)
+    is_own, is_bundle = _programs(facts)
     notice = any("javascript" in text.lower() for text in (*shown, signs.unscripted))
     is_blank = is_own and heard <= 0 and not (signs.frame_words or signs.media)
     weight = 1 + is_own + is_bundle + is_blank + 2 * bool(root) + 3 * notice
-    if weight >= 3 and signs.media <= bool(root or notice):
+    if weight >= _BUILT_FROM and signs.media <= bool(root or notice):
         told = ", scripts and a notice on JavaScript" if notice else " and scripts"
-        # Checks of visitors ask for JavaScript, too. Any empty element beside scripts tells little.
-        is_known = notice or is_bundle or not root or is_root(root)
+        is_known = _is_known(signs, root, is_told=notice or is_bundle)
+        # Checks of visitors ask for JavaScript, too.
         weight = 4 if any(_captcha(facts)) else 6 if is_known else UNNAMED_STAGE
         yield weight, (f"an empty {root}" if root else "no text") + told
+
+
+#: The least weight of a page that scripts may build.
+_BUILT_FROM: Final = 3
+
+
+def _programs(facts: PageFacts) -> tuple[bool, bool]:
+    """Return whether a script of the host runs, and whether one is a whole program."""
+    here = ("", urlsplit(facts.url).netloc)
+    programs = list(map(_PROGRAM.match, facts.signs.programs))
+    is_own = any(p and p[0] != "inline" and (p["host"] or "").lower() in here for p in programs)
+    return is_own, any(p and _BUNDLE.search(p["path"]) for p in programs)
+
+
+def _is_known(signs: PageSigns, root: str, *, is_told: bool) -> bool:
+    """Return whether it is known what scripts build, and that it is more than a part of the page.
+
+    Any empty element beside scripts tells little, and so does a notice in the frame of a site.
+    """
+    return is_root(root) or ((is_told or not root) and not signs.frame_words)
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
