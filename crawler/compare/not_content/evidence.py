@@ -278,7 +278,9 @@ def _is_known(signs: PageSigns, root: str, *, is_told: bool) -> bool:
 
     Any empty element beside scripts tells little, and so does a notice in the frame of a site.
     """
-    return is_root(root) or ((is_told or not root) and not signs.frame_words)
+    if root and is_root(root):
+        return True
+    return (is_told or not root) and not signs.frame_words
 
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
