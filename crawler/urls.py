@@ -113,6 +113,8 @@ def without_fragment(url: str) -> str:
 
 def without_credentials(url: str) -> str:
     """Return a resolved http or https URL without user and password."""
+    if "@" not in url:
+        return url
     scheme, _, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return (

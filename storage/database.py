@@ -105,7 +105,7 @@ _OWNER_BYTES = 1_024
 def encodable(text: str) -> str:
     """Replace half characters (lone surrogates), which UTF-8 cannot hold, and NUL."""
     whole = text if text.isascii() else text.encode("utf-8", "replace").decode()
-    return whole.replace("\0", "\ufffd")
+    return whole.replace("\0", "\ufffd") if "\0" in whole else whole
 
 
 # The one place that all texts for SQLite pass.
@@ -555,6 +555,7 @@ _Reader: TypeAlias = Callable[[Sequence[Any]], Any]
 _ROWS_COLUMNS: Final = 20_000
 
 
+@cache
 def columns_of(record: type[DataclassInstance], table: str = "", /, **given: str) -> str:
     """Return a SELECT list: for each field the expression ``given``, or its column of ``table``.
 

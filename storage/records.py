@@ -57,6 +57,15 @@ class Targets:
     def __len__(self) -> int:
         return len(self.urls)
 
+    def extend(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Append URLs, each with its values in the order of the columns."""
+        columns: Sequence[list[Any]] = (
+            *(self.urls, self.fetch_urls, self.origins, self.roles, self.depths, self.redirects),
+            *(self.held_back, self.trap_shapes, self.trap_kinds, self.trap_caps, self.patterns),
+        )
+        for column, values in zip(columns, zip(*rows, strict=True), strict=False):
+            column.extend(values)
+
 
 class SitemapSource(NamedTuple):
     """A sitemap that leads to another one, by a redirect or as its index.
@@ -216,7 +225,7 @@ class FetchResult:
     requests: Mapping[str, int] | None = None
     repairs: tuple[str, ...] = ()
     head: bytes = b""
-    # The values by name in lower case, made when a header is first asked for.
+    # The values by name in lower case, and by the names that were asked for.
     _values: dict[str, tuple[str, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -233,11 +242,14 @@ class FetchResult:
 
     def header_values(self, name: str) -> Sequence[str]:
         """Return all headers of that name in order, decoded as Latin-1."""
-        if not self._values:
+        values = self._values
+        if not values:
             for key, value in self.headers:
                 known = key.lower().decode("latin-1")
-                self._values[known] = (*self._values.get(known, ()), value.decode("latin-1"))
-        return self._values.get(name.lower(), ())
+                values[known] = (*values.get(known, ()), value.decode("latin-1"))
+        if name not in values:
+            values[name] = values.get(name.lower(), ())
+        return values[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,10 +212,10 @@ class VisitTables:
             self._admitted.clear()
         columns = zip(targets.urls, targets.held_back, strict=True)
         settled = (None, outgoing.HELD)
-        self._admitted.update(url for url, held_back in columns if held_back in settled)
+        self._admitted.update([url for url, held_back in columns if held_back in settled])
 
     def _know_hosts(self, db: Connection, targets: Targets) -> None:
-        unknown = {origin for origin in targets.origins if origin not in self._host_ids}
+        unknown = set(targets.origins).difference(self._host_ids)
         if unknown:
             self._host_ids |= hosts.ensure(db, unknown)
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from freshet.crawler.admission.traps import (
     Combinations,
@@ -43,6 +43,10 @@ from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, Sto
 ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 
+#: The pages of a site link to the same pages: judgements by the URL alone are remembered.
+_REMEMBERED = 8192
+
+
 class Scope:
     """The roots of a crawl, and the URLs that belong to them.
 
@@ -66,6 +70,8 @@ class Scope:
         self._keys: dict[ScopeKind, Counter[str]] = {}
         self._domains: Counter[str] = Counter()
         self._sites: Counter[str] = Counter()
+        #: Whether an http or https URL is in scope; raises as :meth:`add_seed`.
+        self.contains = lru_cache(_REMEMBERED)(self._contains)
         for seed in seeds:
             self.add_seed(seed)
 
@@ -82,6 +88,7 @@ class Scope:
             *_, key = _keys_of(kind, root)
             self._roots[root] = kind, key
             self._keys.setdefault(kind, Counter())[key] += 1
+            self.contains.cache_clear()
             self.expect(root)
 
     def expect(self, url: str) -> None:
@@ -107,9 +114,9 @@ class Scope:
                 counts[key] -= 1
                 if not counts[key]:
                     del counts[key]
+            self.contains.cache_clear()
 
-    def contains(self, url: str) -> bool:
-        """Return whether an http or https URL is in scope; raises as :meth:`add_seed`."""
+    def _contains(self, url: str) -> bool:
         for kind, keys in self._keys.items():
             for key in _keys_of(kind, url):
                 if key in keys:
@@ -154,9 +161,6 @@ def _directories(url: str) -> Iterator[str]:
         yield directory
 
 
-#: The pages of a site link to the same pages: judgements by the URL alone are remembered.
-_REMEMBERED = 8192
-
 #: Indexes of indexes: the protocol allows one level, sites use two, a trap has no end.
 _MAX_INDEX_DEPTH = 4
 
@@ -176,16 +180,21 @@ class FoundUrls:
     fetch_url: str | None = None
 
 
+_NO_BOUND: Final[tuple[str | None, str | None, int]] = None, None, 0
+
+
 @dataclass(frozen=True, slots=True)
 class _Judgement:
     """The judgement on a URL by itself: its origin, and its rule or pattern.
 
-    ``parts`` are None where it can be no combination of values that recur.
+    ``bound`` has the columns of its trap. ``parts`` are None where it can be no combination of
+    values that recur.
     """
 
     origin: str
     is_excluded: bool
     sign: TrapSign | None
+    bound: tuple[str | None, str | None, int]
     pattern: str | None
     parts: UrlParts | None
 
@@ -233,12 +242,14 @@ class Admission:
 
         ``depth`` is that of the page; ``nofollow`` marks the page as a whole.
         """
-        inside = [i for i in columns if self.scope.contains(links.urls[i])]
+        inside, rows = [i for i in columns if self.scope.contains(links.urls[i])], []
         for i in inside:
-            is_marked = nofollow or "nofollow" in links.rels[i].split()
+            rel = links.rels[i]
+            is_marked = nofollow or ("nofollow" in rel and "nofollow" in rel.split())
             held = "nofollow" if is_marked and not self.follow_nofollow else None
             url, fetch_url = links.urls[i], links.fetch_urls[i]
-            self.add(targets, url, fetch_url, depth=depth + 1, held_back=held)
+            rows.append(self._target(url, fetch_url, depth=depth + 1, held_back=held))
+        targets.extend(rows)
         return set(columns).difference(inside)
 
     def sitemap(
@@ -269,33 +280,42 @@ class Admission:
         held_back: str | None = None,
     ) -> None:
         """Append one URL; held back where a rule says so."""
-        shape, kind, cap, pattern = None, None, 0, None
-        judgement = self._judged(url)
+        row = self._target(
+            url, fetch_url, depth=depth, role=role, redirects=redirects, held_back=held_back
+        )
+        targets.extend([row])
+
+    def _target(
+        self,
+        url: str,
+        fetch_url: str,
+        *,
+        depth: int,
+        role: Role = "page",
+        redirects: int = 0,
+        held_back: str | None = None,
+    ) -> Sequence[Any]:
+        """Return the values of the columns."""
+        judgement, bound, pattern = self._judged(url), _NO_BOUND, None
         if self.is_ours is not None and not self.is_ours(judgement.origin):
             held_back = "shard"
         elif role == "page" and held_back is None:
-            if depth > (self.depth_at(url) or depth):
-                held_back = "depth"
-            elif judgement.is_excluded:
-                held_back = "extension"
-            elif self._is_never is not None and self._is_never(url):
-                held_back = "never"
-            elif self.has_room is not None and not self.has_room(url, depth):
-                held_back = "max_pages"
-            pattern = self._pattern(judgement)
-            if sign := judgement.sign:
-                shape, kind, cap = sign.shape, f"trap: {sign.kind}", sign.cap
-        targets.urls.append(url)
-        targets.fetch_urls.append(without_credentials(fetch_url))
-        targets.origins.append(judgement.origin)
-        targets.roles.append(role)
-        targets.depths.append(depth)
-        targets.redirects.append(redirects)
-        targets.held_back.append(held_back)
-        targets.trap_shapes.append(shape)
-        targets.trap_kinds.append(kind)
-        targets.trap_caps.append(cap)
-        targets.patterns.append(pattern)
+            held_back, bound = self._held_back(url, judgement, depth), judgement.bound
+            pattern = judgement.pattern if judgement.parts is None else self._pattern(judgement)
+        place = url, without_credentials(fetch_url), judgement.origin
+        return *place, role, depth, redirects, held_back, *bound, pattern
+
+    def _held_back(self, url: str, judgement: _Judgement, depth: int) -> str | None:
+        """Return the rule by which a page is held back, None if none does."""
+        if depth > (self.depth_at(url) or depth):
+            return "depth"
+        if judgement.is_excluded:
+            return "extension"
+        if self._is_never is not None and self._is_never(url):
+            return "never"
+        if self.has_room is not None and not self.has_room(url, depth):
+            return "max_pages"
+        return None
 
     def pattern(self, url: str) -> str | None:
         """Return the pattern of bounded URLs to which a canonical URL belongs, None for none."""
@@ -320,8 +340,9 @@ class Admission:
             str(origin(url)),
             _extension(url) in self._excluded,
             sign,
+            _NO_BOUND if sign is None else (sign.shape, f"trap: {sign.kind}", sign.cap),
             pattern_of(sign) if sign is not None else None,
-            self._combinations.note(url) if combines else None,
+            parts=self._combinations.note(url) if combines else None,
         )
 
 

@@ -208,7 +208,12 @@ class _Book:
     def hits(self, text: str) -> set[str]:
         """Return the beginnings that stand in folded sentences."""
         telling = set(text.split()) - self._silent
-        begun = {each for word in telling for each in self._known.get(word) or self._look_up(word)}
+        known = self._known
+        begun = {
+            each
+            for word in telling
+            for each in (known[word] if word in known else self._look_up(word))
+        }
         return {each for each in begun if each in text}
 
     def cues(self, hits: set[str], without: Container[str]) -> list[tuple[str, _Cue]]:
@@ -231,7 +236,8 @@ class _Book:
         found = set(self._by_word.get(word, ()))
         # A page may be one word.
         for n in range(1, min(len(word), self._longest) + 1):
-            found |= self._by_word.get(f" {word[:n]}", set())
+            if (begun := f" {word[:n]}") in self._by_word:
+                found |= self._by_word[begun]
         if not word.isascii():
             for letter in set(word) & self._by_letter.keys():
                 found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
