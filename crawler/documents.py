@@ -32,7 +32,7 @@ from freshet.crawler.errors import CrawlError, ParserLost, UnknownPage, UsageErr
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
-from freshet.crawler.reduce.formats.registry import format_of
+from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.tally import needs_extra

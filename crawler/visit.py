@@ -48,12 +48,7 @@ from freshet.crawler.politeness import (
     repeated,
 )
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.formats.registry import (
-    as_shown,
-    format_of,
-    is_mislabelled,
-    no_page_type,
-)
+from freshet.crawler.reduce.formats import as_shown, format_of, is_mislabelled, no_page_type
 from freshet.crawler.reduce.head import MetaRefresh, refresh_of
 from freshet.crawler.reduce.page import ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, Unparsable

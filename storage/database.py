@@ -30,8 +30,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 import aiosqlite
 
 from freshet.storage import extensions
-from freshet.storage.errors import StoreError, StoreUnavailable
-from freshet.storage.files import trouble
+from freshet.storage.errors import StoreError, StoreUnavailable, trouble
 from freshet.storage.migrations import migrations, newest, oldest
 
 # -- errors: one line for the user, with the file's name ---------------------

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Protocol
@@ -17,7 +18,7 @@ RECORDERS = "freshet.recorders"
 
 
 class Tables(Protocol):
-    """Tables of an extension: a module, or an object.
+    """Tables of an extension: a module, which is loaded whenever a store is opened for writing.
 
     They refer to the tables of the core by foreign keys, and delete their rows by triggers: where a
     row of the core is deleted, and where a page is forgotten (a row in ``forgetting``). So a store
@@ -25,11 +26,14 @@ class Tables(Protocol):
     an earlier version may be there already: a step that makes one says ``IF NOT EXISTS``.
     """
 
+    __name__: str
+
     @property
     def STEPS(self) -> Sequence[str]:  # noqa: N802 - a constant of a module
         """The SQL scripts that make the tables, in order: the version of a schema is their number.
 
-        A released script is never changed: a further one follows it.
+        Each is a file in the folder of the module. A released script is never changed: a further
+        one follows it.
         """
 
     @property
@@ -100,7 +104,8 @@ def migrate(path: Path, connection: Connection) -> None:
                 f"{path}: its tables of the extension {name} have schema {version}, newer than the "
                 f"{newest} that this one knows; upgrade it"
             )
-        for number, sql in enumerate(tables.STEPS[version:], version + 1):
+        for number, step in enumerate(tables.STEPS[version:], version + 1):
+            sql = files(tables.__name__).joinpath(step).read_text("utf-8")
             connection.executescript(f"BEGIN IMMEDIATE;\n{sql}")
             row = name, number, time.time()
             connection.execute("INSERT OR REPLACE INTO extension VALUES (?, ?, ?)", row)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from freshet.storage.database import SHARDS_FILE
-from freshet.storage.errors import StoreError
-from freshet.storage.files import trouble
+from freshet.storage.errors import StoreError, trouble
 
 T = TypeVar("T")
 

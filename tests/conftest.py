@@ -15,7 +15,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from freshet.crawler.service import logs
+from freshet.crawler import logs
 from freshet.storage import database
 from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
 from tests.storage.crawl_store import CrawlStore, crawl_store

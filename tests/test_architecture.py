@@ -19,6 +19,8 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from freshet.compiled.build import library
+from tests.integration import test_commands
+from tests.integration.scripted import scripted
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("config", "crawler", "scheduler", "storage")
@@ -138,6 +140,19 @@ def test_the_list_of_verbs_loads_of_extensions_their_lists_of_verbs_alone() -> N
     assert {each.split(".")[3] for each in ours} == {"alerts", "lab", "readers", "search", "shards"}
     assert {each.rpartition(".")[2] for each in ours if each.count(".") > 3} == {"verbs"}
     assert {"aiohttp", "jinja2", "numpy", "playwright", "ray", "aiosqlite"}.isdisjoint(loaded)
+
+
+async def test_a_crawl_of_one_page_loads_no_module_that_is_not_listed(tmp_path: Path) -> None:
+    """The list is that of November 2026: a module that is loaded no more leaves it."""
+    tell = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    async with scripted({"a": {"/": test_commands.page(0)}}) as sites:
+        words = ("crawl", f"{sites.origin('a')}/", *test_commands.LOCAL, "--db", "a.db")
+        code, _, told = await test_commands.Shell(tmp_path)(*words, before=tell)
+    loaded = {each for each in told.split() if re.fullmatch(r"freshet(\.\w+)*", each)}
+    listed = {each for each in page("tests/loaded_modules.txt").splitlines() if each[0] != "#"}
+    assert code == 0
+    assert loaded - listed == set(), "import it where it is used"
+    assert listed - loaded == set(), "loaded no more: take it off the list"
 
 
 def test_exceptions_that_cross_modules_are_in_errors() -> None:

@@ -14,7 +14,7 @@ from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan, scan_listed
 from freshet.crawler.errors import CrawlError
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from freshet.crawler.archive.text import Slice
 from freshet.crawler.errors import BrokenFile, CrawlError
 from freshet.crawler.reduce.sitemaps import gunzipped
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 
 _ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".wacz")
 #: Some crawlers give a file its name only when it is complete.

@@ -15,8 +15,7 @@ from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.terminal import fail, replacing
-from freshet.storage.errors import CursorGone
-from freshet.storage.files import trouble
+from freshet.storage.errors import CursorGone, trouble
 
 
 def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the arguments

@@ -39,7 +39,7 @@ from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.responses import is_repeatable
 from freshet.crawler.hooks import CHECKS, FetchedPage
 from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.reduce.formats.registry import as_shown
+from freshet.crawler.reduce.formats import as_shown
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.selectors import SelectorHints

@@ -33,7 +33,7 @@ from freshet.crawler.terminal import (
     show_list,
     told_in_one_line,
 )
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 
 _SHOWN: Final = 20
 

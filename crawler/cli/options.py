@@ -14,7 +14,7 @@ from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
 from freshet.entry_points import found, loaded
 from freshet.storage.database import open_store
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 from freshet.storage.records import StoredSeed
 from freshet.storage.stores import Stores, is_folder, open_stores, require_there
 from freshet.storage.tables import runs

@@ -11,13 +11,15 @@ than noise is told in the changefeed. A page pays for this from its second versi
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from freshet.crawler.compare.ladder import Verdict
-from freshet.crawler.reduce.channels import Channels, kinds_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import CHANNELS, TEXT_CHANNELS, Channel, Rung
 from freshet.storage.records import DueUrl, FetchResult
+
+if TYPE_CHECKING:
+    from freshet.crawler.reduce.channels import Channels
 
 #: Verdicts of which the differences of the text are noise.
 _NOISE: Final = frozenset[Rung | None]({"volatile", "frame", "flip"})
@@ -47,6 +49,8 @@ class ChangeKinds:
         if due.digests is None:
             # It stood at another URL before.
             return _judged(verdict, of_text, frozenset(), self.counts(due.url))
+        from freshet.crawler.reduce.channels import kinds_of  # noqa: PLC0415 - no first crawl asks
+
         new = await self._made(due, result.body, result.header("Content-Type"))
         old = None if new is None else await self._last(due, new.made)
         found = frozenset[Channel]() if new is None or old is None else kinds_of(old, new)
@@ -55,15 +59,17 @@ class ChangeKinds:
         judged = _judged(verdict, of_text, found, self.counts(due.url))
         return judged if new is None else replace(judged, channels=new.to_bytes())
 
-    async def _last(self, due: DueUrl, made: int) -> Channels | None:
+    async def _last(self, due: DueUrl, made: int) -> "Channels | None":
         """Return the channels of the last version; None if its bytes are not kept, either."""
+        from freshet.crawler.reduce.channels import Channels  # noqa: PLC0415 - likewise
+
         stored = Channels.from_bytes(await self.channels(due.page_id))
         if stored is not None and stored.made == made:
             return stored
         kept = await self.content(due.page_id)
         return None if kept is None else await self._made(due, *kept)
 
-    async def _made(self, due: DueUrl, body: bytes, content_type: str | None) -> Channels | None:
+    async def _made(self, due: DueUrl, body: bytes, content_type: str | None) -> "Channels | None":
         made = await self.parser.channels(body, due.fetch_url, content_type)
         return None if isinstance(made, Unparsable) else made
 

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import chain, pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -55,14 +55,15 @@ from freshet.crawler.compare.layout import (
     difference,
     equal_ends,
 )
-from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page
-from freshet.crawler.compare.minor import Difference, may_be_minor, why_minor
 from freshet.crawler.compare.templates import HostRun, Template, frame_items, frame_of_small
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import REBASED, RETURN, Amendment, Channel, Kind, Retraction, Rung
 from freshet.storage.records import Digests, Doubt, DueUrl, PageHistory
+
+if TYPE_CHECKING:
+    from freshet.crawler.compare.minor import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Verdict:
     kinds: tuple[Channel, ...] = ()
     channels: bytes | None = None
     doubt: Doubt | None = None
-    difference: Difference | None = field(default=None, compare=False, repr=False)
+    difference: "Difference | None" = field(default=None, compare=False, repr=False)
 
 
 # -- renaming ----------------------------------------------------------------
@@ -172,6 +173,12 @@ _WHY: Final = {
 _MOST_FOLLOWED: Final = 48
 
 
+def _difference(*parts: Any, **named: Any) -> "Difference":
+    from freshet.crawler.compare.minor import Difference  # noqa: PLC0415 - no first crawl asks
+
+    return Difference(*parts, **named)
+
+
 def judge_blocks(
     past: PageRecord, new: Sketch, host: HostRun, at: float, *, significant_below: float = 1.0
 ) -> Verdict:
@@ -216,7 +223,7 @@ def judge_blocks(
         items, marks = explained.beside_frame(), not is_all or has_same_words(past.sketch, new)
         frame = frame_of_small(*items, before, host.template)
         shares = _shares(chain(*items), past.memory)
-        differing = Difference(before, as_before, *items, shares, frame, may_be_marks=marks)
+        differing = _difference(before, as_before, *items, shares, frame, may_be_marks=marks)
     memory, amendments = _amended(memory, None if is_own else is_volatile)
     # Later visits, or other pages, may correct this verdict.
     is_open = is_changed or verdict.rung == "frame"
@@ -517,14 +524,18 @@ class Detector:
         found = await self._judged(due, PageRecord.of(history), new, at)
         if found.difference is None:
             return found
+        from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page  # noqa: PLC0415 - no first crawl asks
+
         if is_later_page(due.url, rels) and has_moved(found.difference):
             return as_minor(found, MOVED, at)
         return await self._weighed(due, found, found.difference, text, at)
 
     async def _weighed(
-        self, due: DueUrl, found: Verdict, difference: Difference, text: Blocks | None, at: float
+        self, due: DueUrl, found: Verdict, difference: "Difference", text: Blocks | None, at: float
     ) -> Verdict:
         """Return the verdict by the words that differ."""
+        from freshet.crawler.compare.minor import may_be_minor, why_minor  # noqa: PLC0415 - likewise
+
         if text is None or not may_be_minor(text, difference):
             return found
         last = await self._past.text(due)

@@ -19,7 +19,7 @@ from freshet.crawler.fetch.responses import (
     looks_binary,
     packed_coding,
 )
-from freshet.crawler.reduce.formats.registry import first_bytes, is_mislabelled
+from freshet.crawler.reduce.formats import first_bytes, is_mislabelled
 
 #: Bytes after which other tasks get their turn; no body waits for memory before it has so many.
 _TURN_BYTES = 64 * 1024

@@ -37,7 +37,7 @@ from freshet.crawler.fetch.responses import (
 from freshet.crawler.fetch.transport import Access, Connections
 from freshet.crawler.lru import LruCache
 from freshet.crawler.masking import MASK
-from freshet.crawler.reduce.formats.registry import no_page_type
+from freshet.crawler.reduce.formats import no_page_type
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators

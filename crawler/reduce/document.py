@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from freshet.crawler.reduce.content import choice_of, title_of
 from freshet.crawler.reduce.cutting import HEADINGS, Piece
-from freshet.crawler.reduce.formats.form import Body
-from freshet.crawler.reduce.formats.registry import format_of, versions
+from freshet.crawler.reduce.formats import Body, format_of, versions
 from freshet.crawler.reduce.head import PageHead
 from freshet.crawler.reduce.markdown import written
 from freshet.crawler.reduce.page import chosen_lately, refuse_depth, tree_shown

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from freshet.compiled import function, numeric
 from freshet.crawler.reduce.characters import CHARACTERS, know
 from freshet.crawler.reduce.cutting import Piece
-from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.nesting import NAMES
 from freshet.crawler.reduce.pieces import (
     ELEMENTS,
@@ -196,6 +195,8 @@ class _Known:
             return self._url(text)
         if kind == "t":
             return text if MOMENT.fullmatch(text) else ""
+        from freshet.crawler.reduce.formulas import tex_of  # noqa: PLC0415 - few pages have any
+
         return tex_of(self._tree, node)
 
     def _url(self, reference: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -193,3 +193,8 @@ def _offer(tree: LexborHTMLParser, shown: _Shown, stated: Sequence[float]) -> Of
     is_first = not NUMBER.search(before)
     number = "" if is_first else f"{before[-_CONTEXT:].lstrip()}*"
     return Offer(value, text, next(alone, ""), number, value in stated)
+
+
+def as_offers(shown: Sequence[Any], stated: Sequence[float]) -> Offers:
+    """Return what :func:`offers` found in another process."""
+    return Offers(tuple(Offer(**each) for each in shown), tuple(stated))

@@ -20,14 +20,13 @@ from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode, utf8_of
 from freshet.crawler.reduce.content import choice_of
 from freshet.crawler.reduce.cutting import Piece
-from freshet.crawler.reduce.formats.registry import format_of
+from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.head import MetaRefresh, PageHead
 from freshet.crawler.reduce.links import links_of
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.native import ReadPage
 from freshet.crawler.reduce.native import read as read_at_once
 from freshet.crawler.reduce.nesting import max_depth, start_tags
-from freshet.crawler.reduce.requisites import page_requisites
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.reduce.tree import NO_LIMITS, PARSER_OPTIONS, Tree, TreeLimits
@@ -117,7 +116,7 @@ def parse(
 ) -> ParsedPage:
     """Parse a page. ``url`` is where it came from, ``content_type`` its header, if any.
 
-    What is read without markup (:mod:`freshet.crawler.reduce.formats.registry`) has no links.
+    What is read without markup (:mod:`freshet.crawler.reduce.formats`) has no links.
     ``agent_token`` is the robots token, ``hints`` select the main text in HTML, ``requisites`` asks
     for them.
 
@@ -148,7 +147,7 @@ def parse(
         remark = f"only its first {max_links:,} links were read; raise parse.max_links to read more"
     elif hints.include and not read.has_included:
         remark = "nothing matches the site's include: its main text was found as without it"
-    needed = page_requisites(read.chosen()[0], read.head.base_url) if requisites else ()
+    needed = _requisites(read) if requisites else ()
     return _about(
         read.head,
         read.links,
@@ -171,6 +170,12 @@ class _InSteps(NamedTuple):
     has_included: bool
     chosen: Callable[[], Chosen]
     sketch: Sketch | None = None
+
+
+def _requisites(read: "ReadPage | _InSteps") -> tuple[str, ...]:
+    from freshet.crawler.reduce.requisites import page_requisites  # noqa: PLC0415 - for archives
+
+    return page_requisites(read.chosen()[0], read.head.base_url)
 
 
 def _in_steps(html: bytes, url: str, hints: SelectorHints, max_links: int) -> _InSteps:

@@ -25,24 +25,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from freshet.crawler.bounds import SLOW_BYTES, meet
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
-from freshet.crawler.reduce.channels import Channels, channels
-from freshet.crawler.reduce.document import Document, document
-from freshet.crawler.reduce.formats.registry import format_of
+from freshet.crawler.reduce.formats import MODULES, format_of
 from freshet.crawler.reduce.nesting import is_calm
-from freshet.crawler.reduce.offers import Offer, Offers, offers
 from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of
-from freshet.crawler.reduce.parser_worker import FRAME, OUT_OF_MEMORY
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.reduce.tree import TreeLimits
 from freshet.crawler.urls import origin
 from freshet.storage.records import Links
+
+if TYPE_CHECKING:
+    from freshet.crawler.reduce.channels import Channels
+    from freshet.crawler.reduce.document import Document
+    from freshet.crawler.reduce.offers import Offers
 
 Result = TypeVar("Result")
 
@@ -53,7 +54,7 @@ Result = TypeVar("Result")
 _FIRST_LIMIT_BYTES: Final = 180 << 20
 _SECOND_LIMIT_BYTES: Final = 44 << 20
 #: What a process has loaded before its memory is limited; what a call needs beside it is added.
-_MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitemaps")
+_MODULES: Final = ("freshet.crawler.reduce.page", "freshet.crawler.reduce.sitemaps", *MODULES)
 #: Bounds on a body for the second process: its length, and its work beside that of a calm one.
 _SECOND_BYTES: Final = 2 << 20
 _SECOND_TIMES: Final = 2
@@ -213,19 +214,23 @@ class Parser:
 
     async def document(
         self, body: bytes, url: str, content_type: str | None, hints: SelectorHints | None = None
-    ) -> Document | Unparsable:
+    ) -> "Document | Unparsable":
         """Read as :func:`freshet.crawler.reduce.document.document`, out of this process.
 
         ``hints`` take the place of the site's.
         """
+        from freshet.crawler.reduce.document import Document, document  # noqa: PLC0415 - few ask
+
         hints = hints or self.hints(url)
         read = partial(document, body, url, content_type, hints=hints, deepest=_DEEPEST)
         return await self._apart(url, len(body), Document, read)
 
     async def channels(
         self, body: bytes, url: str, content_type: str | None
-    ) -> Channels | Unparsable:
+    ) -> "Channels | Unparsable":
         """Make as :func:`.reduce.channels.channels`; of a page parsed here in this process."""
+        from freshet.crawler.reduce.channels import Channels, channels  # noqa: PLC0415 - no first crawl asks
+
         read = partial(channels, body, url, content_type, hints=self.hints(url))
         is_small = len(body) * _DOCUMENT_TIMES <= self._inline_bytes
         is_bounded = len(body) <= self._inline_bytes
@@ -244,10 +249,14 @@ class Parser:
         find = partial(selector_of, url, sides, hints, deepest=_DEEPEST)
         return await self._apart(url, sum(len(body) for body, _, _ in sides), dict, find)
 
-    async def offers(self, body: bytes, url: str, content_type: str | None) -> Offers | Unparsable:
+    async def offers(
+        self, body: bytes, url: str, content_type: str | None
+    ) -> "Offers | Unparsable":
         """Find as :func:`freshet.crawler.reduce.offers.offers`, out of this process."""
+        from freshet.crawler.reduce.offers import as_offers, offers  # noqa: PLC0415 - few ask
+
         find = partial(offers, body, content_type, deepest=_DEEPEST)
-        return await self._apart(url, len(body), _offers, find)
+        return await self._apart(url, len(body), as_offers, find)
 
     async def close(self) -> None:
         """End the processes, if there are any, and wait for them."""
@@ -316,10 +325,6 @@ def _built(kind: Callable[..., Result], values: Mapping[str, Any]) -> Result:
     made = {name: _as_tuples(value) for name, value in values.items()}
     columns = {n: _COLUMNS[n](**value) for n, value in made.items() if isinstance(value, dict)}
     return kind(**made | columns)
-
-
-def _offers(shown: Sequence[Any], stated: Sequence[float]) -> Offers:
-    return Offers(tuple(Offer(**each) for each in shown), tuple(stated))
 
 
 def _as_tuples(value: Any) -> Any:
@@ -436,6 +441,8 @@ def _cause(process: Process, time_limit_s: float) -> str:
     """
     if process.returncode == -signal.SIGPROF:
         raise _OutOfTime(f"parsing took more than {time_limit_s:g} s of processor time")
+    from freshet.crawler.reduce.parser_worker import OUT_OF_MEMORY  # noqa: PLC0415 - not each crawl
+
     if process.returncode == OUT_OF_MEMORY:
         return "the parser's process ran out of memory"
     if process.returncode in _CRASHES:
@@ -472,6 +479,8 @@ async def _started(
 
 async def _received(process: Process) -> bytes:
     stdout = cast(asyncio.StreamReader, process.stdout)
+    from freshet.crawler.reduce.parser_worker import FRAME  # noqa: PLC0415 - not each crawl has one
+
     (length,) = FRAME.unpack(await stdout.readexactly(FRAME.size))
     if length > _FIRST_LIMIT_BYTES:
         raise EOFError

@@ -9,11 +9,11 @@ import numpy as np
 from aiosqlite import Connection as Reader
 
 from freshet import __version__
+from freshet.crawler.logs import REPORTS
 from freshet.crawler.pacing import Pacer
 from freshet.crawler.run.default_budget import DefaultBudget, recurring
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.service.logs import REPORTS
 from freshet.crawler.tally import Ending, Tally
 from freshet.crawler.terminal import amount, counted, percent, span
 from freshet.scheduler.costs import binary_cost

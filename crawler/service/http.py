@@ -29,9 +29,9 @@ from prometheus_client.exposition import choose_encoder
 from freshet.config.settings import Operation
 from freshet.crawler.clock import dated
 from freshet.crawler.errors import CrawlError, Refused, UnknownPage, UsageError
+from freshet.crawler.logs import hide, read_secret
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form, stood_at
-from freshet.crawler.service.logs import hide, read_secret
 from freshet.storage.errors import CursorGone, StoreError
 
 log = logging.getLogger(__name__)

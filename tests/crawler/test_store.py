@@ -19,7 +19,7 @@ import pytest
 import freshet
 from freshet.crawler import documents
 from freshet.crawler.compare.near_duplicates import optimal_banding
-from freshet.crawler.reduce.formats import pdf
+from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries import page
@@ -93,7 +93,7 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         assert "It costs 11.49 today." in page.markdown
         assert list(page.by_id().values()) == list(page.blocks)
         assert page.as_json()["blocks"][0]["id"] in page.by_id()
-        lacking = replace(pdf.FORMAT, lacks=("the text of PDF", "pdf"))
+        lacking = replace(format_of("application/pdf"), lacks=("the text of PDF", "pdf"))
         monkeypatch.setattr(documents, "format_of", lambda _type: lacking)
         crawled.execute("UPDATE version SET content_type = 'application/pdf'")
         assert "needs the extra 'pdf'" in (store.page(f"{HOST}/offer").missing or "")

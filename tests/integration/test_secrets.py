@@ -14,9 +14,9 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.extensions.alerts.receivers import Delivery, Webhook
 from freshet.crawler.extensions.alerts.tables import Message
+from freshet.crawler.logs import configure_logging
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from tests.integration.hubs import Habits, Hub, free_port

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,11 @@ from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
 from freshet.crawler.extensions.alerts.settings import AlertRuleSettings as RuleSettings
 from freshet.crawler.extensions.alerts.tables import AlertFilter
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
+from freshet.crawler.logs import hide, hide_url, read_secret
 from freshet.crawler.network import user_agent
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.selectors import SelectorHints
-from freshet.crawler.service.logs import hide, hide_url, read_secret
 from freshet.entry_points import BrokenExtension, found, load
 
 _HOUR_S: Final = 3_600.0

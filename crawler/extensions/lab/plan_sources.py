@@ -33,7 +33,7 @@ from freshet.scheduler.agenda.new_pages import Churning, recall_churn
 from freshet.scheduler.arrays import Bools, Floats, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
 from freshet.scheduler.sources import Rows
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 from freshet.storage.queries import columns, link_columns, page
 from freshet.storage.queries.columns import KeptPages, PastObservations
 

@@ -30,7 +30,7 @@ from freshet.scheduler.evaluate.verdicts import (
     PolicyVerdict,
     class_of,
 )
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 
 Columns = dict[str, NDArray[Any]]
 

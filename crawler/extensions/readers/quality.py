@@ -29,7 +29,7 @@ from freshet.crawler.extensions.search import tables as search
 from freshet.crawler.extensions.search.settings import SearchSettings
 from freshet.crawler.extensions.search.words import normalised
 from freshet.storage.database import Database
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 from freshet.storage.records import Observation
 
 # -- the workload ------------------------------------------------------------

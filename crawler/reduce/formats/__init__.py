@@ -1,1 +1,188 @@
-"""Formats of bodies, one a module; :mod:`.registry` lists them."""
+"""The formats that are read, what they make of a body, and which of them a body has.
+
+A new format is a module with a function ``read``, and an entry here. The module is imported with
+the first body of the format.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final, TypeAlias
+
+from freshet.crawler.fetch.responses import PACKED_MAGIC, media_type, unpacked
+from freshet.crawler.reduce.blocks import Blocks
+from freshet.crawler.reduce.charset import utf8_of
+from freshet.storage.records import FetchResult
+
+#: Files with more values are compared by their lines.
+MOST_VALUES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The content of a body: ``html``, or text without markup in ``blocks``.
+
+    ``html`` is the page in UTF-8, as it came or as the format has written it. It goes the way of
+    every page: links, main text and document are found in it. Else ``blocks`` are compared, and the
+    document shows ``shown`` (None: the same blocks), as code where ``code`` names a language.
+    ``encoding`` is the WHATWG name of the character encoding, None of a format that has none.
+    """
+
+    encoding: str | None
+    html: bytes | None = None
+    blocks: Blocks = field(default_factory=Blocks)
+    shown: str | None = None
+    code: str | None = None
+    title: str | None = None
+    author: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text that the document shows."""
+        return "\n\n".join(self.blocks.texts) if self.shown is None else self.shown
+
+
+#: It is given a body and its Content-Type, and never raises for what a body holds.
+Reader: TypeAlias = Callable[[bytes, str | None], Body]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of bodies: their media types, and the reader of them.
+
+    ``types`` matches their media types in lower case, ``first_bytes`` are those that show the
+    format whatever the label says; then ``label`` becomes the media type. ``version`` is added to
+    those of texts and documents: raise it where the reader gives another text for the same bytes.
+    ``most_inline`` is the length of a body that is read in the event loop's process, where it may
+    block for 100 ms: 0 reads all in the parser's process, which has limits of memory and time;
+    None is for readers whose work is bounded by the counts of
+    :func:`freshet.crawler.reduce.nesting.is_calm`. ``is_binary``: its bytes are no text.
+    ``lacks`` names what it cannot read, and the extra that has to be installed for it.
+    """
+
+    types: str
+    read: Reader
+    first_bytes: tuple[bytes, ...] = ()
+    label: str = ""
+    version: str = ""
+    most_inline: int | None = None
+    is_binary: bool = False
+    lacks: tuple[str, str] | None = None
+
+
+def reads_pdf() -> bool:
+    """Return whether the text of PDF can be read: the extra ``pdf`` is installed."""
+    return find_spec("pypdfium2") is not None
+
+
+#: What a process has to load that reads any format.
+MODULES: Final = tuple(
+    f"{__name__}.{name}"
+    for name in ("xml", "json", "json_lines", "yaml", "calendar", "pdf", "plain")
+)
+
+
+def _as_it_came(body: bytes, content_type: str | None) -> Body:
+    html, encoding = utf8_of(body, content_type)
+    return Body(encoding, html)
+
+
+def _reader(name: str) -> Reader:
+    """Return the function ``read`` of a module in this folder, which its first call imports."""
+
+    def read(body: bytes, content_type: str | None) -> Body:
+        found: Body = import_module(f"{__name__}.{name}").read(body, content_type)
+        return found
+
+    return read
+
+
+#: The first whose media types match is taken, so the general ones come last. Feeds and sitemaps are
+#: known by their root element before (:mod:`freshet.crawler.reduce.sitemaps`). Bodies longer than
+#: ``most_inline`` are read out of the event loop's process: the worst of so many bytes take 100 ms.
+FORMATS: Final[list[Format]] = [
+    Format("text/html", _as_it_came),
+    Format(
+        r"text/.*xml.*|application/(?!x-(?:rss|atom)\+)(?:.*\+)?xml",
+        _reader("xml"),
+        most_inline=64 * 1024,
+    ),
+    # With the suffix of RFC 6839, section 3.1.
+    Format(r"(?:application|text)/json|.*\+json", _reader("json")),
+    Format(
+        r"(?:application|text)/(?:x-)?(?:ndjson|jsonl|json-?lines|json-seq)",
+        _reader("json_lines"),
+        most_inline=256 * 1024,
+    ),
+    # PyYAML takes 40 ms for so many bytes.
+    Format(
+        r"(?:application|text)/(?:(?:x-|vnd\.)?yaml|.*\+yaml)",
+        _reader("yaml"),
+        most_inline=32 * 1024,
+    ),
+    Format(r"text/(?:x-v)?calendar|application/ics", _reader("calendar"), most_inline=192 * 1024),
+    Format(
+        r"application/(?:x-)?pdf",
+        _reader("pdf"),
+        first_bytes=(b"%PDF-",),
+        label="application/pdf",
+        # The reader is compiled code whose work nothing bounds but the process.
+        most_inline=0 if reads_pdf() else None,
+        version="pdf" if reads_pdf() else "",
+        is_binary=True,
+        lacks=None if reads_pdf() else ("the text of PDF", "pdf"),
+    ),
+    Format(r"text/(?!(?:css|javascript|ecmascript|vtt)$).*|application/toml", _reader("plain")),
+]
+_HTML: Final = FORMATS[0]
+
+
+@lru_cache(maxsize=256)
+def _named(name: str) -> Format | None:
+    return next((each for each in FORMATS if re.fullmatch(each.types, name)), None)
+
+
+def format_of(content_type: str | None) -> Format:
+    """Return the format of a Content-Type; HTML where it is missing, or of no format."""
+    name = media_type(content_type or "")
+    return (_named(name) if name else None) or _HTML
+
+
+def no_page_type(content_type: str | None) -> str | None:
+    """Return the sentence on a media type that no page has, None for any other and for none."""
+    name = media_type(content_type or "")
+    return None if name is None or _named(name) else f"the server sent {name[:200]}"
+
+
+def first_bytes() -> tuple[bytes, ...]:
+    """Return the beginnings of bodies that show their format, whatever the label says."""
+    return tuple(start for each in FORMATS for start in each.first_bytes)
+
+
+def is_mislabelled(body: bytes) -> bool:
+    """Return whether :func:`as_shown` may have something to do."""
+    return body.startswith((*first_bytes(), *PACKED_MAGIC))
+
+
+def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
+    """Return a response as its first bytes show it, whatever its label says.
+
+    What is packed is unpacked, to ``max_bytes`` at most, and a body whose first bytes are those of
+    a format is labelled as one.
+    """
+    body, headers = unpacked(result.body, max_bytes), result.headers
+    shown = next((each for each in FORMATS if body.startswith(each.first_bytes)), None)
+    if shown is not None and format_of(result.header("Content-Type")) is not shown:
+        others = ((name, value) for name, value in headers if name.lower() != b"content-type")
+        headers = (*others, (b"Content-Type", shown.label.encode()))
+    if body is result.body and headers is result.headers:
+        return result
+    return replace(result, body=body, headers=headers)
+
+
+def versions() -> str:
+    """Return the versions of all formats that have one, for the version of documents."""
+    return "".join(f"+{each.version}" for each in FORMATS if each.version)

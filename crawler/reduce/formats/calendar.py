@@ -9,12 +9,10 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import ROOT, Blocks, below
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
+from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
 
-#: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
-_MOST_INLINE: Final = 192 * 1024
 _STAMPS: Final = frozenset({"DTSTAMP", "SEQUENCE", "LAST-MODIFIED", "PRODID"})
 #: They tell an event from others; repetitions of one that differ have the same UID.
 _IDENTITY: Final = frozenset({"UID", "RECURRENCE-ID"})
@@ -69,6 +67,3 @@ def _properties(text: str) -> Blocks | None:
 
 def _unescaped(escape: re.Match[str]) -> str:
     return " " if escape[1] in "nN" else escape[1]
-
-
-FORMAT: Final = Format(r"text/(?:x-v)?calendar|application/ics", read, most_inline=_MOST_INLINE)

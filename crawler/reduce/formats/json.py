@@ -1,10 +1,9 @@
 """JSON: its values. One that cannot be read is paragraphs."""
 
 import json
-from typing import Final
 
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.formats.form import Body, Format
+from freshet.crawler.reduce.formats import Body
 from freshet.crawler.reduce.formats.leaves import leaves
 from freshet.crawler.reduce.formats.plain import of_text
 
@@ -19,7 +18,3 @@ def read(body: bytes, content_type: str | None) -> Body:
     if blocks is None:
         return of_text(text, encoding, by_line=False, code="json")
     return Body(encoding, blocks=blocks, shown=text, code="json")
-
-
-#: With the suffix of RFC 6839, section 3.1.
-FORMAT: Final = Format(r"(?:application|text)/json|.*\+json", read)

@@ -5,12 +5,10 @@ from itertools import islice
 from typing import Final
 
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
+from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.leaves import leaves
 from freshet.crawler.reduce.formats.plain import of_text
 
-#: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
-_MOST_INLINE: Final = 256 * 1024
 #: It may stand before each text (RFC 7464, section 2.2).
 _SEPARATOR: Final = "\x1e"
 
@@ -29,10 +27,3 @@ def _value(line: str) -> object:
         return json.loads(line)
     except (ValueError, RecursionError):
         return line
-
-
-FORMAT: Final = Format(
-    r"(?:application|text)/(?:x-)?(?:ndjson|jsonl|json-?lines|json-seq)",
-    read,
-    most_inline=_MOST_INLINE,
-)

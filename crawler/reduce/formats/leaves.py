@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
-from freshet.crawler.reduce.formats.form import MOST_VALUES
+from freshet.crawler.reduce.formats import MOST_VALUES
 
 
 def leaves(document: object) -> Blocks | None:

@@ -8,12 +8,11 @@ import re
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from hashlib import blake2b
-from importlib.util import find_spec
 from typing import Final
 from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below
-from freshet.crawler.reduce.formats.form import Body, Format
+from freshet.crawler.reduce.formats import Body, reads_pdf
 
 #: Pages that are read, and the share of a page's usual width of lines that ends no paragraph.
 _MOST_PAGES: Final = 2_000
@@ -33,11 +32,6 @@ _STAMP: Final = re.compile(
     % {b"string": _STRING},
     re.VERBOSE | re.DOTALL,
 )
-
-
-def reads_pdf() -> bool:
-    """Return whether the text of PDF can be read: the extra ``pdf`` is installed."""
-    return find_spec("pypdfium2") is not None
 
 
 def read(body: bytes, _content_type: str | None) -> Body:
@@ -89,16 +83,3 @@ def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
     # The sign is that of a hyphen at the end of a line.
     texts = (normalize("NFC", re.sub("\x02 ?", "", text)) for text in found)
     return tuple(text for text in texts if text and not text.isspace()), said
-
-
-FORMAT: Final = Format(
-    r"application/(?:x-)?pdf",
-    read,
-    first_bytes=(b"%PDF-",),
-    label="application/pdf",
-    # The reader is compiled code whose work nothing bounds but the process.
-    most_inline=0 if reads_pdf() else None,
-    version="pdf" if reads_pdf() else "",
-    is_binary=True,
-    lacks=None if reads_pdf() else ("the text of PDF", "pdf"),
-)

@@ -4,7 +4,7 @@ from typing import Final
 
 from freshet.crawler.fetch.responses import media_type
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.formats.form import Body, Format
+from freshet.crawler.reduce.formats import Body
 from freshet.crawler.reduce.main_text import plain_text
 
 #: Text whose lines are records.
@@ -21,7 +21,3 @@ def read(body: bytes, content_type: str | None) -> Body:
 def of_text(text: str, encoding: str, *, by_line: bool = True, code: str | None = None) -> Body:
     """Return a text as lines or paragraphs, which the document shows as it is."""
     return Body(encoding, blocks=plain_text(text, by_line=by_line), shown=text, code=code)
-
-
-#: All but text for programs.
-FORMAT: Final = Format(r"text/(?!(?:css|javascript|ecmascript|vtt)$).*|application/toml", read)

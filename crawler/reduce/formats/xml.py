@@ -22,13 +22,11 @@ from xml.parsers import expat
 from freshet.crawler.fetch.responses import media_type
 from freshet.crawler.reduce.blocks import ROOT, Blocks, below
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
+from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
 from freshet.crawler.reduce.nesting import NAMES
 
-#: Longer ones are read out of the event loop's process: the worst of so many bytes take 100 ms.
-_MOST_INLINE: Final = 64 * 1024
 _XHTML_TYPE: Final = "application/xhtml+xml"
 _XHTML: Final = "http://www.w3.org/1999/xhtml"
 #: Elements of these are written by their names alone; ones of no namespace are XHTML, too.
@@ -241,9 +239,3 @@ def _values(prepared: bytes) -> Blocks | None:
     except expat.ExpatError:
         return None
     return as_blocks(values.found) or Blocks()
-
-
-#: Of those with the suffix of RFC 7303 all but the ones that only feeds have.
-FORMAT: Final = Format(
-    r"text/.*xml.*|application/(?!x-(?:rss|atom)\+)(?:.*\+)?xml", read, most_inline=_MOST_INLINE
-)

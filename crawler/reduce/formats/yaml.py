@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from freshet.crawler.reduce.charset import decode
-from freshet.crawler.reduce.formats.form import MOST_VALUES, Body, Format
+from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.leaves import leaves
 from freshet.crawler.reduce.formats.plain import of_text
 
-#: Longer ones are read out of the event loop's process: PyYAML takes 40 ms for so many bytes.
-_MOST_INLINE: Final = 32 * 1024
 #: Parts of a file, whatever they hold, and maps and lists in each other. libyaml looks at all that
 #: are open for each part.
 _MOST_EVENTS: Final = 5 * MOST_VALUES
@@ -87,8 +85,3 @@ def _documents(text: str) -> Iterator[object]:
             yield value
         else:
             opened[-1].add(value)
-
-
-FORMAT: Final = Format(
-    r"(?:application|text)/(?:(?:x-|vnd\.)?yaml|.*\+yaml)", read, most_inline=_MOST_INLINE
-)

@@ -148,33 +148,3 @@ def test_every_entry_point_of_ours_is_of_an_extension_or_a_policy() -> None:
         value for name in groups.keys() - {"freshet.policies"} for value in groups[name].values()
     }
     assert {value.split(".")[3] for value in places} == set(NAMES)
-
-
-#: Modules that a crawl of one page has no use for, and what is in their packages.
-UNUSED = (
-    "crawler.extensions.alerts.messages", "crawler.extensions.alerts.outbox",
-    "crawler.extensions.dashboard",
-    "crawler.extensions.alerts.rules", "crawler.extensions.alerts.status", "crawler.extensions.lab",
-    "crawler.archive", "crawler.audience", "crawler.extensions.browser.chromium",
-    "crawler.extensions.browser.rendering", "crawler.importance",
-    "crawler.extensions.shards", "crawler.search",
-    "crawler.extensions.push.receiver", "crawler.extensions.push.websub", "crawler.run.daemon",
-    "crawler.run.explanation", "crawler.run.forecast", "crawler.run.replay", "crawler.run.service",
-    "crawler.run.state", "crawler.service.api", "crawler.service.http", "crawler.synthetic_web",
-    "scheduler.agenda.rankers", "scheduler.agenda.recrawl", "scheduler.conformance",
-    "scheduler.discovery", "scheduler.appeal", "scheduler.estimate", "scheduler.policies",
-    "scheduler.solve", "scheduler.evaluate", "scheduler.planning",
-)  # fmt: skip
-
-
-async def test_a_crawl_of_one_page_loads_nothing_of_a_daemon_or_an_extension(shell: Shell) -> None:
-    tell = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
-    async with scripted({"a": {"/": page(0)}}) as sites:
-        words = ("crawl", f"{sites.origin('a')}/", *LOCAL, "--db", "a.db")
-        code, _, told = await shell(*words, before=tell)
-    loaded = [each.removeprefix("freshet.") for each in told.split() if each.startswith("freshet.")]
-    assert code == 0
-    assert len(loaded) > 50
-    assert [
-        each for each in loaded if f"{each}.".startswith(tuple(f"{it}." for it in UNUSED))
-    ] == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.document import document
-from freshet.crawler.reduce.formats.form import MOST_VALUES
+from freshet.crawler.reduce.formats import MOST_VALUES
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser
 

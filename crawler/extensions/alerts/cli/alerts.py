@@ -24,8 +24,8 @@ from freshet.crawler.extensions.alerts.outbox import Outbox
 from freshet.crawler.extensions.alerts.rules import channels, receiver
 from freshet.crawler.extensions.alerts.settings import Alerts
 from freshet.crawler.extensions.alerts.tables import Message, RuleCounts, key_of
+from freshet.crawler.logs import configure_logging
 from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.service.logs import configure_logging
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page

@@ -40,7 +40,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.terminal import counted, fail, print_json, say, show_line, show_list
 from freshet.storage.database import owner_of, reading
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 from freshet.storage.records import FetchResult
 from freshet.storage.stores import is_folder
 from freshet.storage.tables import runs

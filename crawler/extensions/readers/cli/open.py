@@ -28,7 +28,7 @@ from freshet.crawler.lists import Showing
 from freshet.crawler.terminal import counted, fail, print_json, show_line
 from freshet.crawler.urls import canonical
 from freshet.storage.database import write_beside
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 from freshet.storage.queries import page
 from freshet.storage.stores import open_stores
 

@@ -27,7 +27,7 @@ from freshet.crawler.clock import dated
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.masking import masked_value
 from freshet.crawler.terminal import err
-from freshet.storage.files import trouble
+from freshet.storage.errors import trouble
 
 #: Logger of what a daemon reports: its lines are written whatever else is not.
 REPORTS: Final = "freshet.reports"
