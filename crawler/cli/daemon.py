@@ -176,7 +176,7 @@ def _kept(
 
 
 def _print(report: CrawlReport, db: Path) -> None:
-    from freshet.crawler.run.status import read_status  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.daemon_status import read_status  # noqa: PLC0415 - slow to import
 
     now = time.time()
     print_outcomes(report)

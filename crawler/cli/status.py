@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
-from freshet.crawler.hooks import merged_parts, parts_of, status_parts
+from freshet.crawler.hooks import status_parts
+from freshet.crawler.run.status import StoreStatus, merged, read_shard, read_status, since_of
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import (
     amount,
@@ -36,22 +34,12 @@ from freshet.crawler.terminal import (
     spending,
     when,
 )
-from freshet.storage.database import owner_of
-from freshet.storage.entries import Discovered, Outlook, RobotsRecord, summed
-from freshet.storage.queries import overview, page
-from freshet.storage.queries.overview import DoubtfulPage, Holdings, WaitingHost
-from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
-from freshet.storage.tables.hosts import RejectingHost
+from freshet.storage.entries import Discovered, Outlook
 from freshet.storage.tables.near_duplicates import IndexState
-from freshet.storage.tables.outgoing import HELD
-from freshet.storage.tables.runs import CrawlRun, RunState
-from freshet.storage.tables.url_patterns import Throttle
+from freshet.storage.tables.runs import RunState
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from freshet.crawler.run.status import DaemonStatus, Spent
+    from freshet.crawler.run.daemon_status import DaemonStatus, Spent
     from freshet.scheduler.agenda.audit import BesideRotation
 
 # -- standing view: the status of a daemon on one screen ---------------------
@@ -214,77 +202,6 @@ _SHOWN = 10
 _show_first = partial(show_list, limit=_SHOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The store at one moment; ``busiest`` are the hosts with the most due URLs.
-
-    ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
-    them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``no_content``
-    those that have answered without any content for a week, ``rejecting`` are the hosts of which
-    many pages are no content; ``doubtful`` counts pages that may be none, and has the most probable
-    ones; ``extensions`` is what these say of the store; ``daemon`` is its status if that run is a
-    daemon's.
-    """
-
-    db: str
-    at: float
-    last_run: CrawlRun | None
-    observed_at: float | None
-    kinds: dict[str, int]
-    bounds: dict[str, int]
-    holdings: Holdings
-    file_bytes: int
-    frontier: dict[str, int]
-    busiest: list[tuple[str, int]]
-    parked: list[WaitingHost]
-    deferred: list[WaitingHost]
-    robots_unreachable: list[tuple[str, RobotsRecord]]
-    bounded: list[tuple[str, Throttle]]
-    held_back: dict[str, int]
-    needs_javascript: dict[str, int]
-    no_content: dict[str, int]
-    rejecting: list[RejectingHost]
-    doubtful: tuple[int, list[DoubtfulPage]]
-    duplicates: IndexState
-    extensions: Mapping[str, Any]
-    daemon: DaemonStatus | None
-
-    def seconds(self, run: CrawlRun) -> float:
-        """Return the duration of the last run: to its end, or to its newest observation."""
-        return max(0.0, (run.ended_at or self.observed_at or run.started_at) - run.started_at)
-
-    def as_json(self) -> dict[str, object]:
-        """Return the status as JSON values."""
-        values: dict[str, Any] = asdict(self)
-        # In its place behind those of extensions.
-        del values["observed_at"], values["kinds"], values["daemon"]
-        values |= values.pop("extensions")
-        count, shown = values["doubtful"]
-        return values | {
-            "doubtful": {"pages": count, "most_probable": shown},
-            "last_run": self.last_run and self._run_as_json(self.last_run),
-            "daemon": self.daemon and self.daemon.as_json(),
-            "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
-            "deferred": overview.deferred_as_json(self.deferred),
-            "robots_unreachable": [
-                {
-                    "origin": origin, "standing": robots.standing, "since": _since(robots),
-                    "reason": robots.reason,
-                }
-                for origin, robots in self.robots_unreachable
-            ],
-            "bounded": url_patterns.bounded_as_json(self.bounded),
-        }  # fmt: skip
-
-    def _run_as_json(self, run: CrawlRun) -> dict[str, object]:
-        return {
-            "run": run.run_id, "state": run.state, "started_at": run.started_at,
-            "ended_at": run.ended_at, "last_observation_at": self.observed_at,
-            "seconds": round(self.seconds(run), 3), "fetches": run.fetches,
-            "observations": self.kinds,
-        }  # fmt: skip
-
-
 def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """Show the daemon, the last run, the store, and waiting hosts.
 
@@ -292,11 +209,11 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
     """
     stores, now = stores_at(db), time.time()
     if stores.shards is None:
-        status, shards = terminal.run(_read(db, now)), list[dict[str, object]]()
+        status, shards = terminal.run(read_status(db, now)), list[dict[str, object]]()
     else:
-        found = terminal.run(stores.each(partial(_read_shard, stores.paths, now)))
-        status = _merged(db, now, list(found.values()))
-        told = {number: shard for number, (_, shard, _, _) in found.items()}
+        found = terminal.run(stores.each(partial(read_shard, stores.paths, now)))
+        status = merged(db, now, list(found.values()))
+        told = {number: shard.row for number, shard in found.items()}
         told |= {n: {"shard": n, "down": why} for n, why in stores.down.items()}
         shards = [told[number] for number in sorted(told)]
     down = tell_down(db, stores.down)
@@ -306,158 +223,7 @@ def status_command(db: Db = DEFAULT_DB, json: Json = False) -> None:
         _print(status, shards)
 
 
-#: Of a shard: its status, its line of the table, hosts of others that it knows, and its audits.
-_OfShard: TypeAlias = "tuple[Status, dict[str, object], int, NDArray[np.void] | None]"
-
-
-async def _read_shard(paths: Sequence[Path], now: float, db: Path) -> _OfShard:
-    status, audits, owner = await _read(db, now), None, owner_of(db)
-    async with page.snapshot(db) as connection:
-        ((outgoing, foreign),) = await connection.execute_fetchall(
-            "SELECT (SELECT count(*) FROM outgoing), count(DISTINCT host_id) FROM page "
-            f"WHERE held_back = '{HELD}'"
-        )
-        if (it := status.daemon) is not None:
-            from freshet.storage.queries import columns  # noqa: PLC0415 - imports numpy
-
-            audits = await columns.audits(connection, now - AUDITED_S)
-    shard = {
-        "shard": paths.index(db), "writer": owner and owner.name,
-        "process": owner and owner.process, "pages": status.holdings.pages,
-        "due": status.frontier["due"] if it is None else None,
-        "waiting": it and it.outlook.waiting, "requests_today": it and it.today.requests,
-        "budget": it and it.outlook.budget, "price": it and it.outlook.price,
-        "outgoing": outgoing, "file_bytes": status.file_bytes,
-    }  # fmt: skip
-    return status, shard, foreign, audits
-
-
-def _merged(db: Path, now: float, found: Sequence[_OfShard]) -> Status:
-    """Return the status of all shards as that of one store."""
-    all_of = [status for status, _, _, _ in found]
-    running = [it.last_run for it in all_of if it.last_run is not None]
-    held_back = _counts(all_of, "held_back")
-    # A page of another shard counts there.
-    stubs = held_back.pop(HELD, 0)
-    return Status(
-        db=str(db),
-        at=now,
-        last_run=_merged_run(running) if running else None,
-        observed_at=max((it.observed_at for it in all_of if it.observed_at), default=None),
-        kinds=dict(sorted(_counts(all_of, "kinds").items())),
-        bounds=dict(sorted(_counts(all_of, "bounds").items(), key=_falling)),
-        holdings=_merged_holdings(
-            [it.holdings for it in all_of], stubs, foreign=sum(hosts for _, _, hosts, _ in found)
-        ),
-        file_bytes=sum(it.file_bytes for it in all_of),
-        frontier=dict(_counts(all_of, "frontier")),
-        busiest=_rows(all_of, "busiest", _falling)[:_SHOWN],
-        parked=_rows(all_of, "parked", lambda host: (host.until, host.origin)),
-        deferred=_rows(all_of, "deferred", lambda host: host.origin),
-        robots_unreachable=_rows(all_of, "robots_unreachable", lambda row: row[0]),
-        bounded=_rows(all_of, "bounded", lambda row: -row[1].held),
-        held_back=dict(sorted(held_back.items())),
-        needs_javascript=dict(sorted(_counts(all_of, "needs_javascript").items(), key=_falling)),
-        no_content=dict(sorted(_counts(all_of, "no_content").items(), key=_falling)),
-        rejecting=_rows(all_of, "rejecting", lambda host: (-host.rejected, host.origin)),
-        doubtful=_merged_doubtful([it.doubtful for it in all_of]),
-        duplicates=_merged_duplicates([it.duplicates for it in all_of]),
-        extensions=merged_parts([it.extensions for it in all_of]),
-        daemon=_merged_daemon(found, now),
-    )
-
-
-def _counts(shards: Sequence[Status], name: str) -> Counter[str]:
-    """Return the sums of the counts of this name."""
-    total = Counter[str]()
-    for each in shards:
-        total.update(getattr(each, name))
-    return total
-
-
-def _rows(shards: Sequence[Status], name: str, order: Callable[[Any], Any]) -> list[Any]:
-    """Return the rows of all lists of this name."""
-    return sorted((row for each in shards for row in getattr(each, name)), key=order)
-
-
-def _merged_daemon(found: Sequence[_OfShard], now: float) -> DaemonStatus | None:
-    daemons = [(it.daemon, drawn) for it, _, _, drawn in found if it.daemon and drawn is not None]
-    if not daemons:
-        return None
-    from freshet.crawler.run.status import merged  # noqa: PLC0415 - imports numpy
-
-    return merged(daemons, now)
-
-
-def _merged_holdings(parts: Sequence[Holdings], stubs: int, foreign: int) -> Holdings:
-    """Return the holdings together; pages and hosts of other shards are counted by those."""
-    urls = sum(it.urls for it in parts) - stubs
-    return summed(parts, urls=urls, hosts=sum(it.hosts for it in parts) - foreign)
-
-
-def _merged_doubtful(
-    parts: Sequence[tuple[int, list[DoubtfulPage]]],
-) -> tuple[int, list[DoubtfulPage]]:
-    pages = [page for _, shown in parts for page in shown]
-    pages.sort(key=lambda page: (-page.probability, page.url))
-    return sum(count for count, _ in parts), pages[:_SHOWN]
-
-
-def _merged_duplicates(parts: Sequence[IndexState]) -> IndexState:
-    return summed(parts, parameters=next((it.parameters for it in parts), None))
-
-
-def _falling(named: tuple[str, int]) -> tuple[int, str]:
-    return -named[1], named[0]
-
-
-def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:
-    """Return the last runs of shards as one, in the state of the one that has to go on longest."""
-    ended = [it.ended_at for it in found if it.ended_at is not None]
-    states: tuple[RunState, ...] = ("running", "interrupted", "limit", "ended")
-    return summed(
-        found,
-        run_id=max(it.run_id for it in found),
-        started_at=min(it.started_at for it in found),
-        ended_at=max(ended) if len(ended) == len(found) else None,
-        state=min((it.state for it in found), key=states.index),
-    )
-
-
-async def _read(db: Path, now: float) -> Status:
-    async with page.snapshot(db) as connection:
-        last, daemon = await runs.latest(connection), None
-        if last and await runs.latest_outlook(connection, last.run_id):
-            from freshet.crawler.run.status import daemon_status  # noqa: PLC0415 - imports numpy
-
-            daemon = await daemon_status(connection, db, last, now)
-        return Status(
-            db=str(db),
-            at=now,
-            last_run=last,
-            observed_at=await overview.last_sign_of_life(connection, last.run_id) if last else None,
-            kinds=await overview.kinds(connection, last.run_id) if last else {},
-            bounds=await runs.bounds(connection, last.run_id) if last else {},
-            holdings=await overview.holdings(connection),
-            file_bytes=overview.file_bytes(db),
-            frontier=await overview.frontier_counts(connection, now),
-            busiest=await overview.busiest(connection, now, _SHOWN),
-            parked=await overview.parked(connection, now),
-            deferred=await overview.deferred(connection),
-            robots_unreachable=await hosts.unreachable_robots(connection),
-            bounded=await url_patterns.bounded(connection),
-            held_back=await overview.held_back(connection),
-            needs_javascript=dict(await overview.needing_javascript(connection)),
-            no_content=dict(await overview.without_content(connection)),
-            rejecting=await hosts.rejecting(connection),
-            doubtful=await overview.doubtful(connection, _SHOWN),
-            duplicates=await near_duplicates.state(connection),
-            extensions=await parts_of(connection),
-            daemon=daemon,
-        )
-
-
-def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
+def _print(status: StoreStatus, shards: Sequence[Mapping[str, Any]]) -> None:
     of = f", {counted(len(shards), 'shard')}" if shards else ""
     show_line(f"{status.db} ({size(status.file_bytes)}{of})", "bold")
     if status.daemon is not None:
@@ -494,7 +260,7 @@ def _print(status: Status, shards: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def _print_run(status: Status) -> None:
+def _print_run(status: StoreStatus) -> None:
     run, now = status.last_run, status.at
     if run is None:
         show_line("no crawl has run yet")
@@ -525,7 +291,7 @@ def _state(state: RunState, daemon: DaemonStatus | None) -> str:
     return f"{why} (the next crawl finishes it)"
 
 
-def _print_holdings(status: Status) -> None:
+def _print_holdings(status: StoreStatus) -> None:
     held, frontier = status.holdings, status.frontier
     added: dict[str, str | None] = {}
     for name, part in status_parts().items():
@@ -564,7 +330,7 @@ def _near_duplicates(found: IndexState) -> str | None:
     return counted_duplicates(found) + to_come
 
 
-def _print_hosts(status: Status) -> None:
+def _print_hosts(status: StoreStatus) -> None:
     now = status.at
     if status.daemon is None:
         show_list("Hosts with the most URLs due", ("host", "due"), status.busiest)
@@ -584,7 +350,7 @@ def _print_hosts(status: Status) -> None:
         [
             (
                 origin,
-                moment(_since(robots), now),
+                moment(since_of(robots), now),
                 robots.reason,
                 "nothing is fetched"
                 if robots.standing == "unreachable"
@@ -593,7 +359,3 @@ def _print_hosts(status: Status) -> None:
             for origin, robots in status.robots_unreachable
         ],
     )
-
-
-def _since(robots: RobotsRecord) -> float:
-    return robots.fetched_at if robots.stale_since is None else robots.stale_since

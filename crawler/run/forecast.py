@@ -28,7 +28,7 @@ from freshet.crawler.importance import (
     terms,
 )
 from freshet.crawler.network import with_kept
-from freshet.crawler.run.status import record
+from freshet.crawler.run.daemon_status import record
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence

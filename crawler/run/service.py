@@ -29,8 +29,8 @@ from freshet import __version__
 from freshet.config.settings import Operation
 from freshet.crawler.bounds import met
 from freshet.crawler.pool import FetchPool
+from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.status import measured
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HtmlPages, HttpServer
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample

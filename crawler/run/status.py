@@ -1,282 +1,308 @@
-"""The status of a store's daemon: its last outlook, its spending, its measured freshness."""
+"""The status of a store: what runs, what waits and why, what is wrong, and what the store holds.
 
-from collections.abc import Sequence
+One function reads it (:func:`standing`, and :func:`store_status` with the counts), and one joins
+that of several shards. The verb, its JSON and the dashboard show it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
-from math import inf
-from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import aiosqlite
-import numpy as np
-from numpy.typing import NDArray
-
-from freshet.crawler.tally import AUDITED_S, RECORD_S
-from freshet.scheduler.agenda.audit import (
-    LEAST_CHANGES,
-    BesideRotation,
-    Staleness,
-    beside_rotation,
-    rotation_days,
-    stale_days,
-    staleness,
-)
-from freshet.scheduler.arrays import Floats, Ints
+from freshet.crawler.hooks import merged_parts, parts_of
 from freshet.storage.database import owner_of
-from freshet.storage.entries import Outlook, summed
-from freshet.storage.queries import columns, page
-from freshet.storage.tables import hosts
-from freshet.storage.tables import runs as runs_tables
-from freshet.storage.tables.runs import CrawlRun, RunProgress
+from freshet.storage.entries import RobotsRecord, summed
+from freshet.storage.queries import overview, page
+from freshet.storage.queries.overview import DoubtfulPage, Holdings, WaitingHost
+from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
+from freshet.storage.tables.hosts import RejectingHost
+from freshet.storage.tables.near_duplicates import IndexState
+from freshet.storage.tables.outgoing import HELD
+from freshet.storage.tables.runs import CrawlRun, RunState
+from freshet.storage.tables.url_patterns import Throttle
 
+if TYPE_CHECKING:
+    from aiosqlite import Connection as Reader
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Requests made, and requests that the budget allowed, in the same time."""
+    from freshet.crawler.run.daemon_status import DaemonStatus
 
-    requests: int
-    flowed: float
-
-    @property
-    def share(self) -> float | None:
-        """The spent share of the allowed requests; None before the first is allowed."""
-        return self.requests / self.flowed if self.flowed >= 1 else None
-
-
-def spent(moments: Sequence[RunProgress], since: float) -> Spent:
-    """Return the spending from ``since`` to the last moment; the earliest comes first.
-
-    ``moments`` go back to the last one before ``since``; spending between two of them is taken as
-    even. Requests of a run before its first moment count as earlier than ``since``.
-    """
-    requests, flowed = 0.0, 0.0
-    ordered = sorted(moments, key=lambda m: m.run_id)
-    for _, run in groupby(ordered, key=lambda m: m.run_id):
-        mine = list(run)
-        requests += _grown([(m.at, m.fetches) for m in mine], since)
-        for _, invocation in groupby(mine, key=lambda m: m.began_at):
-            flowed += _grown([(m.at, m.flowed) for m in invocation], since)
-    return Spent(round(requests), flowed)
-
-
-def per_minute(moments: Sequence[RunProgress], since: float) -> float:
-    """Return the requests a minute of the time in which runs went on, as :func:`spent`."""
-    began = {m.began_at: m.at for m in sorted(moments, key=attrgetter("at")) if m.at > since}
-    ran_s = sum(at - max(since, began_at) for began_at, at in began.items())
-    return 60 * spent(moments, since).requests / max(60.0, ran_s)
-
-
-def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
-    """Return the growth of a count since a time, or since its first value."""
-    at, count = zip(*counts, strict=True)
-    return float(count[-1] - np.interp(since, at, count))
-
-
-_DAY_S: Final = 86_400.0
-#: Outlooks are never further apart while a daemon runs.
-_HOUR_S: Final = 3_600.0
-_RECORD_VISITS: Final = 200_000
+#: Pages and hosts of a list of the worst.
+_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonStatus:
-    """A daemon at one moment.
+class Standing:
+    """A store at one moment: what goes on in it, what waits and why, and what is wrong.
 
-    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
-    last one; ``per_minute`` are requests of the last hour, by the minutes that it ran in it.
-    ``measured`` is by the audit sample of :data:`AUDITED_S`.
-    ``rotation`` is that of all visits, ``by_host`` of each host where it can be said, the one with
-    most changes first. ``next_url`` is the URL that was next at the last outlook.
+    ``writer`` names the program that writes the store now, and ``daemon`` is the status of the last
+    run if that is a daemon's. Without one, ``to_come`` counts the pages that are to be visited.
+    ``robots_unreachable`` are hosts whose robots.txt cannot be reached; ``doubtful`` counts pages
+    that may be no content, and has the most probable ones; ``extensions`` is what these say.
     """
 
-    process: int | None
-    outlook: Outlook
-    today: Spent
-    day: Spent
-    per_minute: float
-    measured: Staleness | None
-    rotation: BesideRotation | None
-    by_host: Sequence[tuple[str, BesideRotation]]
-    next_url: str | None
+    last_run: CrawlRun | None
+    writer: str | None
+    parked: Sequence[WaitingHost]
+    deferred: Sequence[WaitingHost]
+    robots_unreachable: Sequence[tuple[str, RobotsRecord]]
+    doubtful: tuple[int, Sequence[DoubtfulPage]]
+    to_come: int
+    extensions: Mapping[str, Any]
+    daemon: DaemonStatus | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus(Standing):
+    """The store at one moment; ``busiest`` are the hosts with the most due URLs.
+
+    ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
+    them; ``needs_javascript`` counts the pages of a host that only a browser shows, ``no_content``
+    those that have answered without any content for a week, ``rejecting`` are the hosts of which
+    many pages are no content.
+    """
+
+    db: str
+    at: float
+    observed_at: float | None
+    kinds: Mapping[str, int]
+    bounds: Mapping[str, int]
+    holdings: Holdings
+    file_bytes: int
+    frontier: Mapping[str, int]
+    busiest: Sequence[tuple[str, int]]
+    bounded: Sequence[tuple[str, Throttle]]
+    held_back: Mapping[str, int]
+    needs_javascript: Mapping[str, int]
+    no_content: Mapping[str, int]
+    rejecting: Sequence[RejectingHost]
+    duplicates: IndexState
+
+    def seconds(self, run: CrawlRun) -> float:
+        """Return the duration of the last run: to its end, or to its newest observation."""
+        return max(0.0, (run.ended_at or self.observed_at or run.started_at) - run.started_at)
 
     def as_json(self) -> dict[str, object]:
-        """Return the status as JSON values, with the refused visits of capped host queues."""
-        found = asdict(self)
-        found["outlook"]["capped"] = [
-            asdict(queue) | {"refused": queue.refused} for queue in self.outlook.capped
-        ]
-        found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
-        found["by_host"] = [{"host": host, **asdict(of_host)} for host, of_host in self.by_host]
-        return found
+        """Return the status as JSON values."""
+        values: dict[str, Any] = asdict(self)
+        for name in ("observed_at", "kinds", "daemon", "writer", "to_come"):
+            del values[name]
+        values |= values.pop("extensions")
+        count, shown = values["doubtful"]
+        return values | {
+            "doubtful": {"pages": count, "most_probable": shown},
+            "last_run": self.last_run and self._run_as_json(self.last_run),
+            "daemon": self.daemon and self.daemon.as_json(),
+            "busiest": [{"origin": origin, "due": due} for origin, due in self.busiest],
+            "deferred": overview.deferred_as_json(self.deferred),
+            "robots_unreachable": [
+                {
+                    "origin": origin, "standing": robots.standing, "since": since_of(robots),
+                    "reason": robots.reason,
+                }
+                for origin, robots in self.robots_unreachable
+            ],
+            "bounded": url_patterns.bounded_as_json(self.bounded),
+        }  # fmt: skip
+
+    def _run_as_json(self, run: CrawlRun) -> dict[str, object]:
+        return {
+            "run": run.run_id, "state": run.state, "started_at": run.started_at,
+            "ended_at": run.ended_at, "last_observation_at": self.observed_at,
+            "seconds": round(self.seconds(run), 3), "fetches": run.fetches,
+            "observations": self.kinds,
+        }  # fmt: skip
 
 
-async def daemon_status(
-    connection: aiosqlite.Connection,
-    db: Path,
-    run: CrawlRun | None,
-    now: float,
-    *,
-    rotated: bool = True,
-) -> DaemonStatus | None:
-    """Return the present or last status of a run's daemon; None for a crawl.
+def since_of(robots: RobotsRecord) -> float:
+    """Return since when a robots.txt cannot be reached."""
+    return robots.fetched_at if robots.stale_since is None else robots.stale_since
 
-    What is said of a rotation reads many visits; ``rotated`` asks for it.
-    """
-    last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
-    if run is None or last is None:
-        return None
-    process = _process(db)
-    if process is None:
-        # Today and the last 24 hours end when it stopped.
-        now = min(now, last.at)
-    midnight = now // _DAY_S * _DAY_S
-    moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
-    moments.append(_as_of(now, run, last, runs=process is not None))
-    rotation, by_host = await record(connection, now) if rotated else (None, [])
-    return DaemonStatus(
-        process=process,
-        outlook=last,
-        today=spent(moments, midnight),
-        day=spent(moments, now - _DAY_S),
-        per_minute=per_minute(moments, now - _HOUR_S),
-        measured=await measured(connection, now - AUDITED_S),
-        rotation=rotation,
-        by_host=by_host,
-        next_url=await runs_tables.upcoming(connection, last),
+
+# -- reading -----------------------------------------------------------------
+
+
+async def standing(connection: Reader, db: Path, now: float) -> Standing:
+    """Return what goes on in a store, for who asks often: nothing is counted that takes long."""
+    return Standing(**await _standing(connection, db, now, rotated=False))
+
+
+async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
+    """Return the status of a store."""
+    told = await _standing(connection, db, now, rotated=True)
+    last: CrawlRun | None = told["last_run"]
+    return StoreStatus(
+        **told,
+        db=str(db),
+        at=now,
+        observed_at=await overview.last_sign_of_life(connection, last.run_id) if last else None,
+        kinds=await overview.kinds(connection, last.run_id) if last else {},
+        bounds=await runs.bounds(connection, last.run_id) if last else {},
+        holdings=await overview.holdings(connection),
+        file_bytes=overview.file_bytes(db),
+        frontier=await overview.frontier_counts(connection, now),
+        busiest=await overview.busiest(connection, now, _SHOWN),
+        bounded=await url_patterns.bounded(connection),
+        held_back=await overview.held_back(connection),
+        needs_javascript=dict(await overview.needing_javascript(connection)),
+        no_content=dict(await overview.without_content(connection)),
+        rejecting=await hosts.rejecting(connection),
+        duplicates=await near_duplicates.state(connection),
     )
 
 
-async def read_status(db: Path, now: float) -> DaemonStatus | None:
-    """Return :func:`daemon_status` of the last run of a store; raises as :func:`page.snapshot`."""
+async def _standing(connection: Reader, db: Path, now: float, *, rotated: bool) -> dict[str, Any]:
+    """Return the values of a :class:`Standing`; ``rotated`` as :func:`.daemon_status` has it."""
+    last, daemon, owner = await runs.latest(connection), None, owner_of(db)
+    if last and await runs.latest_outlook(connection, last.run_id):
+        from freshet.crawler.run.daemon_status import daemon_status  # noqa: PLC0415 - imports numpy
+
+        daemon = await daemon_status(connection, db, last, now, rotated=rotated)
+    return {
+        "last_run": last,
+        "writer": None if owner is None else owner.name,
+        "parked": await overview.parked(connection, now),
+        "deferred": await overview.deferred(connection),
+        "robots_unreachable": await hosts.unreachable_robots(connection),
+        "doubtful": await overview.doubtful(connection, _SHOWN),
+        "to_come": await overview.to_come(connection) if daemon is None else 0,
+        "extensions": await parts_of(connection),
+        "daemon": daemon,
+    }
+
+
+async def read_status(db: Path, now: float) -> StoreStatus:
+    """Return the status of the store in a file; raises as :func:`page.snapshot`."""
     async with page.snapshot(db) as connection:
-        return await daemon_status(connection, db, await runs_tables.latest(connection), now)
+        return await store_status(connection, db, now)
 
 
-def merged(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]], now: float) -> DaemonStatus:
-    """Return the status of the daemons of all shards as that of one, by the audits of each, too.
+class ShardStatus(NamedTuple):
+    """The status of a shard, its row in the table of shards, and hosts of others that it knows."""
 
-    Means are over the captured pages, as if the sites of each shard were as important: outlooks do
-    not have the sum of importance. An audit counts for the pages of which its shard drew it. What
-    visits found beside a rotation is left out, for each shard has a rotation of its own.
-    """
-    daemons = [each for each, _ in found]
-    coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
-    following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
-    outlooks = [each.outlook for each in daemons]
-    return DaemonStatus(
-        process=next((it.process for it in daemons if it.process is not None), None),
-        outlook=_merged_outlook(outlooks, following.outlook.next_at),
-        today=summed([it.today for it in daemons]),
-        day=summed([it.day for it in daemons]),
-        per_minute=sum(it.per_minute for it in daemons),
-        measured=_measured_together(found),
-        rotation=None,
-        by_host=(),
-        next_url=following.next_url,
+    status: StoreStatus
+    row: dict[str, object]
+    foreign: int
+
+
+async def read_shard(paths: Sequence[Path], now: float, db: Path) -> ShardStatus:
+    """Return the status of the shard in a file, one of all ``paths``."""
+    async with page.snapshot(db) as connection:
+        status, owner = await store_status(connection, db, now), owner_of(db)
+        ((outgoing, foreign),) = await connection.execute_fetchall(
+            "SELECT (SELECT count(*) FROM outgoing), count(DISTINCT host_id) FROM page "
+            f"WHERE held_back = '{HELD}'"
+        )
+    it = status.daemon
+    row = {
+        "shard": paths.index(db), "writer": owner and owner.name,
+        "process": owner and owner.process, "pages": status.holdings.pages,
+        "due": status.frontier["due"] if it is None else None,
+        "waiting": it and it.outlook.waiting, "requests_today": it and it.today.requests,
+        "budget": it and it.outlook.budget, "price": it and it.outlook.price,
+        "outgoing": outgoing, "file_bytes": status.file_bytes,
+    }  # fmt: skip
+    return ShardStatus(status, row, foreign)
+
+
+# -- several shards ----------------------------------------------------------
+
+
+def merged_standing(found: Sequence[Standing], now: float) -> Standing:
+    """Return what goes on in all shards as in one store."""
+    return Standing(**_together(found, now))
+
+
+def merged(db: Path, now: float, shards: Sequence[ShardStatus]) -> StoreStatus:
+    """Return the status of all shards as that of one store."""
+    all_of = [shard.status for shard in shards]
+    held_back = _counts(all_of, "held_back")
+    # A page of another shard counts there.
+    stubs = held_back.pop(HELD, 0)
+    foreign = sum(shard.foreign for shard in shards)
+    return StoreStatus(
+        **_together(all_of, now),
+        db=str(db),
+        at=now,
+        observed_at=max((it.observed_at for it in all_of if it.observed_at), default=None),
+        kinds=dict(sorted(_counts(all_of, "kinds").items())),
+        bounds=dict(sorted(_counts(all_of, "bounds").items(), key=_falling)),
+        holdings=_merged_holdings([it.holdings for it in all_of], stubs, foreign),
+        file_bytes=sum(it.file_bytes for it in all_of),
+        frontier=dict(_counts(all_of, "frontier")),
+        busiest=_rows(all_of, "busiest", _falling)[:_SHOWN],
+        bounded=_rows(all_of, "bounded", lambda row: -row[1].held),
+        held_back=dict(sorted(held_back.items())),
+        needs_javascript=dict(sorted(_counts(all_of, "needs_javascript").items(), key=_falling)),
+        no_content=dict(sorted(_counts(all_of, "no_content").items(), key=_falling)),
+        rejecting=_rows(all_of, "rejecting", lambda host: (-host.rejected, host.origin)),
+        duplicates=_merged_duplicates([it.duplicates for it in all_of]),
     )
 
 
-def _merged_outlook(outlooks: Sequence[Outlook], next_at: float) -> Outlook:
+def _together(found: Sequence[Standing], now: float) -> dict[str, Any]:
+    """Return the values of a :class:`Standing` of several stores."""
+    running = [it.last_run for it in found if it.last_run is not None]
+    doubtful = [each for it in found for each in it.doubtful[1]]
+    doubtful.sort(key=lambda each: (-each.probability, each.url))
+    return {
+        "last_run": _merged_run(running) if running else None,
+        "writer": next((it.writer for it in found if it.writer), None),
+        "parked": _rows(found, "parked", lambda host: (host.until, host.origin)),
+        "deferred": _rows(found, "deferred", lambda host: host.origin),
+        "robots_unreachable": _rows(found, "robots_unreachable", lambda row: row[0]),
+        "doubtful": (sum(it.doubtful[0] for it in found), doubtful[:_SHOWN]),
+        "to_come": sum(it.to_come for it in found),
+        "extensions": merged_parts([it.extensions for it in found]),
+        "daemon": _merged_daemon([it.daemon for it in found if it.daemon], now),
+    }
+
+
+def _counts(shards: Sequence[Standing], name: str) -> Counter[str]:
+    """Return the sums of the counts of this name."""
+    total = Counter[str]()
+    for each in shards:
+        total.update(getattr(each, name))
+    return total
+
+
+def _rows(shards: Sequence[Standing], name: str, order: Callable[[Any], Any]) -> list[Any]:
+    """Return the rows of all lists of this name."""
+    return sorted((row for each in shards for row in getattr(each, name)), key=order)
+
+
+def _merged_daemon(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus | None:
+    if not daemons:
+        return None
+    from freshet.crawler.run.daemon_status import merged as together  # noqa: PLC0415 - likewise
+
+    return together(daemons, now)
+
+
+def _merged_holdings(parts: Sequence[Holdings], stubs: int, foreign: int) -> Holdings:
+    """Return the holdings together; pages and hosts of other shards are counted by those."""
+    urls = sum(it.urls for it in parts) - stubs
+    return summed(parts, urls=urls, hosts=sum(it.hosts for it in parts) - foreign)
+
+
+def _merged_duplicates(parts: Sequence[IndexState]) -> IndexState:
+    return summed(parts, parameters=next((it.parameters for it in parts), None))
+
+
+def _falling(named: tuple[str, int]) -> tuple[int, str]:
+    return -named[1], named[0]
+
+
+def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:
+    """Return the last runs of shards as one, in the state of the one that has to go on longest."""
+    ended = [it.ended_at for it in found if it.ended_at is not None]
+    states: tuple[RunState, ...] = ("running", "interrupted", "limit", "ended")
     return summed(
-        outlooks,
-        at=max(it.at for it in outlooks),
-        began_at=min(it.began_at for it in outlooks),
-        policy=", ".join(sorted({it.policy for it in outlooks})),
-        stale=_mean(outlooks, "stale"),
-        harmonic=_mean(outlooks, "harmonic"),
-        price=_median_price(outlooks),
-        changing=tuple(map(sum, zip(*(it.changing for it in outlooks), strict=True))),
-        clocked=_mean(outlooks, "clocked") or 0.0,
-        next_at=next_at,
-        next_page_id=None,
-        capped=tuple(
-            sorted((queue for it in outlooks for queue in it.capped), key=lambda it: -it.refused)
-        ),
-        discovered=summed([it.discovered for it in outlooks]),
-    )
-
-
-def _median_price(outlooks: Sequence[Outlook]) -> float | None:
-    prices = [it.price for it in outlooks if it.price is not None]
-    return float(np.median(prices)) if prices else None
-
-
-def _mean(outlooks: Sequence[Outlook], name: str) -> float | None:
-    """Return the mean of an expectation over the captured pages, None where none is known."""
-    held = [it for it in outlooks if it.captured and getattr(it, name) is not None]
-    values, pages = [getattr(it, name) for it in held], [it.captured for it in held]
-    return float(np.average(values, weights=pages)) if held else None
-
-
-def _measured_together(found: Sequence[tuple[DaemonStatus, NDArray[np.void]]]) -> Staleness | None:
-    """Return the staleness by the audits of all shards."""
-    weights = [it.outlook.captured / max(1, len(drawn)) for it, drawn in found]
-    drawn = np.concatenate([drawn for _, drawn in found])
-    return staleness(
-        drawn["importance"] * np.repeat(weights, [len(drawn) for _, drawn in found]),
-        drawn["stale"],
-        drawn["hazard"],
-    )
-
-
-async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:
-    """Return the staleness of the copy by the audits since a time, None without any."""
-    found = await columns.audits(connection, since)
-    return staleness(found["importance"], found["stale"], found["hazard"])
-
-
-async def record(
-    connection: aiosqlite.Connection, now: float
-) -> tuple[BesideRotation | None, list[tuple[str, BesideRotation]]]:
-    """Return how the visits since :data:`RECORD_S` stand beside a rotation: in all, and by host.
-
-    The rotation makes as many requests, all that are not the first of a URL.
-    """
-    chosen = connection, now - RECORD_S, _RECORD_VISITS
-    it, told = await columns.host_visits(*chosen), await columns.named_days(*chosen)
-    at = it.at / _DAY_S
-    held = np.unique(np.stack((it.host_id, it.page_id))[:, it.there], axis=1)[0]
-    pages, again = np.unique(held, return_counts=True)[1], ~it.first
-    requests = int(again.sum()) + _robots(it.host_id[again], at[again])
-    if not len(pages) or not np.ptp(at) * requests > 0:
-        return None, []
-    seen = np.flatnonzero(it.there | it.gone)
-    history, visit, own, turns = stale_days(
-        page=it.page_id[seen], at=at[seen], changed=it.changed[seen], ended=it.gone[seen],
-        rate=it.rate[seen], told=told / (1, 1, _DAY_S),
-        turn=rotation_days(pages, requests / float(np.ptp(at))), until=now / _DAY_S,
-    )  # fmt: skip
-    began, host = at[seen][visit], it.host_id[seen][visit]
-    ids, counts = np.unique(it.host_id[it.changed], return_counts=True)
-    changes, by_host = dict(zip(ids.tolist(), counts.tolist(), strict=True)), []
-    for each in await hosts.load(connection, ids[counts >= LEAST_CHANGES].tolist()):
-        mine = host == each.host_id
-        rows = history[mine], began[mine], own[mine], turns[mine]
-        if (of_host := beside_rotation(*rows, changes=changes[each.host_id])) is not None:
-            by_host.append((each.origin, of_host))
-    whole = beside_rotation(history, began, own, turns, changes=int(counts.sum()))
-    return whole, sorted(by_host, key=lambda it: -it[1].changes)
-
-
-def _robots(host: Ints, at: Floats) -> int:
-    """Return how often robots.txt was asked for these requests, once in 24 hours at most."""
-    asked: dict[int, float] = {}
-    count = 0
-    for day, host_id in sorted(zip(at.tolist(), host.tolist(), strict=True)):
-        if day >= asked.get(host_id, -inf) + 1:
-            asked[host_id], count = day, count + 1
-    return count
-
-
-def _process(db: Path) -> int | None:
-    owner, process, _ = owner_of(db) or ("", 0, "")
-    return process if owner.endswith("daemon") else None
-
-
-def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> RunProgress:
-    """Return the spending of a run until now; its budget keeps flowing while it runs."""
-    more = last.budget * max(0.0, now - last.at) / _DAY_S if runs else 0.0
-    return RunProgress(
-        max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more
+        found,
+        run_id=max(it.run_id for it in found),
+        started_at=min(it.started_at for it in found),
+        ended_at=max(ended) if len(ended) == len(found) else None,
+        state=min((it.state for it in found), key=states.index),
     )

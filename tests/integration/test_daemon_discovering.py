@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from freshet.crawler.run import state
-from freshet.crawler.run.status import read_status
+from freshet.crawler.run.daemon_status import read_status
 from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.agenda.terms import Terms

@@ -8,7 +8,7 @@ import pytest
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.run import notes
-from freshet.crawler.run.status import DaemonStatus, daemon_status
+from freshet.crawler.run.daemon_status import DaemonStatus, daemon_status
 from freshet.storage.database import reading
 from freshet.storage.entries import Outlook
 from freshet.storage.tables import runs

@@ -7,10 +7,10 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.crawl import print_outcomes
-from freshet.crawler.cli.status import _read
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
+from freshet.crawler.run.status import read_status
 from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
@@ -263,7 +263,7 @@ async def test_a_page_that_needs_javascript_is_counted_and_its_text_is_kept(
             assert last(db, "/a") == ("failed", "needs_javascript", True)
         print_outcomes(report)
         assert "2 pages need JavaScript and could not be read" in capsys.readouterr().out
-        status = await _read(db, 0.0)
+        status = await read_status(db, 0.0)
         assert status.as_json()["needs_javascript"] == {web.origin("h"): 2}
         pages["/a"] = PAGES["/a"]
         await crawled(web, db)
@@ -291,7 +291,7 @@ async def test_a_host_of_which_many_pages_are_no_content_is_reported(
         print_outcomes(report)
         words = f"4 of 9 pages of {web.origin('h')} (44 %) are no content, mostly soft_404"
         assert words in " ".join(capsys.readouterr().out.split())
-        status = await _read(db, 0.0)
+        status = await read_status(db, 0.0)
         assert [each.words for each in status.rejecting] == [words]
     (message,) = told
     assert (message["type"], message["data"]["kind"]) == ("page.rejected", "rejected")

@@ -1,48 +1,28 @@
 """The overview: the budget, freshness, what changed, what waits and why, and what is wrong."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import Any
 
-import numpy as np
 from aiosqlite import Connection as Reader
-from numpy.typing import NDArray
 
 from freshet.crawler.documents import Documents
 from freshet.crawler.extensions.dashboard import changes, kept, sites
 from freshet.crawler.extensions.dashboard.asked import Asked
-from freshet.crawler.hooks import merged_parts, parts_of, status_parts
+from freshet.crawler.hooks import status_parts
 from freshet.crawler.library import asking
-from freshet.crawler.run.status import DaemonStatus, daemon_status, merged
-from freshet.crawler.tally import AUDITED_S
+from freshet.crawler.run.daemon_status import DaemonStatus
+from freshet.crawler.run.status import Standing, merged_standing, standing
 from freshet.crawler.terminal import counted, percent
-from freshet.storage.database import owner_of
-from freshet.storage.queries import columns, overview, page
+from freshet.storage.queries import page
 from freshet.storage.queries.overview import WaitingHost
-from freshet.storage.tables import hosts, observations, runs
+from freshet.storage.tables import observations, runs
 from freshet.storage.tables.runs import CrawlRun
 
 _SHOWN = 8
 _DAY_S = 86_400.0
 #: A share of the budget that was not spent from which on it is worth a warning.
 _FORGONE = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The state of one store: a file, or a shard."""
-
-    run: CrawlRun | None
-    daemon: DaemonStatus | None
-    audits: NDArray[np.void] | None
-    writer: str | None
-    extensions: Mapping[str, Any]
-    to_come: int
-    waiting: Sequence[WaitingHost]
-    troubled: Sequence[WaitingHost]
-    doubtful: Sequence[overview.DoubtfulPage]
 
 
 async def opened(asked: Asked) -> Mapping[str, object]:
@@ -54,29 +34,20 @@ async def shown(asked: Asked) -> Mapping[str, object]:
     """Return what the overview shows."""
     parts, down = await asked.library.each(lambda _: partial(_read, now=asked.now))
     found = list(parts.values())
-    daemons = [(it.daemon, it.audits) for it in found if it.daemon and it.audits is not None]
-    daemon = daemons[0][0] if len(daemons) == 1 else None
-    if len(daemons) > 1:
-        daemon = merged(daemons, asked.now)
-    run = max((it.run for it in found if it.run), key=attrgetter("started_at"), default=None)
-    writer = next((it.writer for it in found if it.writer), None)
-    waiting = sorted((it for part in found for it in part.waiting), key=attrgetter("urls"))
+    it = found[0] if len(found) == 1 else merged_standing(found, asked.now)
+    waiting = sorted([*it.parked, *it.deferred], key=attrgetter("urls"), reverse=True)
     newest, _, _ = await changes.newest(asked, _SHOWN)
     kept_here = (await kept.listed(asked))["kept"]
     return {
-        "daemon": daemon,
-        "left": None if daemon is None else _left(daemon, asked.now),
-        "run": run,
-        "warnings": list(_warnings(run, writer, daemon, found)),
-        "to_come": sum(it.to_come for it in found),
-        "waiting": waiting[::-1][:_SHOWN],
-        "paused": [it.match for it in kept_here if (it.key, it.value) == ("never", "true")],
-        "troubled": [it for part in found for it in part.troubled][:_SHOWN],
-        "doubtful": sorted(
-            (it for part in found for it in part.doubtful),
-            key=attrgetter("probability"),
-            reverse=True,
-        )[:_SHOWN],
+        "daemon": it.daemon,
+        "left": None if it.daemon is None else _left(it.daemon, asked.now),
+        "run": it.last_run,
+        "warnings": list(_warnings(it)),
+        "to_come": it.to_come,
+        "waiting": waiting[:_SHOWN],
+        "paused": [each.match for each in kept_here if (each.key, each.value) == ("never", "true")],
+        "troubled": list(_without_robots(it))[:_SHOWN],
+        "doubtful": it.doubtful[1][:_SHOWN],
         "changes": newest,
         "down": down,
     }
@@ -88,11 +59,10 @@ def _left(daemon: DaemonStatus, now: float) -> float:
     return max(0.0, daemon.today.flowed - daemon.today.requests + to_come)
 
 
-def _warnings(
-    run: CrawlRun | None, writer: str | None, daemon: DaemonStatus | None, found: Sequence[_Part]
-) -> Iterator[tuple[str, str]]:
+def _warnings(it: Standing) -> Iterator[tuple[str, str]]:
     """Yield what is wrong, and what to do about it."""
-    if run is not None and run.state == "running" and writer is None:
+    run, daemon = it.last_run, it.daemon
+    if run is not None and run.state == "running" and it.writer is None:
         yield "The last run was killed.", "The same command goes on where it was."
     if daemon is not None:
         outlook = daemon.outlook
@@ -110,8 +80,8 @@ def _warnings(
                 ),
                 "Their pages are visited less often than is worth it; their owners may allow more.",
             )
-    for name, state in merged_parts([it.extensions for it in found]).items():
-        yield from status_parts()[name].troubles(state)
+    for name, part in status_parts().items():
+        yield from part.troubles(it.extensions[name])
 
 
 async def mark(asked: Asked) -> object:
@@ -123,28 +93,13 @@ async def _mark(db: Reader) -> tuple[int, CrawlRun | None]:
     return await observations.newest(db), await runs.latest(db)
 
 
-async def _read(made: Documents, now: float) -> _Part:
+async def _read(made: Documents, now: float) -> Standing:
     async with page.snapshot(made.path) as db:
-        run = await runs.latest(db)
-        daemon = await daemon_status(db, made.path, run, now, rotated=False)
-        owner = owner_of(made.path)
-        return _Part(
-            run=run,
-            daemon=daemon,
-            audits=None if daemon is None else await columns.audits(db, now - AUDITED_S),
-            writer=None if owner is None else owner.name,
-            extensions=await parts_of(db),
-            to_come=await overview.to_come(db) if daemon is None else 0,
-            waiting=[*await overview.parked(db, now), *await overview.deferred(db)],
-            troubled=await _without_robots(db),
-            doubtful=(await overview.doubtful(db, _SHOWN))[1],
-        )
+        return await standing(db, made.path, now)
 
 
-async def _without_robots(db: Reader) -> list[WaitingHost]:
-    """Return the hosts whose robots.txt cannot be reached, so that nothing is fetched there."""
-    return [
-        WaitingHost(origin, None, f"robots.txt: {robots.reason}", 0)
-        for origin, robots in await hosts.unreachable_robots(db)
-        if robots.standing == "unreachable"
-    ]
+def _without_robots(it: Standing) -> Iterator[WaitingHost]:
+    """Yield the hosts whose robots.txt cannot be reached, so that nothing is fetched there."""
+    for origin, robots in it.robots_unreachable:
+        if robots.standing == "unreachable":
+            yield WaitingHost(origin, None, f"robots.txt: {robots.reason}", 0)

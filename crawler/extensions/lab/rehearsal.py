@@ -19,8 +19,8 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.importance import terms
+from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.status import measured
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import without_utm

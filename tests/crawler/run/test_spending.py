@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.run.status import per_minute, spent
+from freshet.crawler.run.daemon_status import per_minute, spent
 from freshet.storage.tables.runs import RunProgress
 
 Moment = tuple[float, int, float, int, float]

@@ -1,0 +1,290 @@
+"""The status of a store's daemon: its last outlook, its spending, its measured freshness."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from math import inf
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import aiosqlite
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.crawler.tally import AUDITED_S, RECORD_S
+from freshet.scheduler.agenda.audit import (
+    LEAST_CHANGES,
+    BesideRotation,
+    Staleness,
+    beside_rotation,
+    rotation_days,
+    stale_days,
+    staleness,
+)
+from freshet.scheduler.arrays import Floats, Ints
+from freshet.storage.database import owner_of
+from freshet.storage.entries import Outlook, summed
+from freshet.storage.queries import columns, page
+from freshet.storage.tables import hosts
+from freshet.storage.tables import runs as runs_tables
+from freshet.storage.tables.runs import CrawlRun, RunProgress
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Requests made, and requests that the budget allowed, in the same time."""
+
+    requests: int
+    flowed: float
+
+    @property
+    def share(self) -> float | None:
+        """The spent share of the allowed requests; None before the first is allowed."""
+        return self.requests / self.flowed if self.flowed >= 1 else None
+
+
+def spent(moments: Sequence[RunProgress], since: float) -> Spent:
+    """Return the spending from ``since`` to the last moment; the earliest comes first.
+
+    ``moments`` go back to the last one before ``since``; spending between two of them is taken as
+    even. Requests of a run before its first moment count as earlier than ``since``.
+    """
+    requests, flowed = 0.0, 0.0
+    ordered = sorted(moments, key=lambda m: m.run_id)
+    for _, run in groupby(ordered, key=lambda m: m.run_id):
+        mine = list(run)
+        requests += _grown([(m.at, m.fetches) for m in mine], since)
+        for _, invocation in groupby(mine, key=lambda m: m.began_at):
+            flowed += _grown([(m.at, m.flowed) for m in invocation], since)
+    return Spent(round(requests), flowed)
+
+
+def per_minute(moments: Sequence[RunProgress], since: float) -> float:
+    """Return the requests a minute of the time in which runs went on, as :func:`spent`."""
+    began = {m.began_at: m.at for m in sorted(moments, key=attrgetter("at")) if m.at > since}
+    ran_s = sum(at - max(since, began_at) for began_at, at in began.items())
+    return 60 * spent(moments, since).requests / max(60.0, ran_s)
+
+
+def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
+    """Return the growth of a count since a time, or since its first value."""
+    at, count = zip(*counts, strict=True)
+    return float(count[-1] - np.interp(since, at, count))
+
+
+_DAY_S: Final = 86_400.0
+#: Outlooks are never further apart while a daemon runs.
+_HOUR_S: Final = 3_600.0
+_RECORD_VISITS: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStatus:
+    """A daemon at one moment.
+
+    ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
+    last one; ``per_minute`` are requests of the last hour, by the minutes that it ran in it.
+    ``measured`` is by the audit sample of :data:`AUDITED_S`.
+    ``rotation`` is that of all visits, ``by_host`` of each host where it can be said, the one with
+    most changes first. ``next_url`` is the URL that was next at the last outlook. ``audits`` are
+    those by which freshness was measured, for the status of several daemons together.
+    """
+
+    process: int | None
+    outlook: Outlook
+    today: Spent
+    day: Spent
+    per_minute: float
+    measured: Staleness | None
+    rotation: BesideRotation | None
+    by_host: Sequence[tuple[str, BesideRotation]]
+    next_url: str | None
+    audits: NDArray[np.void] = field(compare=False, repr=False)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the status as JSON values, with the refused visits of capped host queues."""
+        found = asdict(self)
+        del found["audits"]
+        found["outlook"]["capped"] = [
+            asdict(queue) | {"refused": queue.refused} for queue in self.outlook.capped
+        ]
+        found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
+        found["by_host"] = [{"host": host, **asdict(of_host)} for host, of_host in self.by_host]
+        return found
+
+
+async def daemon_status(
+    connection: aiosqlite.Connection,
+    db: Path,
+    run: CrawlRun | None,
+    now: float,
+    *,
+    rotated: bool = True,
+) -> DaemonStatus | None:
+    """Return the present or last status of a run's daemon; None for a crawl.
+
+    What is said of a rotation reads many visits; ``rotated`` asks for it.
+    """
+    last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
+    if run is None or last is None:
+        return None
+    process = _process(db)
+    if process is None:
+        # Today and the last 24 hours end when it stopped.
+        now = min(now, last.at)
+    midnight = now // _DAY_S * _DAY_S
+    moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
+    moments.append(_as_of(now, run, last, runs=process is not None))
+    audits = await columns.audits(connection, now - AUDITED_S)
+    rotation, by_host = await record(connection, now) if rotated else (None, [])
+    return DaemonStatus(
+        process=process,
+        outlook=last,
+        today=spent(moments, midnight),
+        day=spent(moments, now - _DAY_S),
+        per_minute=per_minute(moments, now - _HOUR_S),
+        measured=_measured(audits),
+        rotation=rotation,
+        by_host=by_host,
+        next_url=await runs_tables.upcoming(connection, last),
+        audits=audits,
+    )
+
+
+async def read_status(db: Path, now: float) -> DaemonStatus | None:
+    """Return :func:`daemon_status` of the last run of a store; raises as :func:`page.snapshot`."""
+    async with page.snapshot(db) as connection:
+        return await daemon_status(connection, db, await runs_tables.latest(connection), now)
+
+
+def merged(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus:
+    """Return the status of the daemons of all shards as that of one, by the audits of each, too.
+
+    Means are over the captured pages, as if the sites of each shard were as important: outlooks do
+    not have the sum of importance. An audit counts for the pages of which its shard drew it. What
+    visits found beside a rotation is left out, for each shard has a rotation of its own.
+    """
+    coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
+    following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
+    outlooks = [each.outlook for each in daemons]
+    return DaemonStatus(
+        process=next((it.process for it in daemons if it.process is not None), None),
+        outlook=_merged_outlook(outlooks, following.outlook.next_at),
+        today=summed([it.today for it in daemons]),
+        day=summed([it.day for it in daemons]),
+        per_minute=sum(it.per_minute for it in daemons),
+        measured=_measured_together(daemons),
+        rotation=None,
+        by_host=(),
+        next_url=following.next_url,
+        audits=np.concatenate([it.audits for it in daemons]),
+    )
+
+
+def _merged_outlook(outlooks: Sequence[Outlook], next_at: float) -> Outlook:
+    return summed(
+        outlooks,
+        at=max(it.at for it in outlooks),
+        began_at=min(it.began_at for it in outlooks),
+        policy=", ".join(sorted({it.policy for it in outlooks})),
+        stale=_mean(outlooks, "stale"),
+        harmonic=_mean(outlooks, "harmonic"),
+        price=_median_price(outlooks),
+        changing=tuple(map(sum, zip(*(it.changing for it in outlooks), strict=True))),
+        clocked=_mean(outlooks, "clocked") or 0.0,
+        next_at=next_at,
+        next_page_id=None,
+        capped=tuple(
+            sorted((queue for it in outlooks for queue in it.capped), key=lambda it: -it.refused)
+        ),
+        discovered=summed([it.discovered for it in outlooks]),
+    )
+
+
+def _median_price(outlooks: Sequence[Outlook]) -> float | None:
+    prices = [it.price for it in outlooks if it.price is not None]
+    return float(np.median(prices)) if prices else None
+
+
+def _mean(outlooks: Sequence[Outlook], name: str) -> float | None:
+    """Return the mean of an expectation over the captured pages, None where none is known."""
+    held = [it for it in outlooks if it.captured and getattr(it, name) is not None]
+    values, pages = [getattr(it, name) for it in held], [it.captured for it in held]
+    return float(np.average(values, weights=pages)) if held else None
+
+
+def _measured_together(daemons: Sequence[DaemonStatus]) -> Staleness | None:
+    """Return the staleness by the audits of all shards."""
+    weights = [it.outlook.captured / max(1, len(it.audits)) for it in daemons]
+    drawn = np.concatenate([it.audits for it in daemons])
+    return staleness(
+        drawn["importance"] * np.repeat(weights, [len(it.audits) for it in daemons]),
+        drawn["stale"],
+        drawn["hazard"],
+    )
+
+
+async def measured(connection: aiosqlite.Connection, since: float) -> Staleness | None:
+    """Return the staleness of the copy by the audits since a time, None without any."""
+    return _measured(await columns.audits(connection, since))
+
+
+def _measured(audits: NDArray[np.void]) -> Staleness | None:
+    return staleness(audits["importance"], audits["stale"], audits["hazard"])
+
+
+async def record(
+    connection: aiosqlite.Connection, now: float
+) -> tuple[BesideRotation | None, list[tuple[str, BesideRotation]]]:
+    """Return how the visits since :data:`RECORD_S` stand beside a rotation: in all, and by host.
+
+    The rotation makes as many requests, all that are not the first of a URL.
+    """
+    chosen = connection, now - RECORD_S, _RECORD_VISITS
+    it, told = await columns.host_visits(*chosen), await columns.named_days(*chosen)
+    at = it.at / _DAY_S
+    held = np.unique(np.stack((it.host_id, it.page_id))[:, it.there], axis=1)[0]
+    pages, again = np.unique(held, return_counts=True)[1], ~it.first
+    requests = int(again.sum()) + _robots(it.host_id[again], at[again])
+    if not len(pages) or not np.ptp(at) * requests > 0:
+        return None, []
+    seen = np.flatnonzero(it.there | it.gone)
+    history, visit, own, turns = stale_days(
+        page=it.page_id[seen], at=at[seen], changed=it.changed[seen], ended=it.gone[seen],
+        rate=it.rate[seen], told=told / (1, 1, _DAY_S),
+        turn=rotation_days(pages, requests / float(np.ptp(at))), until=now / _DAY_S,
+    )  # fmt: skip
+    began, host = at[seen][visit], it.host_id[seen][visit]
+    ids, counts = np.unique(it.host_id[it.changed], return_counts=True)
+    changes, by_host = dict(zip(ids.tolist(), counts.tolist(), strict=True)), []
+    for each in await hosts.load(connection, ids[counts >= LEAST_CHANGES].tolist()):
+        mine = host == each.host_id
+        rows = history[mine], began[mine], own[mine], turns[mine]
+        if (of_host := beside_rotation(*rows, changes=changes[each.host_id])) is not None:
+            by_host.append((each.origin, of_host))
+    whole = beside_rotation(history, began, own, turns, changes=int(counts.sum()))
+    return whole, sorted(by_host, key=lambda it: -it[1].changes)
+
+
+def _robots(host: Ints, at: Floats) -> int:
+    """Return how often robots.txt was asked for these requests, once in 24 hours at most."""
+    asked: dict[int, float] = {}
+    count = 0
+    for day, host_id in sorted(zip(at.tolist(), host.tolist(), strict=True)):
+        if day >= asked.get(host_id, -inf) + 1:
+            asked[host_id], count = day, count + 1
+    return count
+
+
+def _process(db: Path) -> int | None:
+    owner, process, _ = owner_of(db) or ("", 0, "")
+    return process if owner.endswith("daemon") else None
+
+
+def _as_of(now: float, run: CrawlRun, last: Outlook, *, runs: bool) -> RunProgress:
+    """Return the spending of a run until now; its budget keeps flowing while it runs."""
+    more = last.budget * max(0.0, now - last.at) / _DAY_S if runs else 0.0
+    return RunProgress(
+        max(now, last.at), run.run_id, last.began_at, run.fetches, last.flowed + more
+    )
