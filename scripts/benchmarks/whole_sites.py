@@ -41,8 +41,8 @@ from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.run import notes
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.daemon_status import record
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda import pages, queue
 from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.agenda.existence import Existence
