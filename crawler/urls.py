@@ -59,8 +59,10 @@ def resolve(reference: str, base: str) -> str | None:
 
 #: URLs in the form that parsing gives them, and references that are added to the origin, the folder
 #: or the base without its fragment as they are.
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _PLAIN = re.compile(
-    r"(?:(https?://(?:(?!xn--)[a-z0-9-]+\.)+(?!xn--)[a-z]{2,})?(/))?"
+    rf"(?:(https?://(?:(?:(?!xn--)[a-z0-9-]+\.)+(?!xn--)[a-z]{{2,}}|{_OCTET}(?:\.{_OCTET}){{3}})"
+    r"(?::(?:[1-9][0-9]{3}|[1-5][0-9]{4}))?)?(/))?"
     r"(?:(?:[\w-][\w.~-]*/)*[\w-][\w.~-]*/?(?:\?[\w.~=&;%+,-]*)?)?(?:#[\w.~=&;%+,:()-]*)?",
     re.ASCII,
 )

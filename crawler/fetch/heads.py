@@ -66,7 +66,8 @@ _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr
 _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
-_UNUSUAL = frozenset({b"transfer-encoding", b"connection"})
+#: What most servers say of a connection that they keep.
+_KEPT = frozenset({None, b"keep-alive", b"Keep-Alive"})
 #: Clients count bytes in 64 bits; such a number has 19 digits.
 _LONGEST, _MOST_DIGITS = 2**63 - 1, 20
 
@@ -105,15 +106,13 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
     named = {name.lower(): value for name, value in headers}
-    length = named.get(b"content-length", b"")
-    is_plain = not is_odd and len(named) == len(headers) and _UNUSUAL.isdisjoint(named)
-    is_plain = is_plain and length.isdigit() and len(length) < _MOST_DIGITS
-    if is_plain and 200 <= status != 204 and status != 304:
+    is_plain = not is_odd and len(named) == len(headers) and 200 <= status != 204 and status != 304
+    if is_plain and (framed := _plainly_framed(named)) is not None:
         # Most are so.
-        size, is_kept = int(length), found[2] == b"1"
+        is_kept = found[2] == b"1" or b"connection" in named
         return ResponseHead(
             status, found[1], tuple(headers),
-            framing="length", length=size, transfer_codings=(), is_kept=is_kept, repairs=(),
+            framing=framed[0], length=framed[1], transfer_codings=(), is_kept=is_kept, repairs=(),
         )  # fmt: skip
     frames: _Frames = {}
     for name, value in headers:
@@ -176,6 +175,16 @@ def _is_kept(minor: bytes, frames: _Frames) -> bool:
     said = b",".join(frames.get(b"connection", ())).lower().split(b",")
     words = {word.strip(b" \t") for word in said}
     return b"close" not in words and (minor == b"1" or b"keep-alive" in words)
+
+
+def _plainly_framed(named: Mapping[bytes, bytes]) -> tuple[Framing, int] | None:
+    """Return how the body of a usual response ends, and its length; None of an unusual one."""
+    coding, length = named.get(b"transfer-encoding"), named.get(b"content-length")
+    if named.get(b"connection") not in _KEPT:
+        return None
+    if coding is None and length is not None and length.isdigit() and len(length) < _MOST_DIGITS:
+        return "length", int(length)
+    return ("chunked", 0) if coding == b"chunked" and length is None else None
 
 
 def _framing(

@@ -260,7 +260,8 @@ def test_a_page_resolved_at_once_equals_its_references_resolved_one_by_one(
 PARTS = st.lists(
     st.sampled_from(
         "http:// https:// HTTP:// // / . .. a b.c xn--a xn--bcher-kva com org 1 0x1 127.0.0.1 - -- "
-        "~ ?x=1 ? # #y :80 :443 @ % %2e %41 ; é A.com a_b r3---x".split()
+        "~ ?x=1 ? # #y :80 :443 :8080 :08 :60000 :65536 10.0.0.255 1.2.3.256 01.2.3.4 "
+        "@ % %2e %41 ; é A.com a_b r3---x".split()
     ),
     max_size=8,
 ).map("".join)
@@ -269,6 +270,17 @@ PARTS = st.lists(
 @given(REFERENCES | PARTS | st.text("ab1-_./~?#=&;%+,: é@'2eE", max_size=9), BASES)
 def test_a_base_resolves_what_is_relative_to_it(reference: str, base: str) -> None:
     assert Base(base).resolve(reference) == resolve(reference, base)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", ["a.org", "127.0.0.1", "1.2.3.256", "01.2.3.4", "1.2.3", "a.1"])
+@pytest.mark.parametrize("port", ["", ":80", ":443", ":8080", ":080", ":65535", ":65536", ":70000"])
+def test_a_host_and_a_port_stay_as_they_are_only_where_parsing_keeps_them(
+    scheme: str, host: str, port: str
+) -> None:
+    url = f"{scheme}://{host}{port}/a/b"
+    for reference in ("", "c", "/c", f"{url}?x=1"):
+        assert Base(url).resolve(reference) == resolve(reference, url)
 
 
 def test_pages_in_one_directory_share_no_wrong_answer() -> None:

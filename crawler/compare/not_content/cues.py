@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
 #: The list of cues against a block page: the page is about something.
@@ -321,24 +321,47 @@ def _script(text: str) -> str | None:
     return "ru" if cyrillic * 4 > len(text) else None
 
 
-def weights(
-    sentences: Sequence[str], declared: str, without: Container[str] = frozenset()
-) -> list[dict[str, int]]:
-    """Return the greatest weight of each kind among the cues in each of the folded sentences.
+class _Possible(NamedTuple):
+    """The cues that may stand in sentences, each with one of its beginnings, and all beginnings."""
+
+    hits: set[str]
+    cues: Sequence[tuple[str, _Cue]]
+
+    def may_add_up(self, least: int) -> bool:
+        """Return whether :func:`_strongest` may be so much: of three cues, or of two weak ones."""
+        greatest = max((cue.weight for _, cue in self.cues), default=0)
+        return greatest * (3 if greatest > 1 else 2) >= least
+
+    def weights(self, sentences: Sequence[str]) -> list[dict[str, int]]:
+        """Return the greatest weight of each kind in each of the sentences."""
+        if not self.cues:
+            return [{} for _ in sentences]
+        return [_greatest(sentence, self.hits, self.cues) for sentence in sentences]
+
+
+def _possible(
+    sentences: Sequence[str], declared: str, without: Container[str] = frozenset(), least: int = 1
+) -> _Possible:
+    """Return the cues of at least that weight that may stand in folded sentences.
 
     ``declared`` is the language that the page declares; cues of languages that are not likely do
     not count. Kinds that the caller does ``without`` are not searched.
     """
     # Few pages have a cue: all sentences are searched at once, before anything else is asked.
-    book, text = _book(), "".join(sentences)
-    hits = book.hits(text)
-    found = book.cues(hits, without)
+    hits = _book().hits("".join(sentences))
+    found = [each for each in _book().cues(hits, without) if each[1].weight >= least]
     if found:
         likely = spoken(declared, " ".join(sentences))
         found = [each for each in found if each[1].language in likely]
-    if not found:
-        return [{} for _ in sentences]
-    return [_greatest(sentence, hits, found) for sentence in sentences]
+    return _Possible(hits, found)
+
+
+def weights(sentences: Sequence[str], declared: str) -> list[dict[str, int]]:
+    """Return the greatest weight of each kind among the cues in each of the folded sentences.
+
+    ``declared`` is the language that the page declares.
+    """
+    return _possible(sentences, declared).weights(sentences)
 
 
 # -- sieve -------------------------------------------------------------------
@@ -404,8 +427,8 @@ def is_judged(title: str | None, texts: Sequence[str]) -> bool:
 
 
 def _is_named(title: str | None) -> bool:
-    parts = title_parts(title or "")
-    return any(weight > 2 for p in parts for weight in weights((p,), "", {ABOUT})[0].values())
+    parts = [(part,) for part in title_parts(title or "")]
+    return any(_possible(part, "", {ABOUT}, 3).weights(part)[0] for part in parts)
 
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
@@ -415,12 +438,15 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
         return True
     named, said = title_parts(title or ""), sentences(texts)
     declared = _DECLARED.search(body[:_HEAD])
-    told = weights((*named, *said), declared[1].decode() if declared else "", _NO_KINDS)
+    every = *named, *said
+    possible = _possible(every, declared[1].decode() if declared else "", _NO_KINDS)
     is_little = words_up_to(texts, _FEW_WORDS) <= _FEW_WORDS
     # A page of some words says what it is more than once, and what its form is for.
-    strongest = _strongest(told[: len(named)], told[len(named) :])
-    if strongest >= (_LEAST_OF_FEW if is_little else _LEAST):
-        return True
+    least = _LEAST_OF_FEW if is_little else _LEAST
+    if possible.may_add_up(least):
+        told = possible.weights(every)
+        if _strongest(told[: len(named)], told[len(named) :]) >= least:
+            return True
     if not is_little:
         return False
     start = body[:MOST_BYTES].lower()

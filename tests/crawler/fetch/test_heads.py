@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.errors import Unfetched
+from freshet.crawler.fetch import heads as heads_module
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.heads import Chunks, head_end, read_head
 from scripts.benchmarks.odd_responses import ALL, Odd
@@ -136,3 +137,32 @@ def test_a_field_of_a_request_has_no_line_break(odd: str) -> None:
         request_bytes("GET", "/", [("X", odd)])
     with pytest.raises(ValueError, match="line break"):
         request_bytes("GET", f"/{odd}", [])
+
+
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from([b"Transfer-Encoding", b"Connection", b"Content-Length", b"Location"]),
+        st.sampled_from([b"chunked", b"Chunked", b"gzip", b"", b"0", b"12", b"keep-alive",
+                         b"Keep-Alive", b"close", b"identity"]),
+    ),
+    max_size=4,
+)  # fmt: skip
+
+
+@given(st.sampled_from([b"1.1", b"1.0"]), st.sampled_from([200, 204, 206, 301, 304, 404]), LINES)
+def test_a_usual_head_is_read_as_any_other(
+    version: bytes, status: int, lines: list[tuple[bytes, bytes]]
+) -> None:
+    head = b"HTTP/%b %d OK\r\n" % (version, status)
+    head += b"".join(b"%b: %b\r\n" % line for line in lines) + b"\r\n"
+
+    def read() -> object:
+        try:
+            return read_head(head)
+        except Unfetched as refused:
+            return str(refused)
+
+    with pytest.MonkeyPatch.context() as patched:
+        quick = read()
+        patched.setattr(heads_module, "_plainly_framed", lambda _named: None)
+        assert read() == quick
