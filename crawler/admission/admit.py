@@ -302,7 +302,9 @@ class Admission:
         elif role == "page" and held_back is None:
             held_back, bound = self._held_back(url, judgement, depth), judgement.bound
             pattern = judgement.pattern if judgement.parts is None else self._pattern(judgement)
-        place = url, without_credentials(fetch_url), judgement.origin
+        if "@" in fetch_url:
+            fetch_url = without_credentials(fetch_url)
+        place = url, fetch_url, judgement.origin
         return *place, role, depth, redirects, held_back, *bound, pattern
 
     def _held_back(self, url: str, judgement: _Judgement, depth: int) -> str | None:

@@ -119,11 +119,16 @@ async def exchange_s(db: Reader) -> dict[int, float]:
     return {row[0]: row[1] for row in await db.execute_fetchall(sql, ("refused", _LAST))}
 
 
+_SAVE_STATE: Final = (
+    f"UPDATE host SET ({', '.join(each.name for each in fields(HostState)[1:])}) = "
+    "(?, ?, ?, ?, ?, ?), exchanges = exchanges + ? WHERE id = ?"
+)
+
+
 def save_states(db: Connection, exchanged: Sequence[tuple[HostState, int]]) -> None:
     """Store these states, and add these numbers of requests."""
-    names = ", ".join(each.name for each in fields(HostState)[1:])
     db.executemany(
-        f"UPDATE host SET ({names}) = (?, ?, ?, ?, ?, ?), exchanges = exchanges + ? WHERE id = ?",
+        _SAVE_STATE,
         [(*values_of(state)[1:], requests, state.host_id) for state, requests in exchanged],
     )
 

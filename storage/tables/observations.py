@@ -50,13 +50,17 @@ async def newest(db: Reader) -> int:
     return int(found)
 
 
+_APPEND: Final = (
+    f"INSERT INTO observation ({columns_of(Observation)}, run_id, version_id) VALUES "
+    f"({', '.join('?' * len(fields(Observation)))}, ?, "
+    "(SELECT max(id) FROM version WHERE page_id = ? AND ?))"
+)
+
+
 def append(db: Connection, run_id: int, visits: Sequence[Visit]) -> None:
     """Append the observations of these visits, after their versions were written."""
-    names = columns_of(Observation)
-    marks = ", ".join("?" * len(fields(Observation)))
     db.executemany(
-        f"INSERT INTO observation ({names}, run_id, version_id) VALUES ({marks}, ?, "
-        "(SELECT max(id) FROM version WHERE page_id = ? AND ?))",
+        _APPEND,
         [
             (*values_of(o), run_id, o.page_id, o.kind in _SAW_CONTENT)
             for o in (visit.observation for visit in visits)
