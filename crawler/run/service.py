@@ -72,6 +72,34 @@ class _Parts:
     database: Database
 
 
+class _Sampled:
+    """Values of a daemon that are not in memory, as they were read last."""
+
+    def __init__(self) -> None:
+        self.parked = self.store_bytes = self.log_bytes = 0
+        self.measured: Staleness | None = None
+        #: The status at which the freshness was measured.
+        self._measured_of: Outlook | None = None
+
+    async def read(self, parts: _Parts) -> None:
+        """Read all values; the freshness once for each status.
+
+        Raises:
+            StoreError: the store cannot be read; its values stay.
+        """
+        self.parked = parts.pool.frontier.parked(parts.pool.clock.now())
+        path = parts.database.path
+        self.store_bytes = await asyncio.to_thread(_size, path)
+        self.log_bytes = await asyncio.to_thread(_size, path.with_name(f"{path.name}-wal"))
+        last = parts.recorder.last
+        if last is None or last is self._measured_of:
+            return
+        with store_errors(path):
+            found = await measured(parts.database.reader, last.at - AUDITED_S)
+        self._measured_of = last
+        self.measured = found or self.measured
+
+
 class Service:
     """The outside view of one daemon while it is entered as a context; else only counters.
 
@@ -104,11 +132,10 @@ class Service:
         self._state: DaemonPhase = "starting"
         self._vitality = Vitality(monotonic())
         self._parts: _Parts | None = None
-        self._turns = self._commits = self._parked = self._store_bytes = self._log_bytes = 0
+        self._turns = self._commits = 0
         self._committed_at: float | None = None
         self._fed_at = self._sampled_at = 0.0
-        self._measured: Staleness | None = None
-        self._measured_of: Outlook | None = None
+        self._sampled = _Sampled()
 
     async def __aenter__(self) -> Service:
         """Listen, and start the heartbeat."""
@@ -240,13 +267,13 @@ class Service:
             "exchanges_active": it.pool.active,
             "writer_backlog_entries": it.pool.unacknowledged,
             "hosts": it.pool.frontier.host_count,
-            "hosts_parked": self._parked,
-            "store_bytes": {"database": self._store_bytes, "log": self._log_bytes},
+            "hosts_parked": self._sampled.parked,
+            "store_bytes": {"database": self._sampled.store_bytes, "log": self._sampled.log_bytes},
             "last_commit_timestamp_seconds": self._committed_at,
             "store_available": not it.outages.is_on,
             "bounds_met": met,
             **of_outlook(it.recorder.last),
-            **of_sample(self._measured),
+            **of_sample(self._sampled.measured),
         }
 
     # -- in the background ---------------------------------------------------------
@@ -314,7 +341,7 @@ class Service:
             commits=self._commits,
             backlog=it.pool.unacknowledged,
             queued=it.recorder.agenda.offered(),
-            parked=self._parked,
+            parked=self._sampled.parked,
             held=not it.pool.pacer.allows(it.pool.clock.now()),
             store_is_away=it.outages.is_on,
         )
@@ -325,7 +352,7 @@ class Service:
         logged = ""
         while True:
             try:
-                await self._sample(parts)
+                await self._sampled.read(parts)
             except StoreError as error:
                 # Logged once: it recurs every 15 s until the cause is gone.
                 if logged != str(error):
@@ -334,19 +361,6 @@ class Service:
                     )
                 logged = str(error)
             await asyncio.sleep(_SAMPLE_S)
-
-    async def _sample(self, parts: _Parts) -> None:
-        self._parked = parts.pool.frontier.parked(parts.pool.clock.now())
-        path = parts.database.path
-        self._store_bytes = await asyncio.to_thread(_size, path)
-        self._log_bytes = await asyncio.to_thread(_size, path.with_name(f"{path.name}-wal"))
-        last = parts.recorder.last
-        if last is None or last is self._measured_of:
-            return
-        with store_errors(path):
-            found = await measured(parts.database.reader, last.at - AUDITED_S)
-        self._measured_of = last
-        self._measured = found or self._measured
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:

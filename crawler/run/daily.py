@@ -1,0 +1,92 @@
+"""The daily upkeep of a daemon, while no page is visited."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from freshet.crawler.importance import interests
+from freshet.crawler.run.crawl import COMPARED
+from freshet.crawler.run.upkeep import Grouping, catch_up, correct, retention_of
+from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.policies.greedy_index import SearchQuality
+from freshet.storage import maintenance
+from freshet.storage.extensions import recorders
+from freshet.storage.queries import columns
+from freshet.storage.tables import observations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from freshet.crawler.pacing import Pacer
+    from freshet.crawler.pool import FetchPool
+    from freshet.crawler.run.companions import Companions
+    from freshet.crawler.run.in_force import InForce
+    from freshet.crawler.run.state import DaemonState
+    from freshet.crawler.run.wiring import RunContext
+
+log = logging.getLogger(__name__)
+
+#: Share of the budget that may go unused without a log line.
+_UNLOGGED: Final = 0.02
+#: With more observations, learning anew takes over a minute and waits for the next start.
+_RELEARNT: Final = 1_000_000
+
+
+@dataclass(slots=True)
+class DailyUpkeep:
+    """Corrects verdicts by the last days' visits, and deletes old data.
+
+    Attributes:
+        since: when it was done last, or when the visits began.
+    """
+
+    context: RunContext
+    state: DaemonState
+    companions: Companions
+    pacer: Pacer
+    pool: FetchPool
+    since: float
+    #: Requests spent and forgone at the last report.
+    _reported: tuple[int, float] = field(default=(0, 0.0), init=False)
+
+    async def keep_up(self, force: InForce) -> None:
+        """Do all that is due after a day; may be repeated if the store was unavailable."""
+        context, database, now = self.context, self.context.database, self.context.clock.now()
+        comparing = Grouping(lambda: self.pool.stopping)
+        self._report_unused()
+        await self.state.agenda.rest()
+        telling = [*recorders(force.settings), context.index]
+        corrections = await correct(database, context.run_id, self.since, now, telling)
+        await context.index.keep_up(database, context.parser, force.settings, now)
+        self.companions.committed()
+        if await observations.any_since(database.reader, self.since):
+            await self._relearn(force, [each.page_id for each in corrections if each.was == "new"])
+        await maintenance.prune(database, retention_of(context.settings.store), now)
+        if comparing.stopping():
+            return
+        await catch_up(database, context.clock.now, batch=COMPARED, watch=comparing)
+        if isinstance(self.state.policy, SearchQuality) and (known := interests()) is not None:
+            await known.judge_next(database, now)
+        await self.state.agenda.learner.reweigh(await self.state.weigh())
+
+    async def _relearn(self, force: InForce, moved: Sequence[int]) -> None:
+        """Learn anew from corrected verdicts, unless that would take long."""
+        if await columns.visits(self.context.database.reader) > _RELEARNT:
+            await self.state.agenda.learner.inherit(moved)
+            return
+        await self.state.learn_anew(ranker_of(force.order.policy, force.learns_by))
+
+    def _report_unused(self) -> None:
+        """Log the requests since the last report that the budget allowed and no host could take."""
+        pacer, (spent, forgone) = self.pacer, self._reported
+        spent, forgone = pacer.spent - spent, pacer.forgone - forgone
+        self._reported = pacer.spent, pacer.forgone
+        if forgone >= max(1.0, _UNLOGGED * (spent + forgone)):
+            log.warning(
+                "%.0f of %.0f requests of the budget were not used: no host with due pages allows "
+                "more; add sites, or lower the delay or the budget",
+                forgone,
+                spent + forgone,
+            )
