@@ -122,7 +122,16 @@ def variants(url: str) -> Iterator[Variant]:
     end = f"?{query}" if query else ""
     for found in _PATH_PARAMETER.finditer(head):
         yield Variant(f";{found[1]}", found[2], head[: found.start()] + head[found.end() :] + end)
-    site, slash, path = head.partition("://")[2].partition("/")
+    yield from _without_segments(head, end)
+
+
+def _without_segments(head: str, end: str) -> Iterator[Variant]:
+    """Yield the segments of a path that look like a session or a way to show a page.
+
+    ``head`` is the URL without its query, which follows as ``end``.
+    """
+    scheme, _, rest_of_url = head.partition("://")
+    site, slash, path = rest_of_url.partition("/")
     segments = path.split("/")
     for i, segment in enumerate(segments):
         if _TOKEN_SEGMENT.fullmatch(segment):
@@ -132,7 +141,7 @@ def variants(url: str) -> Iterator[Variant]:
         else:
             continue
         rest = "/".join((*segments[:i], *segments[i + 1 :]))
-        yield Variant(name, value, f"{head.partition('://')[0]}://{site}{slash}{rest}{end}")
+        yield Variant(name, value, f"{scheme}://{site}{slash}{rest}{end}")
 
 
 def without(url: str, keys: Collection[str]) -> tuple[str, str | None]:

@@ -13,7 +13,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from dataclasses import replace as replaced
@@ -126,13 +126,12 @@ _TELL_ALL: Final = (
 PARTIAL: Final = ".partial"
 
 
-def _copy_shards(
-    source: Path, target: Path, *, replace: bool, restores: bool, progress: Progress
-) -> Copied:
-    """Copy and check all shards of a folder before the first of another folder is replaced."""
-    shards = shards_of(source)
-    shards.require_settled()
-    whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
+def _shards_there(source: Path, target: Path, *, replace: bool) -> Sequence[Path]:
+    """Return the shards in a folder that a copy replaces.
+
+    Raises:
+        StoreError: nothing may be written there.
+    """
     if target.exists() and not target.is_dir():
         raise StoreError(f"{target}: it is a file; name a folder, for a store with shards")
     if target.exists() and target.samefile(source):
@@ -140,6 +139,28 @@ def _copy_shards(
     there = sorted(target.glob("[0-9][0-9][0-9][0-9].db"))
     if not replace and (there or is_folder(target)):
         raise StoreError(f"{target}: it is there already; --force replaces it")
+    return there
+
+
+def _put_in_place(copies: Sequence[Copied], target: Path, instead_of: Sequence[Path]) -> None:
+    """Replace the shards of a folder, which tells of none until that is done."""
+    (target / SHARDS_FILE).unlink(missing_ok=True)
+    for path in instead_of:
+        for ending in ("", *_BESIDE):
+            path.with_name(path.name + ending).unlink(missing_ok=True)
+    for copy in copies:
+        copy.path.replace(target / copy.path.name)
+    sync(target)
+
+
+def _copy_shards(
+    source: Path, target: Path, *, replace: bool, restores: bool, progress: Progress
+) -> Copied:
+    """Copy and check all shards of a folder before the first of another folder is replaced."""
+    shards = shards_of(source)
+    shards.require_settled()
+    whose, deed = ("restore", _TELL_ALL) if restores else ("backup", "")
+    there = _shards_there(source, target, replace=replace)
     with ExitStack() as stack, store_errors(target):
         is_new = not target.exists()
         target.mkdir(exist_ok=True)
@@ -155,13 +176,7 @@ def _copy_shards(
             _copy(path, partial / path.name, deed, replace=True, progress=progress)
             for path in shards.paths()
         ]
-        (target / SHARDS_FILE).unlink(missing_ok=True)
-        for path in there:
-            for ending in ("", *_BESIDE):
-                path.with_name(path.name + ending).unlink(missing_ok=True)
-        for copy in copies:
-            copy.path.replace(target / copy.path.name)
-        sync(target)
+        _put_in_place(copies, target, instead_of=there)
         replaced(shards, folder=target).write()
         sync(target / SHARDS_FILE)
         sync(target)
@@ -220,9 +235,14 @@ def _require_target(source: Path, target: Path, *, replace: bool) -> None:
         raise StoreError(f"{target}: it is a folder or a device; name a file")
     if not target.parent.is_dir():
         raise StoreError(f"{target}: there is no folder {target.parent}; make it, or name another")
+    if not replace:
+        _require_free(target)
+
+
+def _require_free(target: Path) -> None:
     for ending in ("", *_BESIDE):
         file = target.with_name(target.name + ending)
-        if not replace and file.exists():
+        if file.exists():
             raise StoreError(f"{file}: it is there already; --force replaces it")
 
 

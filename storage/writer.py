@@ -18,7 +18,7 @@ from freshet.storage.database import Database
 from freshet.storage.entries import Claims, HostState, Kind, Retraction
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import Recording
-from freshet.storage.records import Acknowledged, Entry, Note, Observation, Targets, Visit
+from freshet.storage.records import Acknowledged, Churn, Entry, Note, Observation, Targets, Visit
 from freshet.storage.tables import (
     changefeed,
     claims,
@@ -105,43 +105,42 @@ class VisitTables:
         observations.append(db, self._run_id, visits)
         observations.append_audit(db, visits)
         observations.record(db, visits)
-        for visit in visits:
-            for amendment in visit.amendments:
-                observations.amend(db, visit.due.page_id, amendment, visit.at)
+        _amend(db, visits)
         kept = claims.append(db, entries)
         hosts.count(db, visits)
         again = {**again, **_settle(db, visits, now)}
-        revealed = {
-            each.entry.due.page_id: each.pages
-            for each in acknowledged
-            if isinstance(each.entry, Visit)
-        }
-        weighed = self._parameters.weigh(
-            db, visits, url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
-        )
+        copies = url_patterns.weigh(db, visits, self._run_id, self._rule, _revealed(acknowledged))
+        weighed = self._parameters.weigh(db, visits, copies)
         self._record_hosts(db, entries)
         hosts.save_not_content(db, visits)
-        for visit in visits:
-            if visit.new_root is not None:
-                runs.move(db, visit.due.page_id, visit.new_root)
+        _move_roots(db, visits)
         runs.count_fetches(db, self._run_id, sum(e.fetches for e in entries))
         runs.count_bounds(db, self._run_id, self._newly_met)
         for note in (e for e in entries if isinstance(e, Note)):
             self._record_note(db, note)
-        acknowledged = [
-            replace(
-                each,
-                retracted=self._take_back(db, each.entry),
-                churn=appeared.get(each.entry.due.page_id),
-                supplied=each.supplied.union(again.get(each.entry.due.page_id, {}).values()),
-                pages=each.pages + tuple(again.get(each.entry.due.page_id, ())),
-            )
-            if isinstance(each.entry, Visit)
-            else each
-            for each in acknowledged
-        ]
+        acknowledged = [self._ended(db, each, appeared, again) for each in acknowledged]
         self._tell(db, visits, now)
         return _with(*weighed, kept, acknowledged)
+
+    def _ended(
+        self,
+        db: Connection,
+        acknowledged: Acknowledged,
+        appeared: Mapping[int, Churn],
+        again: Mapping[int, Mapping[int, int]],
+    ) -> Acknowledged:
+        """Return an acknowledgement with what the batch found beside the entry itself."""
+        if not isinstance(acknowledged.entry, Visit):
+            return acknowledged
+        page_id = acknowledged.entry.due.page_id
+        shown = again.get(page_id, {})
+        return replace(
+            acknowledged,
+            retracted=self._take_back(db, acknowledged.entry),
+            churn=appeared.get(page_id),
+            supplied=acknowledged.supplied.union(shown.values()),
+            pages=acknowledged.pages + tuple(shown),
+        )
 
     def _tell(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
         """Let changefeed and extensions follow."""
@@ -251,6 +250,27 @@ def _settle(db: Connection, visits: Sequence[Visit], now: float) -> dict[int, di
     returned = pages.returned_to(db, {v.due.page_id: v.alias for v in visits if v.alias})
     frontier.return_to(db, set(chain.from_iterable(returned.values())), now)
     return {page_id: {page_id: host} for page_id, host in stays.items()} | returned
+
+
+def _amend(db: Connection, visits: Sequence[Visit]) -> None:
+    """Correct verdicts of earlier visits as these visits ask for it."""
+    for visit in visits:
+        for amendment in visit.amendments:
+            observations.amend(db, visit.due.page_id, amendment, visit.at)
+
+
+def _move_roots(db: Connection, visits: Sequence[Visit]) -> None:
+    """Let seeds stand where their sites have moved."""
+    for visit in visits:
+        if visit.new_root is not None:
+            runs.move(db, visit.due.page_id, visit.new_root)
+
+
+def _revealed(acknowledged: Sequence[Acknowledged]) -> Mapping[int, Sequence[int]]:
+    """Return the new pages to which visited pages led."""
+    return {
+        each.entry.due.page_id: each.pages for each in acknowledged if isinstance(each.entry, Visit)
+    }
 
 
 def _with(

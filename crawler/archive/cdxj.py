@@ -187,18 +187,29 @@ def write_cdxj(
     return count
 
 
+def _mime_and_status(record: WarcRecord) -> tuple[str, str]:
+    """Return the media type and the status of a record's HTTP response, as CDXJ writes them."""
+    label, status = "", None
+    if record.is_http_parsed:
+        label = record.http_headers.get("Content-Type") or ""
+        status = record.http_headers.status_code
+    is_revisit = record.record_type is WarcRecordType.revisit
+    return _REVISIT if is_revisit else media_type(label) or "unk", str(status or "")
+
+
 def _entry(record: WarcRecord, file: str) -> _CdxEntry:
     """Return the entry without its length, which only the next record shows."""
-    headers = record.headers
-    is_revisit = record.record_type is WarcRecordType.revisit
-    label = record.http_headers.get("Content-Type") or "" if record.is_http_parsed else ""
-    status = record.http_headers.status_code if record.is_http_parsed else None
+    mime, status = _mime_and_status(record)
+
+    def field(name: str) -> str:
+        return record.headers.get(name) or ""
+
     return _CdxEntry(
-        url=headers.get("WARC-Target-URI") or "",
-        timestamp="".join(c for c in headers.get("WARC-Date") or "" if c in "0123456789")[:14],
-        mime=_REVISIT if is_revisit else media_type(label) or "unk",
-        status=str(status or ""),
-        digest=headers.get("WARC-Payload-Digest") or "",
+        url=field("WARC-Target-URI"),
+        timestamp="".join(c for c in field("WARC-Date") if c in "0123456789")[:14],
+        mime=mime,
+        status=status,
+        digest=field("WARC-Payload-Digest"),
         offset=record.stream_pos,
         length=0,
         file=file,

@@ -111,21 +111,14 @@ class Gathering:
         at = warc_time(record.fields.get("warc-date"))
         if kind == "warcinfo":
             yield self._entry(record, "info", "", -math.inf if at is None else at)
-        if kind and not (kind.isascii() and kind.isalnum()):
-            why = "the WARC-Type is no word"
-            yield Damage(self._file, record.place.offset, why)
-            return
         if kind not in _OF_EXCHANGES:
-            self.skipped[kind or "untyped"] += 1
+            yield from self._other(kind, record)
             return
         url = target_url(record.fields.get("warc-target-uri"))
-        beside = self._open.get(bracketless(record.fields.get("warc-concurrent-to")))
-        if url.startswith(RENDERED) and beside is not None:
-            beside.rendered = record.place
+        if self._is_beside(record, url):
             return
         if not url.startswith(("http://", "https://")):
-            found = _SCHEME.match(url)
-            self.skipped[f"{found[1].lower()}:" if found else f"{kind} without a URL"] += 1
+            self.skipped[_unlike_http(kind, url)] += 1
             return
         if at is None:
             yield Damage(self._file, record.place.offset, "the record has no usable WARC-Date")
@@ -192,6 +185,21 @@ class Gathering:
         )
         return _referring(entry, fields) if how == "same" else entry
 
+    def _other(self, kind: str, record: ScannedRecord) -> Iterator[Damage]:
+        """Count a record that is no part of an exchange; yield one whose type is no word."""
+        if kind and not (kind.isascii() and kind.isalnum()):
+            yield Damage(self._file, record.place.offset, "the WARC-Type is no word")
+        else:
+            self.skipped[kind or "untyped"] += 1
+
+    def _is_beside(self, record: ScannedRecord, url: str) -> bool:
+        """Return whether a record is the rendered page of an open exchange, and note it there."""
+        beside = self._open.get(bracketless(record.fields.get("warc-concurrent-to")))
+        if beside is None or not url.startswith(RENDERED):
+            return False
+        beside.rendered = record.place
+        return True
+
     def _ended(self, number: int) -> Iterator[IndexEntry]:
         group = self._groups.pop(number)
         for each in group.ids:
@@ -199,29 +207,10 @@ class Gathering:
                 del self._open[each]
         if group.spoiled:
             return
-        facts, bare = group.facts or (Facts(), None)
-        why = None
-        if group.answer is None:
-            why = _unanswered(group)
-        elif group.method not in {None, "GET"} and facts.accept is None:
-            # Who posts is answered for a form, not for a URL; our own requests are kept.
-            why = f"answer to {group.method}"
-        if why is not None:
+        if (why := _why_skipped(group)) is not None:
             self.skipped[why] += 1
-            return
-        entry = group.answer or bare
-        if entry is not None:
-            yield entry._replace(
-                ended_at=entry.started_at + facts.duration_s,
-                outcome=facts.outcome,
-                accept=facts.accept,
-                request_offset=group.request and group.request.offset,
-                request_nth=group.request and group.request.nth,
-                facts_offset=bare and bare.offset,
-                facts_nth=bare and bare.nth,
-                rendered_offset=group.rendered and group.rendered.offset,
-                rendered_nth=group.rendered and group.rendered.nth,
-            )
+        elif (entry := _joined(group)) is not None:
+            yield entry
 
 
 def _is_taken(group: _Group, kind: str) -> bool:
@@ -231,6 +220,49 @@ def _is_taken(group: _Group, kind: str) -> bool:
     if kind == "metadata":
         return group.facts is not None
     return group.answer is not None or group.spoiled
+
+
+def _unlike_http(kind: str, url: str) -> str:
+    """Return the name under which a record of another scheme is counted."""
+    found = _SCHEME.match(url)
+    return f"{found[1].lower()}:" if found else f"{kind} without a URL"
+
+
+def _why_skipped(group: _Group) -> str | None:
+    """Return why the records of a group are no exchange; None if they are one."""
+    if group.answer is None:
+        return _unanswered(group)
+    if group.method in {None, "GET"} or (group.facts and group.facts[0].accept is not None):
+        return None
+    # Who posts is answered for a form, not for a URL; our own requests are kept.
+    return f"answer to {group.method}"
+
+
+def _place_of(found: RecordPlace | IndexEntry | None) -> tuple[int | None, int | None]:
+    """Return the offset of a record and its number there."""
+    return (None, None) if found is None else (found.offset, found.nth)
+
+
+def _joined(group: _Group) -> IndexEntry | None:
+    """Return the exchange of all records of a group; None: there is neither answer nor facts."""
+    facts, bare = group.facts or (Facts(), None)
+    entry = group.answer or bare
+    if entry is None:
+        return None
+    request_offset, request_nth = _place_of(group.request)
+    facts_offset, facts_nth = _place_of(bare)
+    rendered_offset, rendered_nth = _place_of(group.rendered)
+    return entry._replace(
+        ended_at=entry.started_at + facts.duration_s,
+        outcome=facts.outcome,
+        accept=facts.accept,
+        request_offset=request_offset,
+        request_nth=request_nth,
+        facts_offset=facts_offset,
+        facts_nth=facts_nth,
+        rendered_offset=rendered_offset,
+        rendered_nth=rendered_nth,
+    )
 
 
 def _unanswered(group: _Group) -> str | None:

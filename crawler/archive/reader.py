@@ -72,6 +72,20 @@ class _StoredRecord:
     is_cut: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _AnswerContent:
+    """The content of an answer, which may stand in the record of an earlier one.
+
+    ``truncated`` is what that record says of its end; ``is_cut``: its block continues.
+    """
+
+    status: int | None
+    headers: RawHeaders
+    body: bytes
+    truncated: str | None = None
+    is_cut: bool = False
+
+
 class Reading:
     """Reads the exchanges of an index; keep it open while its exchanges are used.
 
@@ -111,22 +125,17 @@ class Reading:
                 record = self._record(entry.source, entry.offset, entry.nth)
                 yield named(header_lines(record.block))
 
-    def exchange(self, entry: IndexEntry) -> ArchivedExchange:
-        """Read one exchange; ValueError: its file has changed, OSError: it cannot be read."""
-        # In the order in which crawlers write them, for the files that are streams.
-        request = None
-        decides = entry.outcome == "failed" or (entry.status == _NOT_MODIFIED and not entry.outcome)
-        if self._requests or decides:
-            request = self._optional(entry, entry.request_offset, entry.request_nth)
-        limit = self._limits[entry.facts_offset is not None]
-        answer = None
-        if entry.kind != "bare":
-            answer = self._record(entry.source, entry.offset, entry.nth, limit)
-        facts = self._optional(entry, entry.facts_offset, entry.facts_nth)
-        rendered = self._optional(entry, entry.rendered_offset, entry.rendered_nth, limit)
-        witness = answer or facts
-        if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
-            raise _UnreadableRecord(_CHANGED)
+    def _request(self, entry: IndexEntry) -> _StoredRecord | None:
+        """Read the request of an exchange, if it is wanted, or decides about the response."""
+        is_foreign_304 = entry.status == _NOT_MODIFIED and not entry.outcome
+        if self._requests or entry.outcome == "failed" or is_foreign_304:
+            return self._optional(entry, entry.request_offset, entry.request_nth)
+        return None
+
+    def _content(
+        self, entry: IndexEntry, answer: _StoredRecord | None, limit: int
+    ) -> _AnswerContent:
+        """Return the content of an answer, from the original record where it repeats one."""
         headers, body = _answered(answer, limit + 1) if answer else ((), b"")
         status, holder = entry.status, answer
         if entry.original_source is not None:
@@ -136,19 +145,38 @@ class Reading:
             headers = headers or lines
             if status is None:
                 status = _OK if _is_resource(holder) else http_status(holder.block)
+        if holder is None:
+            return _AnswerContent(status, headers, body)
+        truncated = holder.fields.get("warc-truncated")
+        return _AnswerContent(status, headers, body, truncated, holder.is_cut)
+
+    def exchange(self, entry: IndexEntry) -> ArchivedExchange:
+        """Read one exchange; ValueError: its file has changed, OSError: it cannot be read."""
+        # In the order in which crawlers write them, for the files that are streams.
+        request = self._request(entry)
+        limit = self._limits[entry.facts_offset is not None]
+        answer = None
+        if entry.kind != "bare":
+            answer = self._record(entry.source, entry.offset, entry.nth, limit)
+        facts = self._optional(entry, entry.facts_offset, entry.facts_nth)
+        rendered = self._optional(entry, entry.rendered_offset, entry.rendered_nth, limit)
+        witness = answer or facts
+        if witness is None or target_url(witness.fields.get("warc-target-uri")) != entry.url:
+            raise _UnreadableRecord(_CHANGED)
+        content = self._content(entry, answer, limit)
         return ArchivedExchange(
             file=self._files[entry.source].name,
             kind=entry.kind,
             url=entry.url,
             started_at=entry.started_at,
             ended_at=entry.ended_at,
-            status=status,
-            headers=headers,
-            wire_body=body[: limit + 1],
+            status=content.status,
+            headers=content.headers,
+            wire_body=content.body[: limit + 1],
             request_headers=_message(request.block, 0)[0] if request else (),
             peer=witness.fields.get("warc-ip-address"),
-            truncated=holder.fields.get("warc-truncated") if holder else None,
-            is_cut=len(body) > limit or (holder is not None and holder.is_cut),
+            truncated=content.truncated,
+            is_cut=len(content.body) > limit or content.is_cut,
             facts=facts_of(facts.block) if facts else Facts(),
             rendered=None if rendered is None else rendered.block,
         )

@@ -158,35 +158,40 @@ class Player:
         await self._know_host(due.host_id, str(origin(url)))
         if await self._is_taken(due, result):
             return
-        pipeline = self.requester.pipeline
         repeat_of = self._repeats.pop(result.url, None)
         if _begins_anew(result):
             repeat_of = None
-        if played.is_ours:
-            pipeline.recorder.learn_repeats(due.host_id, repeat_of, result)
-        may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
-        if result.ended_at <= self.done_at:
-            # An earlier replay, which knew the host as it was then, has made no visit of it.
-            may_repeat = is_repeatable(result)
-        if played.is_ours and may_repeat:
+        if played.is_ours and self._is_repeated(due, repeat_of, result):
             # It was no visit: a plain request follows.
             self._repeats[result.url] = result.reason
             return
         due = replace(due, fetch_url=result.url, due_at=result.started_at, repeat_of=repeat_of)
         await self.requester.read_robots(due.host_id)
+        await self.submit(await self._visit(due, played))
+
+    def _is_repeated(self, due: DueUrl, repeat_of: str | None, result: FetchResult) -> bool:
+        """Return whether a plain request followed one of ours; learn whether that helped."""
+        pipeline = self.requester.pipeline
+        pipeline.recorder.learn_repeats(due.host_id, repeat_of, result)
+        may_repeat = pipeline.may_repeat(due.host_id, repeat_of, result)
+        # An earlier replay, which knew the host as it was then, has made no visit of it.
+        return is_repeatable(result) if result.ended_at <= self.done_at else may_repeat
+
+    async def _visit(self, due: DueUrl, played: Played) -> Visit:
+        """Return the visit of a page, as the rules of now have it."""
+        result = played.result
         rule = self._forbidden(due) if not played.is_ours else None
         if result.outcome == "refused" and result.status is None:
-            await self.submit(self._refusal(due, result.detail or ""))
-        elif played.is_unasked:
+            return self._refusal(due, result.detail or "")
+        if played.is_unasked:
             observation = Observation(
                 due.page_id, result.ended_at, "failed", reason=result.reason, detail=result.detail
             )
-            await self.submit(unasked(due, observation))
-        elif rule is not None:
+            return unasked(due, observation)
+        if rule is not None:
             self.counts.refused_again += 1
-            await self.submit(self._refusal(due, rule))
-        else:
-            await self.submit(await pipeline.take(due, result))
+            return self._refusal(due, rule)
+        return await self.requester.pipeline.take(due, result)
 
     async def _is_taken(self, due: DueUrl, result: FetchResult) -> bool:
         """Return whether an earlier replay, which was killed, has already processed it."""

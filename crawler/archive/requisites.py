@@ -11,7 +11,7 @@ do. What is archived of late is not asked for again.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -117,11 +117,7 @@ class Requisites:
         outcome = str(result.outcome)
         match result.outcome:
             case "fetched":
-                label = result.header("Content-Type") or ""
-                if media_type(label) == _CSS and due.depth < _MOST_DEPTH:
-                    work = partial(_needed_by, result.body, label, due.url)
-                    needed = await off_loop(len(result.body), work)
-                    self._found.append((due.room, needed, due.depth + 1, 0))
+                await self._read_style(due, result)
             case "redirected" if result.location and due.redirects < self.max_redirects:
                 needed = resolved([result.location], due.url)
                 self._found.append((due.room, needed, due.depth, due.redirects + 1))
@@ -129,12 +125,26 @@ class Requisites:
                 outcome = "unchanged"
             case _:
                 outcome = "failed"
-                answer = answer_of(result.status, result.reason)
-                if answer in _TROUBLE and due.attempt + 1 < self.attempts:
-                    self._put(replace(due, attempt=due.attempt + 1))
+                if self._tries_again(due, result):
                     return
         self.counts[outcome] += 1
         self.left -= 1
+
+    async def _read_style(self, due: Requisite, result: FetchResult) -> None:
+        """Note what a style sheet needs in turn."""
+        label = result.header("Content-Type") or ""
+        if media_type(label) == _CSS and due.depth < _MOST_DEPTH:
+            work = partial(_needed_by, result.body, label, due.url)
+            needed = await off_loop(len(result.body), work)
+            self._found.append((due.room, needed, due.depth + 1, 0))
+
+    def _tries_again(self, due: Requisite, result: FetchResult) -> bool:
+        """Queue a request that failed for a passing trouble once more, if it has tries left."""
+        is_passing = answer_of(result.status, result.reason) in _TROUBLE
+        if not is_passing or due.attempt + 1 >= self.attempts:
+            return False
+        self._put(replace(due, attempt=due.attempt + 1))
+        return True
 
     def denied(self, due: Requisite, why: Observation) -> None:
         """Note that robots.txt forbids one, or its host was given up."""
@@ -145,30 +155,17 @@ class Requisites:
 
     async def _place(self, now: float) -> Sequence[Host]:
         """Queue what was found; return the hosts that are new."""
-        found, self._found = self._found, []
-        wanted: dict[str, tuple[_Room, int, int]] = {}
-        for room, urls, depth, redirects in found:
-            wanted |= {
-                url: (room, depth, redirects)
-                for url in urls
-                if url not in wanted and self._is_old(url, now)
-            }
+        wanted = self._wanted(now)
         known = await self.archive.asked(wanted) if wanted else {}
         for url, (at, _) in known.items():
             self._asked_at[url] = at
-        urls = [url for url in wanted if self._is_old(url, now)]
-        names = {url: canonical(url) for url in urls}
-        refused = await self.refused(names.values()) if urls else ()
-        urls = [u for u in urls if names[u] not in refused and not self.is_never(u)]
-        places = {url: str(origin(url)) for url in urls}
+        places = await self._places([url for url in wanted if self._is_old(url, now)])
         unknown = set(places.values()) - self._host_ids.keys()
         hosts = await self.hosts(unknown) if unknown else ()
         self._host_ids |= {host.origin: host.host_id for host in hosts}
         for url, place in places.items():
             room, depth, redirects = wanted[url]
-            if room.requests <= 0 or self.left >= REQUISITES_WAITING:
-                meet("requisites of a page" if room.requests <= 0 else "requisites", place)
-                self.counts["left out"] += 1
+            if not self._has_room(room, place):
                 continue
             room.requests -= 1
             self._asked_at[url] = now
@@ -182,6 +179,33 @@ class Requisites:
             self._put(due)
             self.left += 1
         return hosts
+
+    def _wanted(self, now: float) -> dict[str, tuple[_Room, int, int]]:
+        """Take what was found; return what was not asked for lately, with depth and redirects."""
+        found, self._found = self._found, []
+        wanted: dict[str, tuple[_Room, int, int]] = {}
+        for room, urls, depth, redirects in found:
+            wanted |= {
+                url: (room, depth, redirects)
+                for url in urls
+                if url not in wanted and self._is_old(url, now)
+            }
+        return wanted
+
+    async def _places(self, urls: Sequence[str]) -> Mapping[str, str]:
+        """Return those of these URLs that the user does not refuse, each with its origin."""
+        names = {url: canonical(url) for url in urls}
+        refused = await self.refused(names.values()) if urls else ()
+        allowed = [url for url in urls if names[url] not in refused and not self.is_never(url)]
+        return {url: str(origin(url)) for url in allowed}
+
+    def _has_room(self, room: _Room, place: str) -> bool:
+        """Return whether one more may wait, of a page and in all; count it if it may not."""
+        if room.requests > 0 and self.left < REQUISITES_WAITING:
+            return True
+        meet("requisites of a page" if room.requests <= 0 else "requisites", place)
+        self.counts["left out"] += 1
+        return False
 
     def _is_old(self, url: str, now: float) -> bool:
         """Return whether a URL was not asked for of late."""

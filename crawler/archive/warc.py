@@ -107,34 +107,40 @@ class _ExchangeRecords:
         self._date = warc_date(exchange.result.started_at)
 
     def written(self) -> tuple[list[bytes], Original | None]:
-        result = self._result
-        kinds = ["metadata"]
-        if result.status is not None:
-            kinds.insert(0, "response")
-            if result.requests is not None and result.outcome == "fetched":
-                kinds.insert(1, "resource")
-        if result.request_headers:
-            kinds.insert(0, "request")
+        kinds = self._kinds()
         ids = [self._new_id() for _ in kinds]
         # The first names the one behind it, the others name the first.
         near = [*ids[1:2], *ids[:1] * (len(ids) - 1)]
+        make = {
+            "request": self._request, "metadata": self._metadata, "resource": self._rendered,
+        }  # fmt: skip
         made, remembered = [], None
         for number, kind in enumerate(kinds):
-            common = {"WARC-Target-URI": _one_line(result.url)}
+            common = {"WARC-Target-URI": _one_line(self._result.url)}
             if near:
                 common["WARC-Concurrent-To"] = near[number]
-            if kind == "request":
-                made.append(self._request(ids[number], common))
-            elif kind == "metadata":
-                made.append(self._metadata(ids[number], common))
-            elif kind == "resource":
-                common |= {"WARC-Target-URI": RENDERED + common["WARC-Target-URI"]}
-                common |= {"Content-Type": "text/html; charset=utf-8"}
-                made.append(_record("resource", ids[number], self._date, result.body, common))
-            else:
+            if kind == "response":
                 record, remembered = self._response(ids[number], common)
                 made.append(record)
+            else:
+                made.append(make[kind](ids[number], common))
         return made, remembered
+
+    def _kinds(self) -> list[str]:
+        """Return the types of the records in their order."""
+        result = self._result
+        kinds = ["request"] if result.request_headers else []
+        if result.status is not None:
+            kinds.append("response")
+            if result.requests is not None and result.outcome == "fetched":
+                kinds.append("resource")
+        return [*kinds, "metadata"]
+
+    def _rendered(self, record_id: str, common: dict[str, str]) -> bytes:
+        """Return the record of the rendered page."""
+        common |= {"WARC-Target-URI": RENDERED + common["WARC-Target-URI"]}
+        common |= {"Content-Type": "text/html; charset=utf-8"}
+        return _record("resource", record_id, self._date, self._result.body, common)
 
     def _request(self, record_id: str, common: Mapping[str, str]) -> bytes:
         form = self._asked.form

@@ -60,25 +60,14 @@ def run() -> None:
     """Run the command; an interruption or a closed pipe gives no traceback."""
     # Before typer is imported, which puts a hook of its own before the one that it finds.
     sys.excepthook = _tell
-    # A file that is opened later would be taken for a standard one that is closed.
-    for name, mode in ("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
+    _open_standard_files()
     write_all()
     # To a full pipe that somebody made non-blocking, Python would lose the rest in silence.
     with suppress(OSError, AttributeError):
         os.set_blocking(sys.stdout.fileno(), True)
     return_freed_memory()
     try:
-        # Nothing here multiplies matrices: numpy need not start a thread for each core.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        from freshet.crawler.cli.verbs import application  # noqa: PLC0415 - see above
-
-        collect_in_steps()
-        try:
-            application(sys.argv[1:])()
-        finally:
-            sys.stdout.flush()
+        _run_verb()
     except KeyboardInterrupt:
         sys.stderr.write("freshet: interrupted\n")
         sys.exit(130)
@@ -91,11 +80,34 @@ def run() -> None:
     except OSError as error:
         if error.errno is None:
             raise
-        # Where the reader of our output has gone, there is nobody to tell.
-        if not isinstance(error, BrokenPipeError):
-            sys.stderr.write(f"freshet: {error.filename or 'output'}: {error.strerror or error}\n")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _tell_broken_output(error)
         sys.exit(1)
+
+
+def _open_standard_files() -> None:
+    """Open standard files that are closed: a file that is opened later would be taken for one."""
+    for name, mode in ("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
+
+
+def _run_verb() -> None:
+    # Nothing here multiplies matrices: numpy need not start a thread for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from freshet.crawler.cli.verbs import application  # noqa: PLC0415 - see run
+
+    collect_in_steps()
+    try:
+        application(sys.argv[1:])()
+    finally:
+        sys.stdout.flush()
+
+
+def _tell_broken_output(error: OSError) -> None:
+    """Tell why output could not be written; where its reader has gone, there is nobody to tell."""
+    if not isinstance(error, BrokenPipeError):
+        sys.stderr.write(f"freshet: {error.filename or 'output'}: {error.strerror or error}\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

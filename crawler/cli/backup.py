@@ -49,6 +49,19 @@ def copied_words(copied: Copied, now: float) -> str:
     )
 
 
+def _file_in(target: Path, db: Path, keep: int) -> Path:
+    """Return the file, or the folder of shards, that the copy becomes; exit without any."""
+    is_one = is_folder(db) and (is_folder(target) or (target / maintenance.PARTIAL).exists())
+    if target.is_dir() and not is_one:
+        time_of_copy = datetime.fromtimestamp(time.time(), UTC)
+        return target / f"{db.stem}-{time_of_copy:%Y%m%dT%H%M%SZ}{db.suffix}"
+    if keep:
+        fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
+    if not target.suffix and not target.exists() and not is_folder(db):
+        fail(f"{target}: there is no such folder; make it, or name a file, as {target}.db", 2)
+    return target
+
+
 def backup_command(
     target: Annotated[
         Path,
@@ -76,14 +89,7 @@ def backup_command(
     That of a folder of shards is a folder: TARGET, or one in it, named by the time, if TARGET is
     there and is no such backup.
     """
-    is_one = is_folder(db) and (is_folder(target) or (target / maintenance.PARTIAL).exists())
-    folder = target if target.is_dir() and not is_one else None
-    if keep and folder is None:
-        fail(f"--keep {keep}: TARGET must be a folder, and {target} is not one", 2)
-    if not target.suffix and not target.exists() and not is_folder(db):
-        fail(f"{target}: there is no such folder; make it, or name a file, as {target}.db", 2)
-    name = f"{db.stem}-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%SZ}{db.suffix}"
-    file = target if folder is None else folder / name
+    file = _file_in(target, db, keep)
     with told_in_one_line():
         with copying() as progress:
             copied = back_up(db, file, replace=force, progress=progress)

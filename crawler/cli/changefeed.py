@@ -1,6 +1,7 @@
 """``freshet changefeed``: what changed since a cursor, for programs that keep a copy in step."""
 
 import sys
+from collections.abc import AsyncIterator, Iterable
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +10,7 @@ import typer
 
 from freshet.config.sites import pattern
 from freshet.crawler import terminal
-from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Changefeed
+from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.library import Library
@@ -83,6 +84,37 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     terminal.run(printed())
 
 
+def _write(found: Iterable[Change]) -> None:
+    """Write changes, a line each, so that the reader has them at once."""
+    for change in found:
+        sys.stdout.write(dumps(change.as_json(), ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def _keep(cursor: str, file: Path | None) -> None:
+    """Write the cursor to the file, if there is one; it is whole at any moment."""
+    if file is not None:
+        with replacing(file) as partial:
+            partial.write_text(cursor + "\n", "ascii")
+
+
+async def _batches(
+    changes: Changefeed, place: str, feed: Literal["normal", "longpoll", "continuous"], limit: int
+) -> AsyncIterator[tuple[list[Change], str]]:
+    """Yield changes with the cursor after them, as long as the feed goes on."""
+    wait_s = 0.0 if feed == "normal" else HEARTBEAT_S
+    while limit:
+        found, place = await changes.awaited(place, wait_s, min(limit, BATCH))
+        yield found, place
+        limit -= len(found)
+        if feed == "continuous":
+            continue
+        if not found and not wait_s:
+            return
+        if found:
+            wait_s = 0.0
+
+
 async def _print(
     changes: Changefeed,
     place: str,
@@ -92,24 +124,14 @@ async def _print(
     cursor_file: Path | None,
 ) -> None:
     down, told = dict[int, str](), tell_down(changes.library.path, {})
-    wait_s = 0.0 if feed == "normal" else HEARTBEAT_S
-    while True:
-        found, cursor = await changes.awaited(place, wait_s, min(limit, BATCH))
-        for change in found:
-            sys.stdout.write(dumps(change.as_json(), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
-        if cursor_file is not None and cursor != place:
-            with replacing(cursor_file) as partial:
-                partial.write_text(cursor + "\n", "ascii")
+    async for found, cursor in _batches(changes, place, feed, limit):
+        _write(found)
+        if cursor != place:
+            _keep(cursor, cursor_file)
         place = cursor
-        limit -= len(found)
         if changes.down != down:
             down = dict(changes.down)
             told = tell_down(changes.library.path, down)
-        if feed != "continuous" and found:
-            wait_s = 0.0
-        if not limit or (feed != "continuous" and not found and not wait_s):
-            break
     if feed != "continuous":
         sys.stdout.write(dumps({"last_seq": place} | told) + "\n")
 

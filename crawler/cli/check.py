@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import aiosqlite
 import typer
@@ -60,6 +60,7 @@ from freshet.storage.tables import hosts
 
 # -- checking ----------------------------------------------------------------
 _REDIRECTS = 5
+_NO_CONTENT: Final = "failed: this is no content, and the page's history would stay as it is"
 _RUNGS = {
     "text": "the main text is the same: only the frame changed",
     "volatile": "only blocks differ that differ at every visit",
@@ -244,6 +245,22 @@ def _mended(result: FetchResult) -> list[Step]:
     return [Step(where, "mended", REPAIRS[repair]) for repair in result.repairs]
 
 
+async def _is_no_content(
+    db: Path, found: Check, result: FetchResult, parsed: ParsedPage, *, now: float
+) -> bool:
+    """Return whether a page would be refused as no content; doubts become a step."""
+    verdict = await _block_page(db, result, parsed, now)
+    if verdict is None:
+        return False
+    if not verdict.is_refused:
+        doubt = f"perhaps {verdict.kind} ({verdict.probability:.2f}): {verdict.why}"
+        found.steps.append(Step("content", DOUBTFUL, doubt))
+        return False
+    found.steps.append(Step("content", str(verdict.kind), verdict.why))
+    found.conclusion = _NO_CONTENT
+    return True
+
+
 async def _judged(
     settings: Settings, parser: Parser, db: Path, found: Check, result: FetchResult, *, now: float
 ) -> Check:
@@ -252,7 +269,7 @@ async def _judged(
         return found
     if (absent := absence(result, had_text=False)) is not None:
         found.steps.append(Step("content", absent.reason or "", absent.detail or ""))
-        found.conclusion = "failed: this is no content, and the page's history would stay as it is"
+        found.conclusion = _NO_CONTENT
         return found
     parsed = await parsed_page(parser, result)
     if isinstance(parsed, Unparsable):
@@ -260,18 +277,10 @@ async def _judged(
         found.conclusion = "compared by its bytes alone"
         return found
     found.steps.append(_read(parsed))
-    found.blocks = [
-        {"kind": kind, "text": text}
-        for kind, text in zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
-    ]
-    verdict = await _block_page(db, result, parsed, now)
-    if verdict is not None and verdict.is_refused:
-        found.steps.append(Step("content", str(verdict.kind), verdict.why))
-        found.conclusion = "failed: this is no content, and the page's history would stay as it is"
+    blocks = zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
+    found.blocks = [{"kind": kind, "text": text} for kind, text in blocks]
+    if await _is_no_content(db, found, result, parsed, now=now):
         return found
-    if verdict is not None:
-        doubt = f"perhaps {verdict.kind} ({verdict.probability:.2f}): {verdict.why}"
-        found.steps.append(Step("content", DOUBTFUL, doubt))
     text_version = parser.text_version(result.url, result.header("Content-Type"))
     seen = Digests(body_digest(result.body), None, text_version)
     kinds = partial(stored_kinds, parser=parser, settings=settings)
@@ -363,12 +372,17 @@ async def _compared(
         found.steps.append(Step("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
         found.steps.extend(_rung(verdict))
         verdict = await kinds(connection).judge(due, result, verdict)
-        kind: str = verdict.kind
-        if verdict.kinds:
-            found.steps.append(Step("document", "differs", ", ".join(verdict.kinds)))
-            kind = kind if kind == "changed" else REFRESHED
-        why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
-        return f"{kind}: {why}" if why else kind
+        return _concluded(found, verdict)
+
+
+def _concluded(found: Check, verdict: Verdict) -> str:
+    """Return the conclusion of a verdict; what differs beside the text becomes a step."""
+    kind: str = verdict.kind
+    if verdict.kinds:
+        found.steps.append(Step("document", "differs", ", ".join(verdict.kinds)))
+        kind = kind if kind == "changed" else REFRESHED
+    why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
+    return f"{kind}: {why}" if why else kind
 
 
 def _rung(verdict: Verdict) -> list[Step]:

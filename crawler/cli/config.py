@@ -1,7 +1,7 @@
 """``freshet config show``: every setting, and on request its origin; writing of settings."""
 
 import json as json_module
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -52,12 +52,7 @@ def show_command(
     if site is not None:
         url = spellings(site)[0]
         settings = terminal.run(_with_stored(settings))
-        rows = _of_site(settings, origins, url)
-        if json:
-            print_json({"url": url, "settings": {k: {"value": v, "origin": o} for k, v, o in rows}})
-        for key, value, origin_of in () if json else rows:
-            line = f"{key} = {toml_value(value)}" if value is not None else f"# {key}"
-            typer.echo(f"{line:<{_COLUMN}}  # {plain(origin_of)}")
+        _show_site(url, _of_site(settings, origins, url), as_json=json)
         return
     if json:
         tables = {"db": str(settings.db)} | settings.model_dump(mode="json")
@@ -82,6 +77,16 @@ async def _with_stored(settings: Settings) -> Settings:
         async with reading(path) as connection:
             return await with_kept(settings, connection)
     return settings
+
+
+def _show_site(url: str, rows: Sequence[tuple[str, object, str]], *, as_json: bool) -> None:
+    """Print what holds at a URL, each with where it comes from."""
+    if as_json:
+        print_json({"url": url, "settings": {k: {"value": v, "origin": o} for k, v, o in rows}})
+        return
+    for key, value, origin_of in rows:
+        line = f"{key} = {toml_value(value)}" if value is not None else f"# {key}"
+        typer.echo(f"{line:<{_COLUMN}}  # {plain(origin_of)}")
 
 
 def _of_site(

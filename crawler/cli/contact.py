@@ -23,6 +23,16 @@ from freshet.storage.tables import runs
 _NAME = "crawl.contact"
 
 
+def _public_host(settings: Settings, db: Path | None, urls: Sequence[str]) -> str | None:
+    """Return a public host of these URLs, or else of the store ``db``; None: there is none."""
+    host = public_host(urls, settings.network.resolve)
+    if host is None and db is not None and db.exists():
+        there = [path for path in stores_at(db).paths if path.exists()]
+        stored = [url for path in there for url in terminal.run(_stored(path))]
+        host = public_host(stored, settings.network.resolve)
+    return host
+
+
 def with_contact(
     settings: Settings,
     origins: Origins,
@@ -37,12 +47,7 @@ def with_contact(
     """
     if settings.crawl.contact:
         return settings
-    urls = [seed.url for seed in seeds]
-    host = public_host(urls, settings.network.resolve)
-    if host is None and db is not None and db.exists():
-        there = [path for path in stores_at(db).paths if path.exists()]
-        urls = [url for path in there for url in terminal.run(_stored(path))]
-        host = public_host(urls, settings.network.resolve)
+    host = _public_host(settings, db, [seed.url for seed in seeds])
     if host is None:
         return settings
     if origins[_NAME] != "default":

@@ -252,7 +252,7 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         from freshet.crawler.cli.contact import with_contact  # noqa: PLC0415 - few need it
 
         settings = with_contact(settings, origins, db, seeds, context)
-    order = CrawlOrder(db, seeds, resume=True if resume else False if new else None)
+    order = CrawlOrder(db, seeds, resume=resume if resume or new else None)
     if (index_of := indexing()) is not None:
         index_of.prepare(db, settings)
     if options.for_shards(db, shards, ray):
@@ -267,6 +267,11 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         print_json(report.as_json())
     else:
         print_summary(report, db)
+    _exit_if_failed(report)
+
+
+def _exit_if_failed(report: CrawlReport) -> None:
+    """Exit with an error after a fault of Freshet, or where no page could be had."""
     if error := _internal_error(report):
         fail(error, 1)
     is_silent = not report.pages and len(report.silent_seeds) == report.seeds

@@ -18,7 +18,7 @@ from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.indexing import indexing
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
 from freshet.crawler.terminal import fail, print_json, show_line, span
-from freshet.storage.database import SHARDS_FILE, owner_of
+from freshet.storage.database import SHARDS_FILE, Owner, owner_of
 from freshet.storage.stores import is_folder
 
 if TYPE_CHECKING:
@@ -224,6 +224,18 @@ _RELOAD_S = 330.0
 _POLL_S = 0.1
 
 
+def _running_daemon(db: Path) -> Owner:
+    """Return the daemon that writes this store; exit without one."""
+    owner = owner_of(db)
+    if owner is None or owner.name != "daemon":
+        inside = " by itself: a program runs one inside" if owner is not None else ""
+        fail(
+            f"{db}: no daemon is running on this store{inside}; "
+            f"`freshet daemon --db {db}` starts one"
+        )
+    return owner
+
+
 def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     """Let the running daemon read its settings and sites again.
 
@@ -232,13 +244,7 @@ def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     """
     if is_folder(db):
         db /= SHARDS_FILE
-    owner = owner_of(db)
-    if owner is None or owner.name != "daemon":
-        inside = " by itself: a program runs one inside" if owner is not None else ""
-        fail(
-            f"{db}: no daemon is running on this store{inside}; "
-            f"`freshet daemon --db {db}` starts one"
-        )
+    owner = _running_daemon(db)
     os.kill(owner.process, signal.SIGHUP)
     give_up_at = time.monotonic() + _RELOAD_S
     while (now := owner_of(db)) == owner and time.monotonic() < give_up_at:

@@ -67,22 +67,30 @@ def print_difference(difference: VersionDifference, context: int, now: float) ->
 def _block(block: AlignedBlock, *, is_volatile: bool) -> Text:
     mark, style = _STYLES[block.change]
     line = Text(f"{mark} ", style=style)
+    text = plain(block.text)
     if is_volatile and block.change != "kept":
-        line.append(f"{plain(block.text)}  (differs at every visit)")
+        line.append(f"{text}  (differs at every visit)")
         line.stylize("dim")
         return line
-    if block.change == "edited":
-        for run in shortened(block.runs, _AROUND):
-            _append_run(line, run)
-        return line
-    text = plain(block.text)
-    if block.change == "kept" and len(text) > _UNCHANGED_WIDTH:
-        text = text[: _UNCHANGED_WIDTH - 1] + "…"
-    line.append(text, style)
-    if block.change == "moved" and block.before is not None and block.after is not None:
-        # As a reader sees it: added and removed blocks count, too.
-        line.append(f"  (moved {'down' if block.after > block.before else 'up'})", "dim")
+    match block.change:
+        case "edited":
+            for run in shortened(block.runs, _AROUND):
+                _append_run(line, run)
+        case "kept" if len(text) > _UNCHANGED_WIDTH:
+            line.append(text[: _UNCHANGED_WIDTH - 1] + "…", style)
+        case "moved":
+            line.append(text, style)
+            line.append(_direction(block), "dim")
+        case _:
+            line.append(text, style)
     return line
+
+
+def _direction(block: AlignedBlock) -> str:
+    """Return where a block has moved, as a reader sees it: added and removed blocks count, too."""
+    if block.before is None or block.after is None:
+        return ""
+    return f"  (moved {'down' if block.after > block.before else 'up'})"
 
 
 def _append_run(line: Text, run: Run) -> None:

@@ -89,17 +89,14 @@ def duplicates_command(
     if threshold is not None and not update:
         fail("--threshold compares all pages anew: give --update, too", 2)
     if update:
-        # A shard that is down is named below.
-        updated = terminal.run(stores_at(db).each(partial(_update, threshold=threshold)))
-        for done in (each for each in updated.values() if each.rebuilt_from is not None):
-            became = f"{done.rebuilt_from:g} became {done.threshold:g}"
-            say("threshold", "dim", f"{became}: all pages were compared anew")
+        _update_all(db, threshold)
     if lsh is not None:
         _write(lsh, db)
         return
     found, down = read_each(db, partial(_read, limit=limit))
-    parameters = next((it.parameters for it, _ in found if it.parameters), None)
-    state = summed([it for it, _ in found], parameters=parameters)
+    states = [it for it, _ in found]
+    parameters = next((it.parameters for it in states if it.parameters), None)
+    state = summed(states, parameters=parameters)
     rows = chain(*(groups.items() for _, groups in found))
     groups = dict(sorted(rows, key=lambda group: (-len(group[1]), group[0]))[:limit])
     if json:
@@ -127,6 +124,15 @@ async def _sketches(db: Path) -> tuple[Parameters | None, dict[str, bytes]]:
     async with page.snapshot(db) as connection:
         parameters = await near_duplicates.parameters(connection)
         return parameters, await near_duplicates.current(connection)
+
+
+def _update_all(db: Path, threshold: float | None) -> None:
+    """Compare the pages that have changed; a shard that is down is named later."""
+    updated = terminal.run(stores_at(db).each(partial(_update, threshold=threshold)))
+    for done in updated.values():
+        if done.rebuilt_from is not None:
+            became = f"{done.rebuilt_from:g} became {done.threshold:g}"
+            say("threshold", "dim", f"{became}: all pages were compared anew")
 
 
 async def _update(db: Path, threshold: float | None) -> Grouping:

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -37,6 +37,7 @@ from freshet.storage import forgetting
 from freshet.storage.database import open_store
 from freshet.storage.forgetting import Forgettable
 from freshet.storage.queries import page
+from freshet.storage.stores import Stores
 from freshet.storage.tables import runs
 
 _SHOWN: Final = 20
@@ -87,29 +88,27 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     that nothing of them can be found in it. Their records in archives are listed, or removed with
     --archives. Backups, WACZ packages and CDXJ indexes made before are yours to delete.
     """
-    if sum(each is not None for each in (url, site, prefix)) != 1:
-        fail("give one of URL, --site HOST and --prefix URL", 2)
     urls, prefixes = _addresses(url, site, prefix)
     settings, _ = read_settings(config, {})
     stores = stores_at(db)
-    found = terminal.run(stores.each(partial(_chosen, urls=urls, prefixes=prefixes)))
-    for shard, why in stores.down.items():
-        fail(f"shard {shard}: {why}; nothing is forgotten until all shards can be read")
-    folders = _archives({settings.archive.dir, *chain(*(named for _, named in found.values()))})
-    choice = _choice(urls, prefixes, [pages for pages, _ in found.values()], folders)
-    if not choice.pages and not choice.records and not (keep_refusing and prefixes):
-        fail(f"{url or site or prefix}: {db} knows no such page; `freshet export pages` lists them")
+    found = _found_in(stores, urls, prefixes)
+    pages, named = [], {settings.archive.dir}
+    for some, archived in found.values():
+        pages.append(some)
+        named.update(archived)
+    folders = _archives(named)
+    choice = _choice(urls, prefixes, pages, folders)
+    if not (keep_refusing and prefixes):
+        _require_some(choice, db, url or site or prefix)
+    removed = archives and not dry_run
     if not dry_run:
         with err.status("Forgetting"), terminal.told_in_one_line():
-            for shard, (pages, _) in found.items():
-                if pages or prefixes or stores.shards is None:
-                    _forget_in(stores.paths[shard], pages, prefixes, refused=keep_refusing)
-            if archives:
+            _forget_all(stores, found, prefixes, refused=keep_refusing)
+            if removed:
                 _remove(folders, choice)
-        for path in stores.paths:
-            _require_overwritten(path)
+        _require_all_overwritten(stores)
     shown = _print_as_json if json else _print
-    shown(choice, dry_run=dry_run, removed=archives and not dry_run)
+    shown(choice, dry_run=dry_run, removed=removed)
 
 
 def _forget_in(
@@ -140,6 +139,8 @@ def _addresses(
     url: str | None, site: str | None, prefix: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the canonical URLs that are meant, and how URLs that are meant begin."""
+    if sum(each is not None for each in (url, site, prefix)) != 1:
+        fail("give one of URL, --site HOST and --prefix URL", 2)
     if url is not None:
         return tuple(terminal.spellings(url)), ()
     if site is not None:
@@ -149,6 +150,16 @@ def _addresses(
         return (), (canonical(prefix or ""),)
     except ValueError:
         fail(f"--prefix {prefix}: not an http or https URL such as https://example.org/docs/", 2)
+
+
+def _found_in(
+    stores: Stores, urls: tuple[str, ...], prefixes: tuple[str, ...]
+) -> Mapping[int, tuple[list[Forgettable], Iterable[str]]]:
+    """Read what is to be forgotten of each shard; exit where one cannot be read."""
+    found = terminal.run(stores.each(partial(_chosen, urls=urls, prefixes=prefixes)))
+    for shard, why in stores.down.items():
+        fail(f"shard {shard}: {why}; nothing is forgotten until all shards can be read")
+    return found
 
 
 async def _chosen(
@@ -264,6 +275,29 @@ def _url(record: ScannedRecord) -> str:
         return canonical(url)
     except ValueError:
         return url
+
+
+def _require_some(choice: _Choice, db: Path, asked: str | None) -> None:
+    if not choice.pages and not choice.records:
+        fail(f"{asked}: {db} knows no such page; `freshet export pages` lists them")
+
+
+def _forget_all(
+    stores: Stores,
+    found: Mapping[int, tuple[list[Forgettable], Iterable[str]]],
+    prefixes: tuple[str, ...],
+    *,
+    refused: bool,
+) -> None:
+    """Forget the pages that were found, and rules of a prefix in all shards."""
+    for shard, (pages, _) in found.items():
+        if pages or prefixes or stores.shards is None:
+            _forget_in(stores.paths[shard], pages, prefixes, refused=refused)
+
+
+def _require_all_overwritten(stores: Stores) -> None:
+    for path in stores.paths:
+        _require_overwritten(path)
 
 
 def _require_overwritten(db: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json as jsons
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -38,6 +38,27 @@ from freshet.storage.errors import trouble
 _SHOWN: Final = 20
 
 
+def _import(files: Sequence[Path], kind: ListFormat, into: Path, *, dry_run: bool) -> Merged:
+    """Add the entries of these files to the list, unless that is only tried."""
+    with told_in_one_line():
+        entries = [entry for file in files for entry in _read(file, kind)]
+        with _errors_of(into):
+            old = read_list(into) if into.exists() else b""
+            found = merged(old, into.name, entries)
+        if found.data != old and not dry_run:
+            with replacing(into) as whole:
+                whole.write_bytes(found.data)
+    return found
+
+
+def _print_intervals(found: Merged) -> None:
+    """Print the visit intervals as tables of a configuration file."""
+    for each in found.sites:
+        if each.days is not None:
+            match = jsons.dumps(page(each.url))
+            typer.echo(f"\n[[sites]]\nmatch = {match}\nmost_days = {each.days:.6g}")
+
+
 def import_command(
     files: Annotated[
         list[Path],
@@ -69,14 +90,7 @@ def import_command(
     sitemaps. Existing lines stay: importing again adds nothing. Settings without a counterpart are
     reported.
     """
-    with told_in_one_line():
-        entries = [entry for file in files for entry in _read(file, kind)]
-        with _errors_of(into):
-            old = read_list(into) if into.exists() else b""
-            found = merged(old, into.name, entries)
-        if found.data != old and not dry_run:
-            with replacing(into) as whole:
-                whole.write_bytes(found.data)
+    found = _import(files, kind, into, dry_run=dry_run)
     if json:
         print_json(
             {
@@ -87,10 +101,7 @@ def import_command(
         )  # fmt: skip
     elif intervals:
         say("import:", "green", _summary(found, into, dry_run=dry_run))
-        for each in found.sites:
-            if each.days is not None:
-                match = jsons.dumps(page(each.url))
-                typer.echo(f"\n[[sites]]\nmatch = {match}\nmost_days = {each.days:.6g}")
+        _print_intervals(found)
     else:
         _print(found, into, dry_run=dry_run)
 

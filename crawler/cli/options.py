@@ -8,7 +8,12 @@ import typer
 
 from freshet.config import ConfigError
 from freshet.crawler import terminal
-from freshet.crawler.admission.site_lists import MAX_BYTES, read_sites, seeds_from_arguments
+from freshet.crawler.admission.site_lists import (
+    MAX_BYTES,
+    SiteList,
+    read_sites,
+    seeds_from_arguments,
+)
 from freshet.crawler.clock import moment_of
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.terminal import fail, say
@@ -340,6 +345,24 @@ def overrides(pairs: list[str] | None) -> dict[str, str] | None:
     return {host: address for host, _, address in split}
 
 
+def _site_list(file: str) -> SiteList:
+    """Read a site list, - from standard input; exit if that cannot be done."""
+    try:
+        data = read_list(Path("/dev/stdin" if file == "-" else file))
+    except OSError as error:
+        fail(f"--sites {trouble(file, error)}", 2)
+    return read_sites(data, file)
+
+
+def _tell_problems(name: str, site_list: SiteList, *, strict: bool) -> None:
+    """Tell which lines of a list, or arguments, are skipped; ``strict``: exit at the first one."""
+    for problem in site_list.problems:
+        place = f"{name}:{problem.line}" if name else problem.text
+        if strict:
+            fail(f"{place}: {problem.message}; correct it, or leave out --strict", 2)
+        say("skipped", "yellow", f"{place}: {problem.message}")
+
+
 def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list[StoredSeed]:
     """Return the seeds of the arguments and the file; exit without any."""
     for text in filter(_is_file_name, arguments):
@@ -347,17 +370,9 @@ def given_seeds(arguments: list[str], file: str | None, *, strict: bool) -> list
         fail(f"{text} is {what}; a list of sites is given with --sites FILE", 2)
     lists = {"": seeds_from_arguments(arguments)}
     if file is not None:
-        try:
-            data = read_list(Path("/dev/stdin" if file == "-" else file))
-        except OSError as error:
-            fail(f"--sites {trouble(file, error)}", 2)
-        lists[file] = read_sites(data, file)
+        lists[file] = _site_list(file)
     for name, site_list in lists.items():
-        for problem in site_list.problems:
-            place = f"{name}:{problem.line}" if name else problem.text
-            if strict:
-                fail(f"{place}: {problem.message}; correct it, or leave out --strict", 2)
-            say("skipped", "yellow", f"{place}: {problem.message}")
+        _tell_problems(name, site_list, strict=strict)
     found = [seed for site_list in lists.values() for seed in site_list.seeds]
     if (arguments or file is not None) and not found:
         fail("the site list has no usable line; write one host or URL a line", 2)

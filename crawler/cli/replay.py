@@ -82,6 +82,13 @@ def tell_losses(losses: Losses) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def _compare(store: Path, policies: Sequence[str], settings: Settings, compared: Compared) -> None:
+    """Compare policies on the past of a store; exit where no extension can."""
+    if _COMPARING is None:
+        fail("policies are compared by the extension lab, which is not installed", 2)
+    _COMPARING.compare(store, policies, settings, compared)
+
+
 def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     past: Annotated[
         list[Path],
@@ -149,16 +156,14 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             _COMPARING.check(plots, parquet)
         if db is not None:
             reports, counts, losses = fill(db, past, settings)
-            if not (policy or budgets or plots or parquet):
+            if not any((policy, budgets, plots, parquet)):
                 show(reports, counts, losses, json=json)
                 return
             tell_losses(losses)
             store = db
         elif not is_store(store):
             fail("archives are replayed into a new store: name it with --db FILE", 2)
-        if _COMPARING is None:
-            fail("policies are compared by the extension lab, which is not installed", 2)
-        _COMPARING.compare(store, policies, settings, compared)
+        _compare(store, policies, settings, compared)
 
 
 def _check(past: Sequence[Path], policies: Sequence[str], db: Path | None) -> None:

@@ -126,6 +126,16 @@ class HeldBytes:
         self._freed.set()
 
 
+async def _hold(held: HeldBytes, size: int, pace: BodyPace, alarm: asyncio.Timeout) -> None:
+    """Wait until there is memory for what has come; that time does not count."""
+    clock = asyncio.get_running_loop().time
+    began_at = clock()
+    alarm.reschedule(None)
+    if await held.grow(size):
+        pace.stood_still(clock() - began_at)
+    alarm.reschedule(pace.deadline)
+
+
 class Intake:
     """Reader of a body, piece by piece.
 
@@ -186,12 +196,8 @@ class Intake:
                     if taken >= _TURN_BYTES:
                         # Let other tasks run after much work.
                         await asyncio.sleep(0)
-                        began_at = clock()
-                        alarm.reschedule(None)
-                        if await held.grow(taken):
-                            pace.stood_still(clock() - began_at)
+                        await _hold(held, taken, pace, alarm)
                         taken = 0
-                        alarm.reschedule(pace.deadline)
                     if self._is_enough():
                         break
         except TimeoutError:
@@ -209,11 +215,11 @@ class Intake:
 
         Most bodies are short, and gzip or not encoded: there is nothing to wait for.
         """
-        if self._is_sniffed or len(body) > _TURN_BYTES or (self._is_encoded and not self._is_gzip):
-            return False
         most = min(_TURN_BYTES, self._max_bytes)
+        if self._is_sniffed or len(body) > most or (self._is_encoded and not self._is_gzip):
+            return False
         text = gunzip_short(body, most) if self._is_gzip else body
-        if text is None or len(text) > most or len(body) > self._max_bytes:
+        if text is None or len(text) > most:
             return False
         if self._is_unpacked and packed_coding(text) is not None:
             return False

@@ -7,7 +7,7 @@ import logging
 import ssl
 import time
 from asyncio import get_running_loop
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
@@ -209,6 +209,16 @@ class _Transfer:
         )
 
 
+def _without_secrets(
+    fields: Mapping[str, tuple[str, str]], hidden: Collection[str]
+) -> Mapping[str, tuple[str, str]]:
+    """Return the fields of a request as they may be shown; a user agent is no secret."""
+    return {
+        name: (field[0], MASK) if name in hidden and name != "user-agent" else field
+        for name, field in fields.items()
+    }
+
+
 class NetworkFetcher:
     """Fetcher over HTTP/1.1, with and without TLS.
 
@@ -299,22 +309,15 @@ class NetworkFetcher:
             for name, value in some.items():
                 fields[name.lower()] = name, value
         fields |= proxy_fields
-        body = None if request.form is None else request.form.encode()
-        if body is not None:
+        method, body = "GET", b""
+        if request.form is not None:
+            method, body = "POST", request.form.encode()
             fields["content-length"] = "Content-Length", str(len(body))
         # Fields of a site's table are nobody else's business.
         hidden = _CREDENTIALS.union(name.lower() for name in own) if own else _CREDENTIALS
-        shown = (
-            fields
-            if hidden.isdisjoint(fields)
-            else {
-                name: (field[0], MASK) if name in hidden and name != "user-agent" else field
-                for name, field in fields.items()
-            }
-        )
+        shown = fields if hidden.isdisjoint(fields) else _without_secrets(fields, hidden)
         transfer.request_headers = tuple(shown.values())
-        method = "GET" if body is None else "POST"
-        return request_bytes(method, target, fields.values(), body or b"")
+        return request_bytes(method, target, fields.values(), body)
 
     async def _take(
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer

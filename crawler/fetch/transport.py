@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from http.cookiejar import CookieJar
 from ipaddress import ip_network
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.request import Request as CookieRequest
 
 import aiohttp
@@ -213,6 +213,10 @@ class Connections:
                 return channel
         if proxy is None:
             return await self._opened(place, self._direct, url, None)
+        return await self._through(proxy, place, url)
+
+    async def _through(self, proxy: str, place: _Place, url: URL) -> HttpConnection:
+        """Return a new connection through a proxy."""
         # The proxy looks names up: what may be reached through it is for its owner to say.
         if is_address(place.host) and (why := self._guard.refusal(place.host)) is not None:
             raise Unfetched("address", why)
@@ -363,21 +367,26 @@ def _explain(error: Exception) -> tuple[str, str]:
             return "protocol", str(error) or repr(error)
 
 
+def _detail_of(error: OSError) -> str:
+    return getattr(error, "verify_message", "") or error.strerror or str(error) or repr(error)
+
+
+#: Our own refusals to connect.
+_REASONS: Final[Mapping[type[OSError], str]] = {
+    AddressRefused: "address", NoSuchHost: "no_such_host", ResolverSilent: "no_resolver",
+}  # fmt: skip
+
+
 def _explain_connect(error: aiohttp.ClientConnectorError) -> tuple[str, str]:
     cause = error.os_error
-    detail = getattr(cause, "verify_message", "") or cause.strerror or str(cause) or repr(cause)
-    match cause:
-        case AddressRefused():
-            return "address", detail
-        case NoSuchHost():
-            return "no_such_host", detail
-        case ResolverSilent():
-            return "no_resolver", detail
-        case OSError(errno=code) if code in _LOCAL:
-            return _LOCAL[code], detail
-        case ssl.SSLError():
-            return ("not_tls" if cause.reason in _NOT_TLS else "tls"), detail
-        case _:
-            found = re.search(r"Errno (\d+)", str(cause))
-            reason = "dns" if isinstance(error, aiohttp.ClientConnectorDNSError) else "connect"
-            return reason, os.strerror(int(found[1])) if found else detail
+    detail = _detail_of(cause)
+    for kind, reason in _REASONS.items():
+        if isinstance(cause, kind):
+            return reason, detail
+    if cause.errno in _LOCAL:
+        return _LOCAL[cause.errno], detail
+    if isinstance(cause, ssl.SSLError):
+        return ("not_tls" if cause.reason in _NOT_TLS else "tls"), detail
+    found = re.search(r"Errno (\d+)", str(cause))
+    reason = "dns" if isinstance(error, aiohttp.ClientConnectorDNSError) else "connect"
+    return reason, os.strerror(int(found[1])) if found else detail

@@ -27,7 +27,7 @@ from freshet.crawler.pacing import Pacer
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.rendering import require_renderer
 from freshet.crawler.run import companions, default_budget
-from freshet.crawler.run.browser_settings import BrowserSettings
+from freshet.crawler.run.browser_wishes import BrowserWishes
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daily import DailyUpkeep
 from freshet.crawler.run.default_budget import DefaultBudget, limited
@@ -322,9 +322,9 @@ class _Daemon:
         )
         hooks.attach(self._pool)
         self._outages = StoreOutages(self._pool, clock)
-        self._browser = BrowserSettings(context.database, self.agenda, self._pool)
+        self._browser = BrowserWishes(context.database, self.agenda, self._pool)
         self._upkeep = DailyUpkeep(
-            context, self.state, self.companions, self._pacer, self._pool, clock.now()
+            context, self.state, self.companions, self._pacer, self._pool, since=clock.now()
         )
         self._reread: Reread | None = None
         self._ends_at = inf

@@ -199,14 +199,21 @@ async def _finding(
     if text := await page.seed_text(connection, known):
         return _Provenance("seed", text)
     link = await page.first_link(connection, known.page_id)
-    if known.redirects and aliases and (link is None or link.first_seen_at > known.found_at):
+    is_linked_later = link is None or link.first_seen_at > known.found_at
+    if known.redirects and aliases and is_linked_later:
         return _Provenance("redirect", aliases[0].url)
-    if link is not None:
-        how = "link" if link.role == "page" else str(link.role)
-        return _Provenance(how, link.url, link.anchor or None, link.rel or None)
-    # Not by a link: named by robots.txt or the head of a page, or tried at a usual place.
-    unlinked = {"sitemap": "robots.txt", "feed": "discovery"}.get(known.role)
-    return _Provenance(unlinked, None) if unlinked else None
+    return _unlinked(known) if link is None else _by_link(link)
+
+
+def _by_link(link: InLink) -> _Provenance:
+    how = "link" if link.role == "page" else str(link.role)
+    return _Provenance(how, link.url, link.anchor or None, link.rel or None)
+
+
+def _unlinked(known: KnownUrl) -> _Provenance | None:
+    """Return how a URL was found that robots.txt or the head of a page names, or that was tried."""
+    how = {"sitemap": "robots.txt", "feed": "discovery"}.get(known.role)
+    return _Provenance(how, None) if how else None
 
 
 def _held_back(why: str, pattern: Throttle | None) -> str:
@@ -285,6 +292,17 @@ def sentences(
         yield from _due(it, now)
     else:
         yield f"It is visited again from {moment(it.not_before, now)} on."
+    yield from _of_host(it)
+    if it.searched is not None:
+        yield it.searched
+    if obstacle:
+        yield f"Now {obstacle}."
+    if not is_running:
+        yield _without_daemon(it, now)
+
+
+def _of_host(it: PageForecast) -> Iterator[str]:
+    """Yield what politeness allows at the page's host, and how fresh its copies were."""
     if it.capped is not None:
         yield (
             f"Its host allows {amount(it.capped.most)} visits a day; "
@@ -293,14 +311,12 @@ def sentences(
     if (rotation := it.rotation) is not None:
         told = of_turns(rotation.ratio, rotation.lower, rotation.upper)
         yield f"Copies of its host were out of date for {told}."
-    if it.searched is not None:
-        yield it.searched
-    if obstacle:
-        yield f"Now {obstacle}."
-    if not is_running:
-        ended = 0.0 if it.estimated_at is None else now - it.estimated_at
-        is_long = ended > _HOUR_S
-        yield f"No daemon has run for {span(ended)}." if is_long else "No daemon is running."
+
+
+def _without_daemon(it: PageForecast, now: float) -> str:
+    ended = 0.0 if it.estimated_at is None else now - it.estimated_at
+    is_long = ended > _HOUR_S
+    return f"No daemon has run for {span(ended)}." if is_long else "No daemon is running."
 
 
 def _history(it: PageForecast, now: float) -> Iterator[str]:
@@ -400,16 +416,23 @@ def _value(it: PageForecast) -> Iterator[str]:
         yield _plan(it)
     elif _is_overdue(it):
         yield f"A rule asks for a visit every {_days(it.most_days)}: it is overdue and comes first."
-    elif it.worth is not None and it.estimated_at is not None:
+    elif it.estimated_at is not None:
+        yield from _worth(it)
+
+
+def _worth(it: PageForecast) -> Iterator[str]:
+    """Yield what makes up the value of a visit."""
+    if it.worth is None:
         if not it.captured:
-            yield (
-                "Without a copy, the value of a visit is its importance times the days of waiting "
-                "and of one turn of all pages, times the chance that the page exists."
-            )
-        if it.reveals >= _WORTH_TELLING:
-            yield f"A visit is expected to find {amount(it.reveals)} new pages."
-    elif not it.captured and it.estimated_at is not None:
-        yield "Without a copy, it is chosen by its importance and its days of waiting."
+            yield "Without a copy, it is chosen by its importance and its days of waiting."
+        return
+    if not it.captured:
+        yield (
+            "Without a copy, the value of a visit is its importance times the days of waiting "
+            "and of one turn of all pages, times the chance that the page exists."
+        )
+    if it.reveals >= _WORTH_TELLING:
+        yield f"A visit is expected to find {amount(it.reveals)} new pages."
 
 
 def _plan(it: PageForecast) -> str:
@@ -429,19 +452,24 @@ def _due(it: PageForecast, now: float) -> Iterator[str]:
     if it.captured and it.most_days is not None and not _is_overdue(it):
         yield f"A rule asks for a visit every {_days(it.most_days)}."
     if it.due_in_days is None:
-        if it.not_before is not None:
-            yield f"It is not visited before {moment(it.not_before, now)}."
-        elif it.price is not None and it.worth is not None:
-            yield (
-                f"Under {_budget(it)} it is not visited now: other pages change more for what a "
-                "visit costs. A spot check may visit it."
-            )
+        yield from _not_due(it, now)
         return
     at = now + it.due_in_days * _DAY_S
     if at <= now:
         yield "It is next when its host allows a request." if it.capped else "It is next in line."
     else:
         yield f"The next visit is due about {moment(at, now)}."
+
+
+def _not_due(it: PageForecast, now: float) -> Iterator[str]:
+    """Yield why no visit is due."""
+    if it.not_before is not None:
+        yield f"It is not visited before {moment(it.not_before, now)}."
+    elif it.price is not None and it.worth is not None:
+        yield (
+            f"Under {_budget(it)} it is not visited now: other pages change more for what a "
+            "visit costs. A spot check may visit it."
+        )
 
 
 def _budget(it: PageForecast) -> str:

@@ -181,12 +181,9 @@ async def forecast_page(
     outlook = await runs.latest_outlook(connection, run.run_id)
     not_before = await _not_before(connection, page_id, valued)
     excluded_by, least_days, most_days = _bounds(sites, url)
-    item_worth, learnt_from = 1.0, None
+    learnt_from, item_worth = None, 1.0
     if valued.arrival_rate is not None and not brief:
-        learnt_from, item_worth = await _learnt(connection, page_id, url, settings, sites) or (
-            None,
-            1.0,
-        )
+        learnt_from, item_worth = await _learnt(connection, page_id, url, settings, sites)
     return PageForecast(
         budget=said.budget,
         policy=said.policy,
@@ -204,16 +201,16 @@ async def forecast_page(
         least_days=least_days,
         most_days=most_days,
         excluded_by=excluded_by,
-        not_before=not_before if not_before is not None and not_before > now else None,
+        not_before=_if_later(not_before, now),
         worth=valued.worth,
-        reveals=valued.reveals if known.captured else 0.0,
+        reveals=known.reveals,
         arrival_rate=valued.arrival_rate,
         half_life_hours=valued.half_life_hours,
         learnt_from=learnt_from,
         item_worth=item_worth,
         urgent=valued.urgent,
         price=_price(outlook),
-        planned=valued.planned if known.captured else None,
+        planned=known.planned,
         due_in_days=known.due_in_days(not_before, now),
         capped=_capped(outlook, key_of(host)),
         rotation=None if brief else await _rotation(connection, host.origin, outlook, now),
@@ -247,6 +244,16 @@ class _Known:
         paid = self.valued.paid
         return self.last if self.last is None or paid is None else replace(self.last, worth=paid)
 
+    @property
+    def reveals(self) -> float:
+        """Return the new pages that a visit is expected to find."""
+        return self.valued.reveals if self.captured else 0.0
+
+    @property
+    def planned(self) -> float | None:
+        """Return the visits a day by the plan of a rate policy."""
+        return self.valued.planned if self.captured else None
+
     def better(self, own: Rate) -> Rate:
         """Return the rate that the daemon learnt, or else the page's own."""
         noted = self.noted
@@ -269,6 +276,10 @@ class _Known:
         if due_at is None:
             return None
         return max(0.0, max(due_at, not_before or due_at) - now) / _DAY_S
+
+
+def _if_later(time: float | None, now: float) -> float | None:
+    return time if time is not None and time > now else None
 
 
 async def _not_before(
@@ -356,14 +367,14 @@ async def _last(connection: aiosqlite.Connection, page_id: int) -> LastVisit | N
 
 async def _learnt(
     connection: aiosqlite.Connection, page_id: int, url: str, settings: Settings, sites: Sites
-) -> tuple[float, float] | None:
+) -> tuple[float | None, float]:
     """Return what a source's items were learnt from, and their worth; None: it is said or set."""
     ids, none = np.array([page_id]), np.zeros(1)
     listed = Weighing("list", await runs.load(connection)).half_lives(ids, [url])
     if 0 < terms([url], none.astype(np.intp), none, sites, listed).half_life_days[0] < inf:
-        return None
+        return None, 1.0
     _, worth, opens = (await learnt_items(connection, settings.ephemeral)).of(ids)
-    return None if isnan(opens[0]) else (float(opens[0]), float(worth[0]))
+    return (None, 1.0) if isnan(opens[0]) else (float(opens[0]), float(worth[0]))
 
 
 async def _importance(

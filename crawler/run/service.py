@@ -401,6 +401,18 @@ class Vitals:
     held: bool = False
     store_is_away: bool = False
 
+    def turned_since(self, last: Vitals) -> bool:
+        """Return whether the pool has looked for work, or waits for its budget."""
+        return self.held or self.turns != last.turns
+
+    def committed_since(self, last: Vitals) -> bool:
+        """Return whether the writer has committed, has nothing to write, or cannot."""
+        return self.store_is_away or not self.backlog or self.commits != last.commits
+
+    def asked_since(self, last: Vitals) -> bool:
+        """Return whether requests were sent, or need not be."""
+        return self.held or not self.queued or self.spent != last.spent
+
 
 class Vitality:
     """Judge of successive vitals; ``now`` is in seconds of any monotonic clock."""
@@ -414,11 +426,11 @@ class Vitality:
         """Note the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
         waits = vitals.store_is_away or state != "fetching"
-        if waits or vitals.held or vitals.turns != last.turns:
+        if waits or vitals.turned_since(last):
             self._turned_at = now
-        if vitals.store_is_away or not vitals.backlog or vitals.commits != last.commits:
+        if vitals.committed_since(last):
             self._committed_at = now
-        if waits or vitals.held or not vitals.queued or vitals.spent != last.spent:
+        if waits or vitals.asked_since(last):
             self._asked_at = now
 
     def lifeless(self, now: float) -> str | None:

@@ -12,8 +12,8 @@ import json
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from http import HTTPStatus
@@ -226,16 +226,21 @@ class HttpServer:
             answer = self._pages.refused(request, refused)
         return await _sent(request, answer)
 
-    async def _answered(self, request: web.BaseRequest) -> Answer:
-        """Answer a request that is allowed."""
-        path, request[CSRF] = request.path, ""
-        allowed = "GET, HEAD, POST" if path in (*_OF_LOGINS, *self._posts) else "GET, HEAD"
+    def _require_allowed(self, request: web.BaseRequest) -> None:
+        """Raise a refusal of what no page takes, or of another name than the server's."""
+        posted = (*_OF_LOGINS, *self._posts)
+        allowed = "GET, HEAD, POST" if request.path in posted else "GET, HEAD"
         if request.method not in allowed.split(", "):
             why = f"only {allowed} are allowed"
             raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, why, Allow=allowed)
         if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
             why = "the Host header is not allowed; add its name to operation.host_names"
             raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
+
+    async def _answered(self, request: web.BaseRequest) -> Answer:
+        """Answer a request that is allowed."""
+        path, request[CSRF] = request.path, ""
+        self._require_allowed(request)
         is_program = False
         if (known := self._logins) is not None:
             request[CSRF], is_program = known.mark(request), known.bears(request)
@@ -249,9 +254,9 @@ class HttpServer:
         form = await _form(request)
         if not is_program:
             check_form(request, form)
-        if path in _OF_LOGINS:
-            return leading(*(known.login if path == LOGIN else known.logout)(request, form))
-        return await self._posts[path](request, form)
+        if path in self._posts:
+            return await self._posts[path](request, form)
+        return leading(*(known.login if path == LOGIN else known.logout)(request, form))
 
     def _unknown(self, request: web.BaseRequest) -> HttpRefusal:
         """Return the refusal of a request by nobody; it leads people to the login."""
@@ -351,18 +356,33 @@ async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         if etag == "" and is_whole:
             etag = _digest(body)
         response = _head(request, answer, etag, len(body) if is_whole else None)
-        try:
+        with _cutting_short(request):
             await _write(request, response, body, answer)
-        except ConnectionError:
-            raise
-        except Exception as error:
-            if request.transport is not None:
-                request.transport.abort()
-            # A reader that stopped reading is nothing to report.
-            if not isinstance(error, TimeoutError):
-                log.warning("the answer to %s was cut short: %s", request.path, error)
-            raise ConnectionResetError("the answer was cut short") from error
         return response
+
+
+@contextmanager
+def _cutting_short(request: web.BaseRequest) -> Iterator[None]:
+    """End the connection where an answer fails after its first bytes."""
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except Exception as error:
+        if request.transport is not None:
+            request.transport.abort()
+        # A reader that stopped reading is nothing to report.
+        if not isinstance(error, TimeoutError):
+            log.warning("the answer to %s was cut short: %s", request.path, error)
+        raise ConnectionResetError("the answer was cut short") from error
+
+
+def _of_caches(etag: str | None, *, zipped: bool) -> dict[str, str]:
+    """Return the headers that tell a browser whether it may show what it has."""
+    if not etag:
+        return {hdrs.CACHE_CONTROL: "no-store"}
+    tag = f'"{etag}-gzip"' if zipped else f'"{etag}"'
+    return {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.ETAG: tag}
 
 
 def _head(
@@ -372,12 +392,11 @@ def _head(
     response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
     response.force_close()
     response.headers[hdrs.CONTENT_TYPE] = answer.content_type
-    response.headers[hdrs.CACHE_CONTROL] = "private, no-cache" if etag else "no-store"
-    zipped = not answer.live and _ZIPPED.search(request.headers.get(hdrs.ACCEPT_ENCODING, ""))
+    zipped = False
     if not answer.live:
         response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
-    if etag:
-        response.headers[hdrs.ETAG] = f'"{etag}-gzip"' if zipped else f'"{etag}"'
+        zipped = bool(_ZIPPED.search(request.headers.get(hdrs.ACCEPT_ENCODING, "")))
+    response.headers.update(_of_caches(etag, zipped=zipped))
     if etag and _is_known(request, etag):
         response.set_status(HTTPStatus.NOT_MODIFIED)
     elif not zipped or (length is not None and length <= _COMPRESSED_BYTES):

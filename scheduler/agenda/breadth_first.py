@@ -168,6 +168,13 @@ class BreadthFirst:
         if len(kept) < _LOW_WATER and host_id in self._more:
             self._hungry[host_id] = None
 
+    async def _still_full(self, host_ids: list[int], now: float) -> list[int]:
+        """Count the due URLs of hosts that were full; return those that are."""
+        full = [host_id for host_id in host_ids if self._is_full(host_id)]
+        for host_id in full:
+            self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
+        return [host_id for host_id in full if self._is_full(host_id)]
+
     async def _fill(self, host_ids: list[int], now: float) -> None:
         """Load more URLs after the last ones of these hosts."""
         room = (_IN_MEMORY - self._held) // len(host_ids)
@@ -175,10 +182,7 @@ class BreadthFirst:
         # What is found or settled while the read is under way is not in its snapshot.
         self._more.difference_update(host_ids)
         self._settled.clear()
-        full = [h for h in host_ids if self._is_full(h)]
-        for host_id in full:
-            self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
-        full = [h for h in full if self._is_full(h)]
+        full = await self._still_full(host_ids, now)
         # Those in memory are still in the table.
         taken = list(chain.from_iterable(self._taken.get(host_id, ()) for host_id in host_ids))
         loaded = await frontier.load(

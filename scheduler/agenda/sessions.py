@@ -28,6 +28,7 @@ budget, Σ 1/τ_i = 0.9 R.
 Reference: ours.
 """
 
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
@@ -190,22 +191,18 @@ class Sessions:
         soon = self._of_served(later, host, saved + a_session)
         is_served = soon >= _PART * np.minimum(np.maximum(pages, 1), enough) * self.price
         wants = np.flatnonzero(closed & ~first & is_due & is_served)
-        for code in wants[np.argsort(-soon[wants])].tolist():
-            if room <= 0 or paid < _SHORTEST:
-                break
-            chosen[code] = True
-            room -= float(visits[code])
-            paid -= _SHORTEST
+        due, paid = _paid_for(wants[np.argsort(-soon[wants])], visits, room, paid)
+        chosen[due] = True
         left = closed & ~chosen
         if left.any():
+            self.saves = float(enough.max()) if enough.max() > a_session else 0.0
             some = np.bincount(host, later, minlength=hosts)
             code = int(np.argmax(np.where(left, soon + 1e-9 * some, -1.0)))
-            self.saves = float(enough.max()) if enough.max() > a_session else 0.0
             is_idle = is_served[code] and not visits[~left].any()
             is_idle &= saved + a_session >= enough[code]
             is_unused = not chosen.any() and saved >= max(1.0, self.saves)
-            is_paid = paid >= _SHORTEST
-            chosen[code] |= is_paid and some[code] > 0 and (is_idle or is_unused)
+            is_paid = paid >= _SHORTEST and some[code] > 0
+            chosen[code] |= is_paid and (is_idle or is_unused)
         return self._begin(chosen, now)
 
     def _begin(self, chosen: Bools, now: float) -> Rows:
@@ -231,6 +228,18 @@ class Sessions:
         served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
         found = np.bincount(host[served], later[served], minlength=len(self.closed))
         return found.astype(np.float64)
+
+
+def _paid_for(wants: Rows, visits: Ints, room: float, paid: float) -> tuple[Sequence[int], float]:
+    """Return the first of these hosts, as many as there is room for, and what is still paid."""
+    found: list[int] = []
+    for code in wants.tolist():
+        if room <= 0 or paid < _SHORTEST:
+            break
+        found.append(code)
+        room -= float(visits[code])
+        paid -= _SHORTEST
+    return found, paid
 
 
 def begin_sessions(

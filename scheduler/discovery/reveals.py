@@ -15,7 +15,7 @@ from graphlib import TopologicalSorter
 from operator import or_
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 
@@ -23,6 +23,18 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 #
 # New pages that reach one another count as one (strongly connected components); what each of those
 # reaches is found from the ends of the paths back to their beginnings.
+
+
+def _behind(sources: NDArray[np.integer], targets: NDArray[np.integer], groups: int) -> list[int]:
+    """Return the groups that can be reached from each group by these links, as bits."""
+    nearest: dict[int, set[int]] = {group: set() for group in range(groups)}
+    for group, other in zip(sources.tolist(), targets.tolist(), strict=True):
+        if other != group:
+            nearest[group].add(other)
+    behind = [0] * groups
+    for group in TopologicalSorter(nearest).static_order():
+        behind[group] = reduce(or_, (behind[each] for each in nearest[group]), 1 << group)
+    return behind
 
 
 def reached(
@@ -41,13 +53,7 @@ def reached(
 
     links = csr_array((np.ones(sources.size, np.int8), (sources, targets)), shape=(new, new))
     count, group_of = connected_components(links, connection="strong")
-    nearest: dict[int, set[int]] = {group: set() for group in range(count)}
-    for group, other in zip(group_of[sources].tolist(), group_of[targets].tolist(), strict=True):
-        if other != group:
-            nearest[group].add(other)
-    behind = [0] * count
-    for group in TopologicalSorter(nearest).static_order():
-        behind[group] = reduce(or_, (behind[each] for each in nearest[group]), 1 << group)
+    behind = _behind(group_of[sources], group_of[targets], count)
     pages_of = np.split(np.argsort(group_of), np.cumsum(np.bincount(group_of))[:-1])
     known: dict[int, Ints] = {}
     for page, linked in direct:

@@ -150,6 +150,11 @@ class VisitResults:
         )
 
 
+def _has_moved(kind: str, rung: str | None) -> bool:
+    """Return whether the bytes differed: no 304 and no equal digest."""
+    return kind == "changed" or (kind == "unchanged" and rung not in {"304", "body"})
+
+
 def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
     """Return the visits that found content, or its end."""
     visits = [visit for visit in learnt if visit[2] in _TELLING]
@@ -160,14 +165,7 @@ def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
         compared=np.array([kind in _COMPARED_RUNGS for kind in kinds], np.bool_),
         changed=np.array([kind == "changed" for kind in kinds], np.bool_),
         gone=np.array([kind == "gone" for kind in kinds], np.bool_),
-        # The bytes differed: no 304 and no equal digest.
-        moved=np.array(
-            [
-                kind == "changed" or (kind == "unchanged" and rung not in {"304", "body"})
-                for _, _, kind, rung in visits
-            ],
-            np.bool_,
-        ),
+        moved=np.array([_has_moved(kind, rung) for _, _, kind, rung in visits], np.bool_),
     )
 
 

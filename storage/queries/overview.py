@@ -256,6 +256,7 @@ INTERNAL_ERROR: Final = "internal error of Freshet"
 
 
 def _why_silent(row: aiosqlite.Row) -> str:
+    """Return the reason for which a seed has no page, and what can be done."""
     _, _, deferred_why, kind, reason, detail, status, held, over_http, of_robots = row
     # A bad certificate is no reason to go on without any.
     wants_http = "tls" in {deferred_why, reason} and over_http is not None
@@ -267,14 +268,18 @@ def _why_silent(row: aiosqlite.Row) -> str:
         return str(held) if held else "it was not reached"
     if reason == "out_of_scope":
         return f"it redirects to {detail}, another site; name that to crawl it"
-    words = [str(kind)]
-    if status is not None:
-        words.append(f"HTTP {status}")
-    if reason in OWN_FAULTS:
-        words.append(INTERNAL_ERROR)
-    if detail or reason:
-        words.append(str(detail or reason))
-    return ": ".join(words) + hint
+    return _last_answer(kind, status, reason, detail) + hint
+
+
+def _last_answer(kind: str, status: int | None, reason: str | None, detail: str | None) -> str:
+    """Return how the last visit of a seed ended, in words."""
+    words = [
+        kind,
+        None if status is None else f"HTTP {status}",
+        INTERNAL_ERROR if reason in OWN_FAULTS else None,
+        detail or reason,
+    ]
+    return ": ".join(str(word) for word in words if word)
 
 
 # -- changes of all pages, in the order of time ------------------------------
@@ -368,6 +373,20 @@ class ChangesPage:
     before: tuple[float, int] | None
 
 
+def _newest_of(kinds: Sequence[str], host_ids: Sequence[int]) -> str:
+    """Return the query of the newest changes, of all hosts if none is named."""
+    of_site = f"c.host_id IN ({', '.join(map(str, host_ids))}) AND " if host_ids else ""
+    # By index, each kind alone: a rare one may be far away.
+    parts = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT c.observation_id, c.at FROM {source} AS c "
+        f"WHERE {of_site}c.kind = '{kind}' AND (c.at, c.observation_id) < (:at, :last) "
+        "AND c.at > :after ORDER BY c.at DESC, c.observation_id DESC LIMIT :most)"
+        for kind in kinds
+        for source in ("site_change", _FAILED)[: 1 + (kind == "failed")]
+    )
+    return f"{parts} ORDER BY 2 DESC, 1 DESC LIMIT :most"
+
+
 async def changes_page(
     db: Reader,
     limit: int,
@@ -384,18 +403,8 @@ async def changes_page(
     a thousand changes are looked at: there may be fewer results, and yet a next page.
     """
     (at, last), most = before or (inf, 0), _LOOKED if words else limit
-    of_site = f"c.host_id IN ({', '.join(map(str, host_ids))}) AND " if host_ids else ""
-    # By index, each kind alone: a rare one may be far away.
-    parts = " UNION ALL ".join(
-        f"SELECT * FROM (SELECT c.observation_id, c.at FROM {source} AS c "
-        f"WHERE {of_site}c.kind = '{kind}' AND (c.at, c.observation_id) < (:at, :last) "
-        "AND c.at > :after ORDER BY c.at DESC, c.observation_id DESC LIMIT :most)"
-        for kind in kinds
-        for source in ("site_change", _FAILED)[: 1 + (kind == "failed")]
-    )
     rows = await db.execute_fetchall(
-        f"{parts} ORDER BY 2 DESC, 1 DESC LIMIT :most",
-        {"at": at, "last": last, "after": after, "most": most},
+        _newest_of(kinds, host_ids), {"at": at, "last": last, "after": after, "most": most}
     )
     times: dict[int, float] = dict(map(tuple, rows))
     looked = shown = list(times)

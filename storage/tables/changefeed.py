@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from sqlite3 import Connection
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from aiosqlite import Connection as Reader
 
@@ -68,34 +68,88 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
     return found.union(row[0] for row in db.execute(sql, (as_json(silent),)))
 
 
+#: The time and the observation of a change.
+_Seen: TypeAlias = tuple[float, int | None]
+
+
+class _State(NamedTuple):
+    """A page's document as it was told and as it was found, a row of ``changefeed.sql``."""
+
+    page_id: int
+    missing: ChangeKind | None
+    last_id: int | None
+    last_at: float | None
+    version: int
+    found_id: int | None
+    found_at: float
+    found: int | None
+    told: int | None
+    noise: int | None
+    exists: bool
+    was: ChangeKind | None
+    told_at: float
+    told_id: int | None
+    is_noise: bool
+    kind: ChangeKind | None
+
+    @property
+    def newest(self) -> int:
+        """Return the newest version that is more than noise; the first one is."""
+        told = self.told or 0
+        return max(self.found or 0, told if self.exists else 0) or self.version
+
+    @property
+    def is_newer(self) -> bool:
+        """Return whether another version is to be told than before."""
+        # Noise that was taken back leaves the document as it was.
+        return self.newest != self.told or (self.noise or 0) > self.version
+
+    @property
+    def has_noise(self) -> bool:
+        """Return whether the page differs by noise that was not told."""
+        return (self.version > self.newest or self.is_noise) and self.version != self.noise
+
+
+def _tell_missing(db: Connection, state: _State, missing: ChangeKind, last: _Seen) -> None:
+    """Enter that there is no document; what was forgotten stays so until it is back."""
+    # Another reason is told, too.
+    if state.told is not None or state.was not in {None, missing, "forgotten"}:
+        _enter(db, state.page_id, missing, None, last)
+
+
+def _tell_document(db: Connection, state: _State, last: _Seen) -> None:
+    """Enter the newest version of a document, what it is by now, and noise after it."""
+    page_id, told_otherwise = state.page_id, {state.was, state.kind} == _DIFFERING
+    if state.is_newer:
+        _tell_version(db, state, last)
+    elif state.is_noise:
+        _take_back(db, page_id, state.kind or "new", state.found_id)
+        last = state.told_at, state.told_id
+    elif state.found == state.told and told_otherwise and state.kind is not None:
+        _take_back(db, page_id, state.kind, state.found_id)
+    elif state.was == REFRESHED:
+        _add_change(db, page_id)
+    if state.has_noise:
+        _enter(db, page_id, "noise", state.version, last)
+
+
+def _tell_version(db: Connection, state: _State, last: _Seen) -> None:
+    newest, is_found = state.newest, state.newest == state.found
+    is_refreshed = newest == state.told or (is_found and state.kind == REFRESHED)
+    how: ChangeKind = REFRESHED if is_refreshed else "changed"
+    seen = (state.found_at, state.found_id) if is_found else last
+    _enter(db, state.page_id, "new" if state.told is None else how, newest, seen)
+
+
 def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
     """Enter what has changed of these pages' documents, after all else of a batch was written."""
     for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
-        page_id, missing, last_id, last_at, version, *significant = row[:8]
-        told, noise, exists, was, *told_by, is_noise, kind = row[8:]
-        last = now if last_at is None else last_at, last_id
-        if missing is not None:
-            # Another reason is told, too; what was forgotten stays so until it is back.
-            if told is not None or was not in {None, missing, "forgotten"}:
-                _enter(db, page_id, missing, None, last)
-            continue
-        found_id, found_at, found = significant
-        newest = max(found or 0, told if exists else 0) or version
-        # Noise that was taken back leaves the document as it was.
-        if newest != told or (noise or 0) > version:
-            seen = (found_at, found_id) if newest == found else last
-            is_refreshed = newest == told or (newest == found and kind == REFRESHED)
-            how: ChangeKind = REFRESHED if is_refreshed else "changed"
-            _enter(db, page_id, "new" if told is None else how, newest, seen)
-        elif is_noise:
-            _take_back(db, page_id, kind or "new", found_id)
-            last = told_by[0], told_by[1]
-        elif found == told and {was, kind} == _DIFFERING:
-            _take_back(db, page_id, kind, found_id)
-        elif was == REFRESHED:
-            _add_change(db, page_id)
-        if (version > newest or is_noise) and version != noise:
-            _enter(db, page_id, "noise", version, last)
+        state = _State(*row)
+        last = now if state.last_at is None else state.last_at, state.last_id
+        if state.missing is not None:
+            _tell_missing(db, state, state.missing, last)
+        else:
+            _tell_document(db, state, last)
 
 
 #: What a row ``c`` names: its own finding, if it replaced no other row.

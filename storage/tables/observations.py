@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import inf
 from sqlite3 import Connection
-from typing import Final
+from typing import Any, Final
 
 from aiosqlite import Connection as Reader
 
@@ -349,6 +349,22 @@ _IS_BACK = (
 )
 
 
+def _meant(db: Connection, retraction: Retraction, now: float) -> Sequence[tuple[Any, ...]]:
+    """Return the last visits that saw the content which a retraction means, all of them doubtful.
+
+    Empty if it means another capture, or if one of them delivered it as content.
+    """
+    page_id, until = retraction.page_id, now if retraction.returns else inf
+    visits = db.execute(_LAST_CONTENT, {"page": page_id, "until": until}).fetchall()
+    if not visits or retraction.at not in {None, visits[-1][1]}:
+        return ()
+    if any(visit[4] != DOUBTFUL for visit in visits):
+        return ()
+    asked = {"page": page_id, "version": visits[0][3]}
+    is_back = not retraction.returns or db.execute(_IS_BACK, asked).fetchone()
+    return visits if is_back else ()
+
+
 def take_back(
     db: Connection, retraction: Retraction, now: float, most: int
 ) -> tuple[Kind | None, int]:
@@ -358,14 +374,9 @@ def take_back(
     or if one of them delivered it as content. The version that they saw is deleted unless an
     earlier visit saw it, too.
     """
-    page_id, until = retraction.page_id, now if retraction.returns else inf
-    visits = db.execute(_LAST_CONTENT, {"page": page_id, "until": until}).fetchall()
-    if not visits or retraction.at not in {None, visits[-1][1]}:
-        return None, 0
-    if any(visit[4] != DOUBTFUL for visit in visits):
-        return None, 0
-    asked = {"page": page_id, "version": visits[0][3]}
-    if retraction.returns and not db.execute(_IS_BACK, asked).fetchone():
+    page_id = retraction.page_id
+    visits = _meant(db, retraction, now)
+    if not visits:
         return None, 0
     wrong = visits[-most:]
     ids, times, kinds, *_ = zip(*wrong, strict=True)
@@ -375,9 +386,9 @@ def take_back(
     deleted = [row[0] for row in db.execute(sql, (as_json(list(versions)),)).fetchall()]
     if deleted:
         links.forget(db, page_id, deleted)
-    if deleted and not retraction.returns:
-        db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
     if not retraction.returns:
+        if deleted:
+            db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))
         pages.take_back(db, page_id, times[-1], retraction.reason, keeps_version=not deleted)
     near_duplicates.revise(db, page_id)
     last: Kind = kinds[-1]

@@ -160,6 +160,18 @@ async def refused(db: Reader, urls: Collection[str]) -> set[str]:
 
 def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     """Update the pages with the results of these visits; return those that became final pages."""
+    _record_results(db, visits)
+    _count_reads(db, visits)
+    _record_rejections(db, visits)
+    _record_doubts(db, visits)
+    _record_validators(db, visits)
+    _record_captures(db, visits)
+    _record_noindex(db, visits)
+    return _record_aliases(db, visits)
+
+
+def _record_results(db: Connection, visits: Sequence[Visit]) -> None:
+    """Note how the last visit ended, and what it says of the next one."""
     db.executemany(
         "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
         "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
@@ -173,7 +185,10 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
             for v in visits
         ],
     )  # fmt: skip
-    _count_reads(db, visits)
+
+
+def _record_rejections(db: Connection, visits: Sequence[Visit]) -> None:
+    """Note what was refused as no content, or that nothing is."""
     sql = "UPDATE page SET rejected_digest = ?, rejected_as = ?, rejected_at = ? WHERE id = ?"
     db.executemany(
         sql,
@@ -185,6 +200,10 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
             or (v.due.rejected is not None and v.observation.kind not in _SILENT)
         ],
     )
+
+
+def _record_doubts(db: Connection, visits: Sequence[Visit]) -> None:
+    """Note why content is doubtful, or that it is not."""
     db.executemany(
         "UPDATE page SET doubtful_as = ?, doubtful_p = ?, doubtful_why = ? "
         "WHERE id = ? AND (? OR doubtful_as IS NOT NULL)",
@@ -195,9 +214,16 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
             if v.observation.kind in _GOOD
         ],
     )
+
+
+def _record_validators(db: Connection, visits: Sequence[Visit]) -> None:
     sql = "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?"
     said = [(v.validators, v.due.page_id) for v in visits if v.validators is not None]
     db.executemany(sql, [(*values_of(validators), page_id) for validators, page_id in said])
+
+
+def _record_captures(db: Connection, visits: Sequence[Visit]) -> None:
+    """Note what the newest captures say of their pages."""
     db.executemany(
         "UPDATE page SET body_digest = ?, text_digest = ?, title = ?, language = ?, "
         "canonical_url = ?, noindex = ?, noarchive = ?, nofollow = ?, "
@@ -211,10 +237,17 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
             if (c := v.capture) is not None
         ],
     )  # fmt: skip
-    # Of the page itself (1), of a header (2).
+
+
+def _record_noindex(db: Connection, visits: Sequence[Visit]) -> None:
+    """Note what headers say of indexing: of the page itself is bit 1, of a header bit 2."""
     of_headers = [(2 * v.noindex, v.due.page_id) for v in visits if v.noindex is not None]
     sql = "UPDATE page SET noindex = (noindex & 1) | ? WHERE id = ? AND noindex & 2 <> ?"
     db.executemany(sql, [(bit, page_id, bit) for bit, page_id in of_headers])
+
+
+def _record_aliases(db: Connection, visits: Sequence[Visit]) -> set[int]:
+    """Note where pages redirect, or that they do not; return those that became final pages."""
     db.executemany(
         "UPDATE page SET alias_of = NULL, alias_kind = NULL, alias_at = NULL "
         "WHERE id = ? AND alias_kind IS NOT NULL",

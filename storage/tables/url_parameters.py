@@ -47,6 +47,16 @@ class _Host:
     known: dict[int, int]
     standing: dict[int, int] = field(default_factory=dict)
 
+    def know(self, page_id: int, url: str, *, may_leave: bool, is_held: bool) -> None:
+        """Take in a stored page, which may stand for others if it may be held back."""
+        rest, key = without(url, self.refused)
+        if is_held:
+            self.known[hash(rest)] = page_id
+        else:
+            self.known.setdefault(hash(rest), 0)
+        if key is not None and may_leave:
+            self.standing[hash(rest)] = page_id
+
     def holds(self, page_id: int, rest: str, key: str) -> bool:
         """Hold a page back for which another one stands, unless it is sampled; return whether."""
         thinned = max(_LEAST_HELD, int(_HELD_EACH * len(self.known)))
@@ -55,6 +65,12 @@ class _Host:
         self.refused[key] += 1
         self.known[hash(rest)] = page_id
         return True
+
+
+def _linked(targets: Targets) -> Collection[str]:
+    """Return the URLs to which links lead; others are seeds, or redirects."""
+    told = zip(targets.urls, targets.depths, targets.redirects, strict=True)
+    return {url for url, depth, redirects in told if depth and not redirects}
 
 
 class UrlParameters:
@@ -69,12 +85,19 @@ class UrlParameters:
         self._hosts.clear()
         self._superseded.clear()
 
+    def _let_in(self, host: _Host, page: Admitted, rest: str, key: str | None) -> None:
+        """Note a page that is fetched; one without the parts supersedes one that has them."""
+        if key is not None:
+            host.standing[hash(rest)] = page.page_id
+        elif other := host.standing.pop(hash(rest), 0):
+            self._superseded.add(other)
+        host.known.setdefault(hash(rest), 0)
+
     def bound(
         self, db: Connection, admitted: Sequence[Admitted], targets: Targets
     ) -> dict[int, str]:
         """Return those of these new pages to be held back, with the kind; count them."""
-        told = zip(targets.urls, targets.depths, targets.redirects, strict=True)
-        linked = {url for url, depth, redirects in told if depth and not redirects}
+        linked = _linked(targets)
         new = {page.page_id for page in admitted}
         self._load(db, {page.host_id for page in admitted}, new)
         held: dict[int, str] = {}
@@ -85,11 +108,7 @@ class UrlParameters:
                 continue
             rest, key = without(page.url, host.refused)
             if key is None or hash(rest) not in host.known or page.url not in linked:
-                if key is not None:
-                    host.standing[hash(rest)] = page.page_id
-                elif other := host.standing.pop(hash(rest), 0):
-                    self._superseded.add(other)
-                host.known.setdefault(hash(rest), 0)
+                self._let_in(host, page, rest, key)
             elif host.holds(page.page_id, rest, key):
                 counts.append((page.host_id, key))
                 held[page.page_id] = BY_PART
@@ -163,17 +182,9 @@ class UrlParameters:
         for host_id, shape, refused in rows:
             self._hosts[host_id].refused[shape.removeprefix(ANYWHERE)] = refused
         for host_id in {row[0] for row in rows}:
-            host = self._hosts[host_id]
             for page_id, url, may_leave, is_held in _pages(db, host_id):
-                if page_id in but:
-                    continue
-                rest, key = without(url, host.refused)
-                if is_held:
-                    host.known[hash(rest)] = page_id
-                else:
-                    host.known.setdefault(hash(rest), 0)
-                if key is not None and may_leave:
-                    host.standing[hash(rest)] = page_id
+                if page_id not in but:
+                    self._hosts[host_id].know(page_id, url, may_leave=may_leave, is_held=is_held)
 
     def _close(self, db: Connection, found: ParameterFinding, at: float) -> list[int]:
         """Hold back the unvisited URLs that another page stands for; return these pages."""

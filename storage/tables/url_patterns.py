@@ -265,6 +265,11 @@ def _without_leads(
     ]
 
 
+def _counted_in(before: int | None, stored: str | None) -> str | None:
+    """Return the pattern in which a page was counted, if it was."""
+    return None if before is None else stored
+
+
 def _changes(
     db: Connection, findings: Sequence[CopyFinding], visited: Collection[int], run_id: int
 ) -> Mapping[_Key, tuple[int, int]]:
@@ -278,8 +283,7 @@ def _changes(
     for finding in findings:
         host_id, before, may_have_changed, stored = known[finding.page_id]
         # What recurs shows as URLs come: a page stays in the pattern in which it was counted.
-        counted_in = stored if before is not None else None
-        shape = shapes[finding.page_id] = counted_in or finding.pattern
+        shape = shapes[finding.page_id] = _counted_in(before, stored) or finding.pattern
         now = finding.original_id or finding.page_id
         was_copy, is_copy = before not in {None, finding.page_id}, now != finding.page_id
         if was_copy and not is_copy and may_have_changed and before not in visited:
@@ -401,15 +405,22 @@ def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> d
         return {}
     sql = "UPDATE page SET pattern = ? WHERE id = ?"
     db.executemany(sql, [(shape, p.page_id) for p, shape, _ in found])
+    refused = _beyond_sample(db, found)
+    count_refused(db, [(page.host_id, shape, 1) for page, shape in refused])
+    return {page.page_id: KIND for page, _ in refused}
+
+
+def _beyond_sample(
+    db: Connection, found: Sequence[tuple[Admitted, str, int]]
+) -> Sequence[tuple[Admitted, str]]:
+    """Return those of these pages, with patterns and depths, whose pattern takes no more."""
     closed = closed_copies(db, {(page.host_id, shape) for page, shape, _ in found})
-    refused: dict[int, str] = {}
+    refused: list[tuple[Admitted, str]] = []
     for page, shape, depth in found:
         key = page.host_id, shape
-        if not depth or key not in closed or is_sampled(page.page_id, closed[key]):
-            continue
-        closed[key] += 1
-        refused[page.page_id] = KIND
-    count_refused(db, [(p.host_id, shape, 1) for p, shape, _ in found if p.page_id in refused])
+        if depth and key in closed and not is_sampled(page.page_id, closed[key]):
+            closed[key] += 1
+            refused.append((page, shape))
     return refused
 
 

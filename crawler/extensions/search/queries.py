@@ -89,17 +89,13 @@ def scoring(
     total, words, *holdings = yield from counting(terms)
     here = statistics([(total, words, *holdings)])
     without = f" NOT ({' OR '.join(excluded)})" if excluded else ""
-    odds = [(total - holding + 0.5) / (holding + 0.5) for holding in holdings]
-    theirs = [log(each) if each > 1 else _LEAST_IDF for each in odds]
     ours = list((whole or here).idf)
-    factors = [own / their for own, their in zip(ours, theirs, strict=True)]
+    factors = [own / _fts5_idf(total, n) for own, n in zip(ours, holdings, strict=True)]
     found = dict[int, float]()
     mean = None if whole is None else whole.mean_length
     add = partial(_add, found, {}, here.mean_length, mean)
     if every:
-        together, sums = " AND ".join(terms), []
-        for term in terms:
-            sums += [(yield _SUMS, (f"({together} AND {term}){without}",))]
+        sums = yield from _all(terms, without)
         if whole is None:
             return _merged(sums, factors), here
         for place, (own, factor) in enumerate(zip(ours, factors, strict=True)):
@@ -173,6 +169,20 @@ def _merged(
         part = mean - factor
         scores = [score + part * each for score, (_, each) in zip(scores, column, strict=True)]
     return {page_id: score for (page_id, _), score in zip(sums[0], scores, strict=True)}
+
+
+def _fts5_idf(total: int, holding: int) -> float:
+    """Return the idf that FTS5 gives to a term which stands in so many of all rows."""
+    odds = (total - holding + 0.5) / (holding + 0.5)
+    return log(odds) if odds > 1 else _LEAST_IDF
+
+
+def _all(terms: Sequence[str], without: str) -> Steps[list[list[tuple[Any, ...]]]]:
+    """Return the pages that hold all terms with FTS5's scores, for each term once more."""
+    together, sums = " AND ".join(terms), []
+    for term in terms:
+        sums += [(yield _SUMS, (f"({together} AND {term}){without}",))]
+    return sums
 
 
 def _any(

@@ -205,15 +205,16 @@ def follow(
     for page_id, newest, wanted, indexed, packed in rows:
         old = None if indexed is None else unpacked(packed)
         new = words.get(page_id) if wanted is not None and wanted == newest else None
-        change = 0.0 if meter is None else meter.measure(db, page_id, old, new)
+        if meter is not None:
+            change = meter.measure(db, page_id, old, new)
+            if old is not None:
+                changes[page_id] = change
+                meter.keep(db, page_id, packed)
         if old is not None:
-            changes[page_id] = change
             _remove(db, page_id, old)
-        if meter is not None and old is not None:
-            meter.keep(db, page_id, packed)
         if new is not None:
             _add(db, page_id, wanted, new)
-    return changes if meter is not None else {}
+    return changes
 
 
 def forget(db: Connection, page_ids: Iterable[int]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EVERY_S: Final = 2.0
 
 
-class BrowserSettings:
+class BrowserWishes:
     """Looks for what was set in a browser, and has the pages visited that are wished for."""
 
     def __init__(self, database: Database, agenda: RecrawlAgenda, pool: FetchPool) -> None:
