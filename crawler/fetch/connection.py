@@ -38,6 +38,59 @@ def request_bytes(
     return "\r\n".join((*lines, "\r\n")).encode() + body
 
 
+class _Incoming:
+    """A response as it comes: bytes of its head, and pieces of its body that were not taken yet."""
+
+    __slots__ = (
+        "chunks", "head", "held_bytes", "interim", "is_paused", "pieces", "received_bytes"
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.head = b""
+        #: Interim responses before it.
+        self.interim = 0
+        self.chunks: Chunks | None = None
+        self.pieces: list[bytes] = []
+        self.held_bytes = self.received_bytes = 0
+        #: Whether the transport waits until what is held was taken.
+        self.is_paused = False
+
+
+def _do_nothing() -> None:
+    pass
+
+
+class _HeadAlarm:
+    """Calls back when a head is late; one timer serves many exchanges."""
+
+    __slots__ = ("_deadline", "_late", "_loop", "_timer")
+
+    def __init__(self, late: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._late = late
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, timeout_s: float) -> None:
+        """Call back after these seconds, if the exchange has no head then."""
+        self._deadline = self._loop.time() + timeout_s
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._look)
+
+    def cancel(self) -> None:
+        """Call back no more; the connection is not referred to any longer."""
+        self._late = _do_nothing
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._look)
+        else:
+            self._late()
+
+
 class HttpConnection(asyncio.BufferedProtocol):
     """A connection, and the exchange under way on it.
 
@@ -49,7 +102,6 @@ class HttpConnection(asyncio.BufferedProtocol):
     def __init__(
         self, limits: HeadLimits, buffer: memoryview, on_lost: Callable[[HttpConnection], None]
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         self._limits = limits
         self._buffer = buffer
         self._on_lost = on_lost
@@ -60,8 +112,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.peer: str | None = None
         #: Exchanges that were begun.
         self.exchanges = 0
-        self._alarm: asyncio.TimerHandle | None = None
-        self._deadline = 0.0
+        self._alarm = _HeadAlarm(self._late)
         self._is_lost = False
         self._begin()
         # Until the first exchange nothing is awaited.
@@ -79,13 +130,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.is_orderly = False
         self.repairs: list[str] = []
         self._error: Unfetched | None = None
-        self._received = b""
-        self._interim = 0
-        self._chunks: Chunks | None = None
-        self._pieces: list[bytes] = []
-        self._held_bytes = 0
-        self._body_bytes = 0
-        self._is_paused = False
+        self._incoming = _Incoming()
         self._is_spoilt = False
 
     async def ask(self, request: bytes) -> ResponseHead:
@@ -102,13 +147,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self.early:
             early, self.early = self.early, b""
             self._received_data(early)
-        self._deadline = self._loop.time() + self._limits.timeout_s
-        if self._alarm is None:
-            self._alarm = self._loop.call_at(self._deadline, self._look)
+        self._alarm.set(self._limits.timeout_s)
         while self.head is None:
             if self._error is not None:
                 raise self._take_error()
-            self._waiter = self._loop.create_future()
+            self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         if self.head.status == 408 and self.exchanges > 1:
             # It is about the time for which the connection was idle (RFC 9110, section 15.5.9).
@@ -122,29 +165,31 @@ class HttpConnection(asyncio.BufferedProtocol):
             Unfetched: it is damaged.
         """
         while True:
-            if self._pieces:
+            if self._incoming.pieces:
                 yield self.take()
             elif self._error is not None:
                 raise self._take_error()
             elif self.is_ended or self.cut is not None:
                 return
             else:
-                self._waiter = self._loop.create_future()
+                self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
 
     def take(self) -> bytes:
         """Return what has come of the body and was not taken yet."""
-        pieces, self._pieces, self._held_bytes = self._pieces, [], 0
-        if self._is_paused and self._transport is not None and not self._is_lost:
-            self._is_paused = False
+        body = self._incoming
+        pieces, body.pieces, body.held_bytes = body.pieces, [], 0
+        if body.is_paused and self._transport is not None and not self._is_lost:
+            body.is_paused = False
             self._transport.resume_reading()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def peek(self) -> bytes:
         """Return what has come of the body and was not taken yet, and leave it there."""
-        if len(self._pieces) > 1:
-            self._pieces = [b"".join(self._pieces)]
-        return self._pieces[0] if self._pieces else b""
+        body = self._incoming
+        if len(body.pieces) > 1:
+            body.pieces = [b"".join(body.pieces)]
+        return body.pieces[0] if body.pieces else b""
 
     @property
     def is_reusable(self) -> bool:
@@ -175,14 +220,10 @@ class HttpConnection(asyncio.BufferedProtocol):
         error, self._error = self._error, None
         return error or self._hung_up()
 
-    def _look(self) -> None:
-        """Fail if the head is late; one alarm serves many exchanges."""
-        self._alarm = None
+    def _late(self) -> None:
+        """Fail if there is no head yet."""
         if self.head is None and not (self.is_ended or self._is_lost):
-            if self._loop.time() < self._deadline:
-                self._alarm = self._loop.call_at(self._deadline, self._look)
-            else:
-                self._fail(Unfetched("timeout_headers", "the headers did not come in time"))
+            self._fail(Unfetched("timeout_headers", "the headers did not come in time"))
 
     def _hung_up(self) -> Unfetched:
         """Return the failure without a response.
@@ -223,8 +264,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Note how the exchange under way ends."""
         self._is_lost = True
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         if not self.is_ended:
             if self.head is None:
                 self._error = self._error or self._hung_up()
@@ -239,7 +279,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _how_it_was_cut(self, exc: Exception | None) -> str:
         how = "closed" if exc is None else "was reset"
         if self.head is not None and self.head.framing == "length":
-            came = f"{self._body_bytes:,} of {self.head.length:,} bytes"
+            came = f"{self._incoming.received_bytes:,} of {self.head.length:,} bytes"
             return f"the connection {how} after {came} of the body"
         return f"the connection {how} before the end of the body"
 
@@ -248,36 +288,36 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _take_head(self, data: bytes) -> bytes:
         """Take bytes of the head, and return what follows it."""
         # An empty line may be left of the response before (RFC 9112, section 2.2).
-        searched = max(0, len(self._received) - 3)
-        self._received = (self._received + data) if self._received else data.lstrip(b"\r\n")
+        incoming, most = self._incoming, self._limits.max_bytes
+        searched = max(0, len(incoming.head) - 3)
+        incoming.head = (incoming.head + data) if incoming.head else data.lstrip(b"\r\n")
         while True:
             self._check_start()
-            end = head_end(self._received, searched)
-            if (end if end >= 0 else len(self._received)) > self._limits.max_bytes:
-                limit = self._limits.max_bytes
-                raise Unfetched("headers_too_large", f"the head has more than {limit:,} bytes")
+            end = head_end(incoming.head, searched)
+            if (end if end >= 0 else len(incoming.head)) > most:
+                raise Unfetched("headers_too_large", f"the head has more than {most:,} bytes")
             if end < 0:
                 return b""
-            self.head_bytes, rest = self._received[:end], self._received[end:]
+            self.head_bytes, rest = incoming.head[:end], incoming.head[end:]
             head = read_head(self.head_bytes, self._limits.max_headers)
             if head.status >= 200 or head.status == 101:
-                self._received = b""
+                incoming.head = b""
                 self._begin_body(head)
                 return rest
-            self._interim += 1
-            if self._interim > INTERIM_RESPONSES:
+            incoming.interim += 1
+            if incoming.interim > INTERIM_RESPONSES:
                 meet("interim responses")
                 raise Unfetched("protocol", f"more than {INTERIM_RESPONSES} interim responses")
-            self._received, searched = rest.lstrip(b"\r\n"), 0
+            incoming.head, searched = rest.lstrip(b"\r\n"), 0
 
     def _check_start(self) -> None:
         """Refuse what is no response, however much follows.
 
         On a kept connection it is the rest of the response before, a body where none may be.
         """
-        if not b"HTTP/".startswith(self._received[:5]):
+        if not b"HTTP/".startswith(self._incoming.head[:5]):
             reason = "stale" if self.exchanges > 1 else "protocol"
-            raise Unfetched(reason, f"not a response of HTTP/1: {self._received[:50]!r}")
+            raise Unfetched(reason, f"not a response of HTTP/1: {self._incoming.head[:50]!r}")
 
     def _begin_body(self, head: ResponseHead) -> None:
         self.head = head
@@ -285,32 +325,32 @@ class HttpConnection(asyncio.BufferedProtocol):
         if head.framing == "none" or (head.framing == "length" and not head.length):
             self.is_ended = True
         elif head.framing == "chunked":
-            self._chunks = Chunks(self._limits.max_bytes)
+            self._incoming.chunks = Chunks(self._limits.max_bytes)
 
     def _take_body(self, data: bytes) -> None:
         """Take bytes of the body."""
         if self.is_ended or self.head is None:
             self._refuse()
             return
-        rest = b""
-        if self._chunks is not None:
-            pieces, rest = self._chunks.feed(data)
-            self.is_ended = self._chunks.is_ended
+        body, rest = self._incoming, b""
+        if body.chunks is not None:
+            pieces, rest = body.chunks.feed(data)
+            self.is_ended = body.chunks.is_ended
         else:
             pieces = [data]
             if self.head.framing == "length":
-                left = self.head.length - self._body_bytes
+                left = self.head.length - body.received_bytes
                 if len(data) > left:
                     pieces, rest = [data[:left]], data[left:]
                 self.is_ended = len(data) >= left
-        self._pieces += pieces
+        body.pieces += pieces
         size = sum(map(len, pieces))
-        self._held_bytes += size
-        self._body_bytes += size
+        body.held_bytes += size
+        body.received_bytes += size
         if rest:
             self._refuse()
-        elif self._held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
-            self._is_paused = True
+        elif body.held_bytes >= _AHEAD_BYTES and not self.is_ended and self._transport is not None:
+            body.is_paused = True
             self._transport.pause_reading()
 
     def _refuse(self) -> None:
