@@ -53,6 +53,27 @@ _Ruling = dict[str, tuple[SiteSettings, Any]]
 _SCHEMES: Final = ("http://", "https://", "socks4://", "socks5://", "socks5h://")
 
 
+class _Accesses:
+    """Makes the accesses of rulings, with one TLS context for the same files."""
+
+    def __init__(self, user_agent: str) -> None:
+        self._user_agent = user_agent
+        self._contexts: dict[tuple[Path | None, ...], ssl.SSLContext] = {}
+
+    def of(self, ruling: _Ruling, public: Access | None = None) -> Access | None:
+        """Return the access that a ruling says, None where it says nothing."""
+        said = {key: value for key, (_, value) in ruling.items()}
+        files = tuple(said.get(key) for key in _TLS)
+        if any(files[:2]) and files not in self._contexts:
+            table = next(ruling[key][0] for key in _TLS if key in ruling)
+            self._contexts[files] = _tls(f"[[sites]] {table.match}", *files)
+        fields, proxy = _fields(said, self._user_agent), said.get("proxy")
+        tls = self._contexts.get(files)
+        if not (fields or proxy or "cookies" in said or tls):
+            return None
+        return Access(fields, said.get("cookies"), tls, proxy, public)
+
+
 def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str], Access | None]:
     """Return a function that gives how requests for a URL differ, None where they do not.
 
@@ -63,24 +84,14 @@ def access_at(tables: Sequence[SiteSettings], user_agent: str) -> Callable[[str]
     """
     saying = [each for each in tables if any(getattr(each, key) is not None for key in _KEYS)]
     sites, read = Sites(saying), {id(table): _read(table) for table in saying}
-    contexts: dict[tuple[Path | None, ...], ssl.SSLContext] = {}
-
-    def access(ruling: _Ruling, public: Access | None = None) -> Access | None:
-        said = {key: value for key, (_, value) in ruling.items()}
-        files = tuple(said.get(key) for key in _TLS)
-        if any(files[:2]) and files not in contexts:
-            table = next(ruling[key][0] for key in _TLS if key in ruling)
-            contexts[files] = _tls(f"[[sites]] {table.match}", *files)
-        fields, proxy = _fields(said, user_agent), said.get("proxy")
-        if not fields and not proxy and "cookies" not in said and files not in contexts:
-            return None
-        return Access(fields, said.get("cookies"), contexts.get(files), proxy, public)
+    accesses = _Accesses(user_agent)
 
     @lru_cache(maxsize=4_096)
     def at(place: str) -> Access | None:
         tables = sites.matching(place)
         ruling = _ruling([(it, read[id(it)]) for it in reversed(tables)], origin(place))
-        return access(ruling, access({key: ruling[key] for key in ruling.keys() & _PUBLIC}))
+        public = accesses.of({key: ruling[key] for key in ruling.keys() & _PUBLIC})
+        return accesses.of(ruling, public)
 
     for table in saying:
         at(place_of(table.match))

@@ -558,17 +558,21 @@ async def selector_in(made: Documents, url: str, of: Sequence[str], block: str) 
     return it.url, "" if isinstance(told, Unparsable) else told.get("selector", "")
 
 
+def _require_two(url: str, stored: int, counted: int) -> None:
+    """Raise an error where there are no two versions, or none that count."""
+    if stored < 2:
+        had = "one version" if stored else "no version"
+        raise NoHistory(f"{url}: has {had} in the store; a diff needs two: crawl it again later")
+    if counted < 2:
+        why = f"has not changed significantly; --all compares its {stored} versions"
+        raise NoHistory(f"{url}: {why}")
+
+
 def _chosen(
     url: str, stored: list[StoredVersion], wanted: tuple[str | None, str | None], *, noise: bool
 ) -> tuple[StoredVersion, StoredVersion]:
     counted = stored if noise else [each for each in stored if each.significant]
-    if len(stored) < 2:
-        had = "one version" if stored else "no version"
-        raise NoHistory(f"{url}: has {had} in the store; a diff needs two: crawl it again later")
-    if None in wanted and len(counted) < 2:
-        raise NoHistory(
-            f"{url}: has not changed significantly; --all compares its {len(stored)} versions"
-        )
+    _require_two(url, len(stored), len(counted) if None in wanted else 2)
     before, after = wanted
     last = counted[-1] if after is None else version_of(stored, counted, after)
     if before is not None:

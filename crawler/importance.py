@@ -324,6 +324,25 @@ async def _appeals(connection: aiosqlite.Connection) -> Appeals | None:
     return None if readers is None else await readers.appeals(connection)
 
 
+async def _sites_of(connection: aiosqlite.Connection, host_id: Ints) -> tuple[Rows, dict[str, int]]:
+    """Return the codes of the sites of these hosts, (n,), and the codes by site."""
+    host_ids, host = np.unique(host_id, return_inverse=True)
+    origin_of = {it.host_id: it.origin for it in await hosts.load(connection, host_ids.tolist())}
+    sites: dict[str, int] = {}
+    site = [sites.setdefault(site_key(origin_of[each]), len(sites)) for each in host_ids.tolist()]
+    return np.array(site, np.intp)[host], sites
+
+
+def _young(pages: link_columns.LinkedPages, of_site: Rows, sites: int) -> Bools:
+    """Return (n,), which pages are new: what was there at a site's first crawl is not."""
+    first = np.full(sites, np.inf)
+    np.minimum.at(first, of_site, pages.found_at)
+    found: Bools = pages.found_at > np.maximum(
+        pages.last_visit_at - _YOUNG_DAYS * _DAY_S, first[of_site] + _FIRST_DAYS * _DAY_S
+    )
+    return found
+
+
 async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
     if by not in _DIVIDING:
         return _even
@@ -345,19 +364,8 @@ async def _shares(connection: aiosqlite.Connection, by: str) -> Shares:
         linked, ranks = await ranked(connection)
         row, is_known = rows_among(linked.page_id, pages.page_id)
         weights[is_known] = ranks[row]
-    host_ids, host = np.unique(pages.host_id, return_inverse=True)
-    origin_of = {it.host_id: it.origin for it in await hosts.load(connection, host_ids.tolist())}
-    sites: dict[str, int] = {}
-    site = [sites.setdefault(site_key(origin_of[each]), len(sites)) for each in host_ids.tolist()]
-    of_site = np.array(site, np.intp)[host]
-    young = np.zeros(len(pages), np.bool_)
-    if by != "opened":
-        # What was there when a site was first crawled is not new to the web.
-        first = np.full(len(sites), np.inf)
-        np.minimum.at(first, of_site, pages.found_at)
-        young = pages.found_at > np.maximum(
-            pages.last_visit_at - _YOUNG_DAYS * _DAY_S, first[of_site] + _FIRST_DAYS * _DAY_S
-        )
+    of_site, sites = await _sites_of(connection, pages.host_id)
+    young = np.zeros(len(pages), np.bool_) if by == "opened" else _young(pages, of_site, len(sites))
     work = partial(divided, known=pages.page_id, newest=len(pages.row_of) - 1)
     return await asyncio.to_thread(work, weights, (sections, codes), (of_site, sites), young)
 

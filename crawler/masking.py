@@ -98,22 +98,33 @@ def masked(text: str, known: Collection[str] = ()) -> str:
     return text
 
 
+def _tells_secret(name: str) -> bool:
+    """Return whether what has this name is a secret."""
+    return bool(name) and name not in _NO_SECRETS and _NAME.fullmatch(name) is not None
+
+
+def _as_text(value: object) -> str:
+    match value:
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case Exception():
+            return f"{type(value).__name__}: {value}"
+        case _:
+            return repr(value)
+
+
 def masked_value(value: object, known: Collection[str] = (), name: str = "") -> object:
     """Mask a value of a log line recursively; entirely if its name tells a secret."""
-    if name and name not in _NO_SECRETS and _NAME.fullmatch(name) and value is not None:
+    if value is not None and _tells_secret(name):
         return MASK
     match value:
         case bool() | int() | float() | None:
             return value
         case str():
             return masked(value, known)
-        case bytes():
-            return masked(value.decode("utf-8", "replace"), known)
         case Mapping():
             return {str(key): masked_value(each, known, str(key)) for key, each in value.items()}
         case list() | tuple() | set() | frozenset():
             return [masked_value(each, known) for each in value]
-        case Exception():
-            return masked(f"{type(value).__name__}: {value}", known)
         case _:
-            return masked(repr(value), known)
+            return masked(_as_text(value), known)

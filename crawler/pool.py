@@ -218,15 +218,16 @@ class FetchPool:
             self._is_held = not self._is_store_away and not self.pacer.allows(now)
             if self._is_store_away or self._waits_for_budget(now) or now < self._resume_at:
                 return None
-            request = None
-            if self._may_launch():
-                pages, needs = self._may_take_pages(), self.requisites
-                if needs is not None:
-                    needs.alone, pages = not pages, True
-                request = self.frontier.next(now, pages=pages)
+            request = self._next_request(now) if self._may_launch() else None
             if request is None:
                 return "nothing due" if self._over(now) else None
             await self._start(request)
+
+    def _next_request(self, now: float) -> FrontierRequest | None:
+        pages, needs = self._may_take_pages(), self.requisites
+        if needs is not None:
+            needs.alone, pages = not pages, True
+        return self.frontier.next(now, pages=pages)
 
     def _must_end(self, now: float) -> Ending | None:
         if self.stopping:
@@ -241,9 +242,13 @@ class FetchPool:
         if now >= self._deadline:
             return "limit"
         if 0 < self.rules.max_pages <= self._pages:
-            is_complete = needs is None or not needs.busy or self._over(now)
-            return "limit" if is_complete else None
+            return "limit" if self._is_complete(now) else None
         return "requests" if 0 < self.rules.max_requests <= spent else None
+
+    def _is_complete(self, now: float) -> bool:
+        """Return whether nothing is missing that the last pages need."""
+        needs = self.requisites
+        return needs is None or not needs.busy or self._over(now)
 
     def _may_launch(self) -> bool:
         """Return whether there is room and need for a request.
@@ -281,11 +286,8 @@ class FetchPool:
     async def _wait(self, *, draining: bool) -> None:
         """Wait until a request has ended or is due; a drain cancels after its grace period."""
         now = self.clock.now()
-        if draining and self.rules.goes_on and not self.stopping:
-            until = inf
-        elif draining:
-            self._drain_until = self._drain_until or now + self.rules.grace_s
-            until = self._drain_until
+        if draining:
+            until = self._drains_until(now)
         else:
             until = self._deadline
             if self._may_launch() and not self._is_store_away:
@@ -297,6 +299,13 @@ class FetchPool:
         if draining and not came:
             self._break_off()
             self._drain_until = inf
+
+    def _drains_until(self, now: float) -> float:
+        """Return when requests under way are cancelled."""
+        if self.rules.goes_on and not self.stopping:
+            return inf
+        self._drain_until = self._drain_until or now + self.rules.grace_s
+        return self._drain_until
 
     def _next_launch(self, now: float) -> float:
         """Return the time of the next possible start."""

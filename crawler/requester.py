@@ -1,6 +1,6 @@
 """The requester: performs the frontier's requests, and returns the entries to write."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -34,6 +34,14 @@ from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observatio
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
 #: A byte of a robots.txt takes as long as so many of other files.
 _COSTLY: Final = 16
+
+
+def _sitemap_urls(named: Iterable[str], base: str) -> Iterator[str]:
+    """Yield the URLs that a robots.txt names as sitemaps, but those that cannot be any."""
+    for each in named:
+        url = resolve(each, base)
+        if url is not None and is_http(url) and len(url) <= SITEMAP_URL_CHARS:
+            yield url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,10 +227,7 @@ class Requester:
         left = {True: SITEMAPS, False: FOREIGN_SITEMAPS}
         listings = self.pipeline.recorder.listings
         async for some in listings.slices(self.robots.sitemaps(request.host_id)):
-            for named in some:
-                url = resolve(named, request.url)
-                if url is None or not is_http(url) or len(url) > SITEMAP_URL_CHARS:
-                    continue
+            for url in _sitemap_urls(some, request.url):
                 sitemap_url = canonical(url)
                 is_own = self.admission.scope.contains(sitemap_url)
                 if not left[is_own]:

@@ -192,6 +192,10 @@ def show_facts(title: str, facts: Mapping[str, Cell]) -> None:
     _show(title, grid)
 
 
+def _is_number(cell: Cell) -> bool:
+    return cell is None or isinstance(cell, int) or _NUMBER.fullmatch(cell) is not None
+
+
 def show_list(
     title: str, header: Sequence[str], rows: Sequence[Sequence[Cell]], limit: int | None = None
 ) -> None:
@@ -206,11 +210,10 @@ def show_list(
         if any(cell is not None for cell in cells)
     ]
     for name, cells in columns:
-        numbers = all(c is None or isinstance(c, int) or _NUMBER.fullmatch(c) for c in cells)
         widest = max(len(_shown(cell)) for cell in cells)
         table.add_column(
             name,
-            justify="right" if numbers else "left",
+            justify="right" if all(map(_is_number, cells)) else "left",
             overflow="fold",
             min_width=min(widest, _FOLDED),
         )

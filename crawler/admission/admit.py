@@ -472,8 +472,7 @@ class Redirects:
         # answer finds the loop, however their visits interleave.
         self._recent[due.url] = _Hop(target, sent, now)
         circle = self._circle(target, due.url, now)
-        # Cookies for a URL of the circle that was requested before they were set.
-        late = (each for at in circle if (it := self._chains.get(at)) for each in it.cookies)
+        late = self._cookies_of(circle)
         chain = replace(chain, cookies=after((*late, *chain.cookies), (), due.fetch_url, now))
         sends = header(chain.cookies, redirect.location)
         again = has_room and bool(circle) and self._recent[target].sent != sends
@@ -482,8 +481,20 @@ class Redirects:
             if verdict.kind == "redirected":
                 self._chains[target] = replace(chain, again=again)
             return verdict
+        return await self._judge_target(due, redirect, target, now, led=replace(chain, again=again))
+
+    def _cookies_of(self, circle: Iterable[str]) -> Iterator[Cookie]:
+        """Yield cookies for a URL of the circle that was requested before they were set."""
+        for at in circle:
+            if (chain := self._chains.get(at)) is not None:
+                yield from chain.cookies
+
+    async def _judge_target(
+        self, due: DueUrl, redirect: RedirectTarget, target: str, now: float, *, led: _Chain
+    ) -> Verdict:
+        """Judge a redirect to another URL, which inherits the chain if it is visited."""
         # Its cookies, too: the target may be under way, and answer while this judgement waits.
-        before, led = self._chains.get(target), replace(chain, again=again)
+        before, again = self._chains.get(target), led.again
         self._chains[target] = led
         verdict = await self._led_on(due, redirect, target, now, again=again)
         is_visited = verdict.kind == "redirected" and verdict.reason != _OUT_OF_SCOPE

@@ -13,7 +13,7 @@ No more is concluded than was seen. A parameter of few values makes copies with 
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -59,6 +59,23 @@ class _Pairs:
     values: set[str] = field(default_factory=set)
     differ: bool = False
     is_copy: bool | None = None
+
+    def count(self, page_id: int, sides: Sequence[Variant], *, is_equal: bool) -> None:
+        """Count a pair of pages, which are equal or not."""
+        if is_equal:
+            self.pages.add(page_id)
+            self.paths.add(sides[0].rest.partition("?")[0])
+            self.values.update(it.value for it in sides)
+        self.differ |= not is_equal
+
+
+def _compared(sides: Sequence[Variant]) -> Collection[str]:
+    """Return the parts of URLs of which a pair of pages tells."""
+    names = {it.name for it in sides}
+    if len(sides) == 1:
+        # What was seen of a value is seen of it alone.
+        names.add(sides[0].key)
+    return names
 
 
 class ParameterPairs:
@@ -134,34 +151,37 @@ class ParameterPairs:
         if old is None or old.page_id == read.page_id:
             return
         sides = [it.variant for it in (read, old) if it.variant is not None]
-        names = {it.name for it in sides}
-        if len(sides) == 1:
-            # What was seen of a value is seen of it alone.
-            names.add(sides[0].key)
         is_equal = not set(read.digests).isdisjoint(old.digests)
-        if not is_equal and any(not self._differ(key[0], it.name) for it in sides):
+        if not is_equal and not all(self._differ(key[0], it.name) for it in sides):
             is_equal = await self._show_the_same(key, read, old.page_id)
         if is_equal and read.is_short:
             return
-        for name in names:
-            pairs = self._pairs.use((key[0], name)) or _Pairs()
-            self._pairs[key[0], name] = pairs
-            if is_equal:
-                pairs.pages.add(read.page_id)
-                pairs.paths.add(sides[0].rest.partition("?")[0])
-                pairs.values.update(it.value for it in sides)
-            pairs.differ |= not is_equal
-            is_value = name == sides[0].key
-            makes_copies = self._makes_copies(pairs, sides, is_value=is_value)
-            if is_value and makes_copies and sides[0].name in (self._copied.get(key[0]) or ()):
-                # All values do.
-                continue
-            if makes_copies != pairs.is_copy and (makes_copies or pairs.differ):
-                pairs.is_copy = makes_copies
-                copied = self._copied.use(key[0]) or set()
-                self._copied[key[0]] = copied | {name} if makes_copies else copied - {name}
-                found = ParameterFinding(key[0], name, len(pairs.pages), makes_copies)
-                findings.append(found)
+        for name in _compared(sides):
+            pairs = self._pairs_of(key[0], name)
+            pairs.count(read.page_id, sides, is_equal=is_equal)
+            findings += self._findings(key[0], name, pairs, sides)
+
+    def _pairs_of(self, host_id: int, name: str) -> _Pairs:
+        """Return the pairs that were seen of a part of URLs, to be counted further."""
+        pairs = self._pairs.use((host_id, name)) or _Pairs()
+        self._pairs[host_id, name] = pairs
+        return pairs
+
+    def _findings(
+        self, host_id: int, name: str, pairs: _Pairs, sides: Sequence[Variant]
+    ) -> Sequence[ParameterFinding]:
+        """Return what follows for a part of URLs from the pairs that were seen of it."""
+        is_value = name == sides[0].key
+        makes_copies = self._makes_copies(pairs, sides, is_value=is_value)
+        if is_value and makes_copies and sides[0].name in (self._copied.get(host_id) or ()):
+            # All values do.
+            return ()
+        if makes_copies == pairs.is_copy or not (makes_copies or pairs.differ):
+            return ()
+        pairs.is_copy = makes_copies
+        copied = self._copied.use(host_id) or set()
+        self._copied[host_id] = copied | {name} if makes_copies else copied - {name}
+        return [ParameterFinding(host_id, name, len(pairs.pages), makes_copies)]
 
     def _differ(self, host_id: int, name: str) -> bool:
         pairs = self._pairs.get((host_id, name))
@@ -178,7 +198,7 @@ class ParameterPairs:
         old = self._recent.get(old_id) or await self._again(old_id, url)
         return new is not None and old is not None and show_the_same(new, old)
 
-    def _makes_copies(self, pairs: _Pairs, sides: list[Variant], *, is_value: bool) -> bool:
+    def _makes_copies(self, pairs: _Pairs, sides: Sequence[Variant], *, is_value: bool) -> bool:
         if pairs.differ:
             return False
         if all(map(_may_be_session, sides)):

@@ -154,10 +154,10 @@ def _without_session(path: str, parameters: _Parameters) -> tuple[str, _Paramete
     if names:
         parameters = [p for p in parameters if not is_session(*p)]
     if ";" in path:
-        found = [m for m in _PATH_PARAMETER.finditer(path) if is_session(m[1], m[2])]
-        names += [m[1] for m in found]
-        for match in found:
-            path = path.replace(match[0], "")
+        for match in list(_PATH_PARAMETER.finditer(path)):
+            if is_session(match[1], match[2]):
+                names.append(match[1])
+                path = path.replace(match[0], "")
     if "(" in path and _ASP_SEGMENT.search(path):
         path = _ASP_SEGMENT.sub("", path)
         names.append("asp.net_sessionid")
@@ -184,6 +184,14 @@ _MONTH_NAME = _name("month", short="m|mo|mon|mm")
 _PART_NAME = _name("month", "day", "week", short="m|mo|mon|mm|d|dd|w|wk")
 
 
+def _dates_beside_words(parameters: _Parameters) -> Collection[str] | None:
+    """Return the parameters that tell a date or a part of it; None if others are not words."""
+    signs = (_is_whole_date, _is_year, _is_part)
+    dates = {name for name, value in parameters if any(sign(name, value) for sign in signs)}
+    are_words = all(name in dates or _WORD.fullmatch(value) for name, value in parameters)
+    return dates if are_words else None
+
+
 def _calendar(
     path: str, parameters: _Parameters, limits: TrapLimits, today: date | None
 ) -> TrapSign | None:
@@ -195,9 +203,8 @@ def _calendar(
     dated_path = _PATH_DATE.search(path)
     if not dated_path and not _is_date(parameters):
         return None
-    signs = (_is_whole_date, _is_year, _is_part)
-    dates = {name for name, value in parameters if any(sign(name, value) for sign in signs)}
-    if not all(name in dates or _WORD.fullmatch(value) for name, value in parameters):
+    dates = _dates_beside_words(parameters)
+    if dates is None:
         return None
     when = _when(dated_path[0] if dated_path else "", parameters)
     is_past = today is not None and when < (today.year, today.month, today.day)[: len(when)]

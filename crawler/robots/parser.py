@@ -280,6 +280,11 @@ class _Reader:
         self._section = _Section([])
         self._group_closed = False
 
+    def _delay(self, value: bytes) -> None:
+        """Take the longest delay that is a number of seconds."""
+        if _SECONDS.fullmatch(value) and math.isfinite(float(value)):
+            self._section.delay_s = max(float(value), self._section.delay_s or 0.0)
+
     def take(self, number: int, line: bytes) -> None:
         key, value = _key_and_value(line)
         if key in _USER_AGENT:
@@ -288,8 +293,8 @@ class _Reader:
             self._group_closed = True
             if rule := _read_rule(key == b"allow", value, number):
                 self._section.rules.append(rule)
-        elif key in _CRAWL_DELAY and _SECONDS.fullmatch(value) and math.isfinite(float(value)):
-            self._section.delay_s = max(float(value), self._section.delay_s or 0.0)
+        elif key in _CRAWL_DELAY:
+            self._delay(value)
         elif key in _SITEMAP and len(self.sitemaps) < _SITEMAPS and _REFERENCE.match(value):
             self.sitemaps[_text(value)] = None
 

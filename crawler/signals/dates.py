@@ -79,24 +79,42 @@ def _by_parts(text: str) -> Span | None:
     found = _W3C.fullmatch(text)
     if found is None:
         return None
-    year, month, day, hour, minute, second = (
-        None if part is None else int(part) for part in found.groups()[:6]
-    )
-    if not year or month not in {None, *range(1, 13)}:
+    year, (month, day, hour, minute, second) = int(found["year"]), map(_number, found.groups()[1:6])
+    if not _is_date(year, month, day):
         return None
-    if day is not None and not 1 <= day <= monthrange(year, month or 1)[1]:
-        return None
-    start = float(timegm((year or 0, month or 1, day or 1, 0, 0, 0)))
+    start = float(timegm((year, month or 1, day or 1, 0, 0, 0)))
     if hour is None:
-        return _anywhere(start, start + _days(year or 0, month, day) * _DAY_S)
-    if hour > 24 or (minute or 0) > 59 or (second or 0) > 60:
+        return _anywhere(start, start + _days(year, month, day) * _DAY_S)
+    time = _time_of_day(hour, minute, second)
+    if time is None:
         return None
-    at = start + hour * _HOUR_S + (minute or 0) * 60 + (second or 0)
-    at += float(f"0.{found['part'] or 0}")
-    # An unsaid part may be anything: an hour has 3,600 seconds, a minute 60.
-    length = 0.0 if second is not None else 60.0 if minute is not None else _HOUR_S
+    since, length = time
+    at = start + since + float(f"0.{found['part'] or 0}")
     offset = _offset_s(found["zone"])
     return _anywhere(at, at + length) if offset is None else (at - offset, at + length - offset)
+
+
+def _number(part: str | None) -> int | None:
+    return None if part is None else int(part)
+
+
+def _is_date(year: int, month: int | None, day: int | None) -> bool:
+    """Return whether there is such a year, month or day."""
+    if not year or month not in {None, *range(1, 13)}:
+        return False
+    return day is None or 1 <= day <= monthrange(year, month or 1)[1]
+
+
+def _time_of_day(hour: int, minute: int | None, second: int | None) -> tuple[float, float] | None:
+    """Return the seconds since midnight, and the length of what the time leaves open.
+
+    An unsaid part may be anything: an hour has 3,600 seconds, a minute 60.
+    """
+    if minute is None:
+        return (hour * _HOUR_S, _HOUR_S) if hour <= 24 else None
+    if hour > 24 or minute > 59 or (second or 0) > 60:
+        return None
+    return hour * _HOUR_S + minute * 60 + (second or 0), 60.0 if second is None else 0.0
 
 
 def _days(year: int, month: int | None, day: int | None) -> int:

@@ -278,6 +278,11 @@ def revise(blocks: Blocks, form: Form, rng: Random, language: Language) -> Block
             kinds = {block.kind for block in blocks}
             figure, dated = "figure" in kinds, "date" in kinds
             return compose(rng, language, _REWRITTEN, figure=figure, dated=dated)
+    return _revise_paragraph(blocks, form, rng, language)
+
+
+def _revise_paragraph(blocks: Blocks, form: Form, rng: Random, language: Language) -> Blocks:
+    """Return the blocks after an edit of one paragraph; raises as :func:`revise`."""
     i = rng.choice([i for i, block in enumerate(blocks) if block.kind == "paragraph"])
     sentences = list(blocks[i].sentences)
     match form:

@@ -62,6 +62,14 @@ _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _FEED_ENTRIES = 15
 
 
+def _sitemap_index(site: SyntheticSite, addresses: Addresses) -> bytes:
+    parts = (target for target, kind in SITEMAPS.items() if kind != "sitemap index")
+    places = (escape(addresses.url(Place(site.name, target))) for target in parts)
+    entries = "".join(f"<sitemap><loc>{place}</loc></sitemap>\n" for place in places)
+    opened = f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">'
+    return f"{opened}\n{entries}</sitemapindex>\n".encode()
+
+
 def manifest_bytes(
     site: SyntheticSite, manifest: Manifest, at: float, addresses: Addresses
 ) -> bytes:
@@ -70,11 +78,7 @@ def manifest_bytes(
         case "robots":
             return (site.robots or "").replace("{origin}", addresses.origin(site.name)).encode()
         case "sitemap index":
-            parts = (target for target, kind in SITEMAPS.items() if kind != "sitemap index")
-            places = (escape(addresses.url(Place(site.name, target))) for target in parts)
-            entries = "".join(f"<sitemap><loc>{place}</loc></sitemap>\n" for place in places)
-            opened = f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">'
-            return f"{opened}\n{entries}</sitemapindex>\n".encode()
+            return _sitemap_index(site, addresses)
         case "sitemap":
             return _sitemap(site, listed(site, at)[::2], at, addresses)
         case "sitemap gzip":
