@@ -127,8 +127,8 @@ def take_over(db: Connection, wanted: Literal["on", "off", "keep"]) -> bool:
     if (meters := metering()) is not None:
         meters.create(db)
     # What a Freshet without this extension wrote: pages that have gone since.
-    gone = f"SELECT 1 FROM change AS c WHERE c.page_id = search_page.page_id AND {_TOLD}"
-    rows = db.execute(f"SELECT page_id FROM search_page WHERE NOT EXISTS ({gone})").fetchall()
+    sql = "SELECT c.page_id FROM change AS c JOIN search_page AS s ON s.page_id = c.page_id "
+    rows = db.execute(f"{sql} WHERE c.kind <> 'noise' AND c.version_id IS NULL").fetchall()
     follow(db, [row[0] for row in rows], {})
     return True
 
