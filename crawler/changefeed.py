@@ -75,6 +75,11 @@ class Change:
 _OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_removed", "kinds")
 
 
+def _still_waiting(unasked: list[int], full: list[int], left: int) -> list[int]:
+    """Return the shards that are asked next: those that were ``full`` may have more."""
+    return unasked + full if left > 0 else []
+
+
 @dataclass(frozen=True, slots=True)
 class Changefeed:
     """The changes of a store's documents: each page once, by its last state (as in CouchDB).
@@ -106,8 +111,14 @@ class Changefeed:
             return [_change(it, str(replace(after, seq=it.seq)), made) for it in found], str(after)
         count, (places, turn) = len(stores.paths), changefeed.unpacked(since)
         places = {shard: place for shard, place in places.items() if shard < count}
+        return await self._read_shards(count, places, turn, since=since, limit=limit)
+
+    async def _read_shards(
+        self, count: int, places: dict[int, str], turn: int, *, since: str, limit: int
+    ) -> tuple[list[Change], str]:
+        """Return the changes of all shards, each of which has its part of the limit."""
         told, left = list[Change](), limit
-        # Each shard in turn has its part of the limit, and what others leave of theirs.
+        # Each shard in turn, and then what others leave of their parts.
         waiting = [(turn + n) % count for n in range(count)]
         while waiting:
             # Without a limit all are asked, for their places.
@@ -121,8 +132,8 @@ class Changefeed:
                     told.append(_change(it, changefeed.packed(places, turn), made))
                 places[shard] = str(after)
                 left -= len(found)
-            more = [it for it in asked if it in found_of and len(found_of[it][0]) == share]
-            waiting = waiting[len(asked) :] + more if left > 0 else []
+            full = [it for it in asked if it in found_of and len(found_of[it][0]) == share]
+            waiting = _still_waiting(waiting[len(asked) :], full, left)
         if len(self.down) == count:
             raise none_answers(self.down)
         return told, changefeed.packed(places, turn)

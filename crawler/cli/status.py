@@ -57,55 +57,78 @@ _SHARD = {
 }  # fmt: skip
 
 
+def _of_budget(it: DaemonStatus) -> dict[str, str | None]:
+    """Return what the budget is, and how it was spent."""
+    outlook, found, forgone = it.outlook, it.outlook.discovered, None
+    pause_s = _DAY_S / outlook.budget
+    pause = f"{pause_s:.2g} s" if pause_s < 10 else span(pause_s)
+    if outlook.forgone >= 1:
+        during = span(outlook.at - outlook.began_at)
+        forgone = f"{amount(outlook.forgone)} in {during}: no host could take them"
+    return {
+        "budget": f"{amount(outlook.budget)} requests a day by {outlook.policy}, one every {pause}",
+        "spent": f"{_spent(it.today, 'today')}, {_spent(it.day, 'in 24 h')}",
+        "forgone": forgone,
+        "visits": None if found.share is None else _visits(found),
+    }
+
+
+def _of_pages(outlook: Outlook) -> dict[str, str | None]:
+    """Return how many pages there are, and how many new ones are expected."""
+    pages, found = None, outlook.discovered
+    if outlook.watched:
+        pages = (
+            f"{outlook.watched:,}: {outlook.captured:,} captured, "
+            f"{outlook.waiting:,} new waiting, {outlook.gone:,} gone"
+        )
+    new = _new_pages(found, outlook.waiting) if found.new_per_day else None
+    return {"pages": pages, "new pages": new}
+
+
+def _of_freshness(it: DaemonStatus) -> dict[str, str | None]:
+    """Return how fresh the copies are, by estimates and by visits in turn."""
+    turns, rotation = None, it.rotation
+    if rotation is not None:
+        told = of_turns(rotation.ratio, rotation.lower, rotation.upper)
+        turns = f"for {told}; {counted(rotation.changes, 'change')}"
+    return {"fresh": _fresh(it), "harmonic cost": _harmonic(it), "out of date": turns}
+
+
+def _of_price(outlook: Outlook, shards: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
+    """Return what a visit must be worth now, of all shards, and which pages follow a clock."""
+    clocks = f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
+    found: dict[str, str | None] = {"price": None, "clocks": clocks if outlook.clocked else None}
+    if outlook.price is not None:
+        prices = [each["price"] for each in shards if each.get("price") is not None]
+        prices = prices or [outlook.price]
+        price = " to ".join(dict.fromkeys((amount(min(prices)), amount(max(prices)))))
+        found["price"] = f"{price}: pages worth less than this are not visited now"
+    return found
+
+
+def _of_next(it: DaemonStatus, now: float) -> dict[str, str | None]:
+    """Return which page a running daemon visits next."""
+    at, is_running = it.outlook.next_at, it.process is not None
+    if not is_running or it.next_url is None or at <= now:
+        return {"next": None}
+    return {"next": f"{it.next_url} at {clock_time(at)}"}
+
+
 def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, Any]] = ()) -> None:
     """Print budget, freshness, change rates, hosts at their cap and what is next.
 
     With ``shards`` it is the status of all of them, and they are listed.
     """
-    outlook, found = it.outlook, it.outlook.discovered
+    outlook = it.outlook
     state = f"running (process {it.process})" if it.process else "not running"
-    prices = [p for each in shards if (p := each.get("price")) is not None] or [
-        outlook.price or 0.0
-    ]
-    price = " to ".join(dict.fromkeys((amount(min(prices)), amount(max(prices)))))
     if shards:
         running = sum(each.get("process") is not None for each in shards)
         state = f"{running:,} of {counted(len(shards), 'shard')} running"
-    pause_s = _DAY_S / outlook.budget
-    pause = f"{pause_s:.2g} s" if pause_s < 10 else span(pause_s)
     show_facts(
         f"Daemon: {state}, as of {moment(outlook.at, now)}",
-        {
-            "budget": f"{amount(outlook.budget)} requests a day by {outlook.policy}, "
-            f"one every {pause}",
-            "spent": f"{_spent(it.today, 'today')}, {_spent(it.day, 'in 24 h')}",
-            "forgone": None
-            if outlook.forgone < 1
-            else f"{amount(outlook.forgone)} in {span(outlook.at - outlook.began_at)}: no host "
-            "could take them",
-            "visits": None if found.share is None else _visits(found),
-            "pages": f"{outlook.watched:,}: {outlook.captured:,} captured, "
-            f"{outlook.waiting:,} new waiting, {outlook.gone:,} gone"
-            if outlook.watched
-            else None,
-            "new pages": _new_pages(found, outlook.waiting) if found.new_per_day else None,
-            "fresh": _fresh(it),
-            "harmonic cost": _harmonic(it),
-            "out of date": None
-            if it.rotation is None
-            else f"for {of_turns(it.rotation.ratio, it.rotation.lower, it.rotation.upper)}; "
-            f"{counted(it.rotation.changes, 'change')}",
-            "price": None
-            if outlook.price is None
-            else f"{price}: pages worth less than this are not visited now",
-            "clocks": f"{percent(outlook.clocked)} of pages are scheduled by their site's rhythm"
-            if outlook.clocked
-            else None,
-            "next": f"{it.next_url} at {clock_time(outlook.next_at)}"
-            if it.process is not None and it.next_url is not None and outlook.next_at > now
-            else None,
-        },
-    )
+        _of_budget(it) | _of_pages(outlook) | _of_freshness(it) | _of_price(outlook, shards)
+        | _of_next(it, now),
+    )  # fmt: skip
     _print_shards(shards)
     _print_rates(outlook)
     if len(it.by_host) > 1:
