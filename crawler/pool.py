@@ -314,15 +314,12 @@ class FetchPool:
         # The pacer may allow one by now: a ready request must not wait for anything else.
         allowed_at = self.pacer.allows_at(now) if self._is_held else inf
         if self._waits_for_budget(now):
-            return min(allowed_at, self._presses_at(now))
+            return min(allowed_at, self.pacer.presses_at(now, self.agenda.overdue_at()))
         at = self._next_wake()
         return allowed_at if at is None else min(at, allowed_at)
 
     def _waits_for_budget(self, now: float) -> bool:
-        return self._is_held and self._presses_at(now) > now
-
-    def _presses_at(self, now: float) -> float:
-        return self.pacer.presses_at(now, self.agenda.overdue_at())
+        return self._is_held and self.pacer.presses_at(now, self.agenda.overdue_at()) > now
 
     # -- requests ----------------------------------------------------------------
 

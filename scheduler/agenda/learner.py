@@ -222,8 +222,14 @@ class Learner:
         for _, page_ids in acknowledged.withdrawn:
             self._withdrawn.extend(page_ids)
 
-    async def take_in(self) -> News:
-        """Take in all that was noted; the ranker learns it by :meth:`PendingEvidence.new`."""
+    async def take_in(self) -> News | None:
+        """Take in all that was noted; the ranker learns it by :meth:`PendingEvidence.new`.
+
+        None: nothing was noted but claims.
+        """
+        if not self.has_news:
+            await self.evidence.meet_sources()
+            return None
         news = News()
         await self._take_in_pages(news)
         self._let_go()

@@ -106,14 +106,14 @@ class RecrawlAgenda:
         #: What could not be read of a snapshot.
         self._lost: SnapshotError | None = None
         self.learner = self._learner_of(ranker)
+        self.pages: PageTable = self.learner.pages
         self.queue = ReadyQueue(self.queue.wanted)
         self._supply = Supply(self._reader, self.learner, self.queue, self.draws)
         self.sessions = Sessions()
         #: Hosts (ids) that were told of a change: they need not wait for their session.
         self._called: set[int] = set()
-        self._empty = EmptyQuota()
         self._appraiser = Appraiser(
-            learner=self.learner, sessions=self.sessions, quota=self.quota, empty=self._empty,
+            learner=self.learner, sessions=self.sessions, quota=self.quota, empty=EmptyQuota(),
             hooks=self._hooks,
         )  # fmt: skip
         #: The last valuation of all pages; None before the first.
@@ -121,11 +121,6 @@ class RecrawlAgenda:
         self.times.begin()
 
     # -- what is known -----------------------------------------------------------
-
-    @property
-    def pages(self) -> PageTable:
-        """The pages that are watched."""
-        return self.learner.pages
 
     @property
     def ranker(self) -> Ranker:
@@ -164,6 +159,8 @@ class RecrawlAgenda:
     async def _take_in(self) -> None:
         """Take in what is new."""
         news = await self.learner.take_in()
+        if news is None:
+            return
         # The first pages must not wait for the turn after an empty one.
         self.times.is_due |= news.is_first
         if news.has_pages:
@@ -236,7 +233,7 @@ class RecrawlAgenda:
         self.quota.took(discovers=due.reason == "discovery", captured=due.digests is not None)
         self.queue.took()
         row = self.pages.row(due.page_id)
-        self._empty.took(is_empty=None if row is None else self.pages["empty"][row])
+        self._appraiser.empty.took(is_empty=None if row is None else self.pages["empty"][row])
         if row is not None:
             self.pages["paid"][row] = self.queue.paid[-1]
             self.quota.lists.took(due.host_id, row)
@@ -309,7 +306,7 @@ class RecrawlAgenda:
         if self._work is not None:
             # It wakes its pool.
             return inf
-        return self.times.next_at(self.budget, len(self.pages), is_low=self.queue.is_low)
+        return self.times.next_at(self.budget, self.pages, self.queue)
 
     def overdue_at(self) -> float:
         """Return when a page is overdue, -inf if one is in the ready queue."""

@@ -6,9 +6,11 @@ where no ready host has a page to offer, the agenda is not hungry, and its pool 
 commit or the time; valuations are bounded by visits, and by a share of a core.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from math import inf
 from typing import Final
+
+from freshet.scheduler.agenda.queue import ReadyQueue
 
 _DAY_S: Final = 86_400.0
 #: Pages are valued again after half of the time for which a request must last, from the first to
@@ -69,16 +71,13 @@ class ValuationTimes:
         self._should |= is_wider or self._is_drained
         return self._should
 
-    def next_at(self, budget: float, pages: int, *, is_low: bool) -> float:
-        """Return when all pages are valued again: pages never cease to change.
-
-        ``is_low`` is the ready queue.
-        """
+    def next_at(self, budget: float, pages: Sized, queue: ReadyQueue) -> float:
+        """Return when all pages are valued again: pages never cease to change."""
         least, middle, most = _VALUE_AGAIN_S
         lasts = _DAY_S / budget
         wait = max(least, min(lasts / 2, middle), min(lasts / 8, most))
-        if self._should or (self._is_altered and is_low):
-            wait = min(wait, _REST_S + _REST_S_A_PAGE * pages)
+        if self._should or (self._is_altered and queue.is_low):
+            wait = min(wait, _REST_S + _REST_S_A_PAGE * len(pages))
         return min(self._valued_at + wait, self.overdue_at)
 
     def shift(self, by: float) -> None:
