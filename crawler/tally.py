@@ -78,8 +78,6 @@ def needs_extra(what: str, extra: str) -> str:
 
 #: Audits of this many seconds measure the freshness of the copy.
 AUDITED_S: Final = 7 * 86_400.0
-#: Visits of this time tell what a rotation would have cost; of more pages, a sample does.
-RECORD_S: Final = 360 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -318,19 +318,6 @@ def rhythm(per_day: float) -> str:
     return f"about once a {unit}" if count <= 1 else f"about every {count:,} {unit}s"
 
 
-def beside(ratio: float, lower: float, upper: float) -> str:
-    """Format a time as a share of another one, which may be the shorter, with its interval."""
-    if ratio <= 1:
-        return within(ratio, lower, upper)
-    return f"{times(ratio)} times ({times(lower)} to {times(upper)})"
-
-
-def of_turns(ratio: float, lower: float, upper: float) -> str:
-    """Format a time beside that for which copies would be out of date if visited in turn."""
-    of = "of " if ratio <= 1 else ""
-    return f"{beside(ratio, lower, upper)} {of}the time by turns"
-
-
 def within(share: float, lower: float, upper: float) -> str:
     """Format a share of 1 in per cent, with its interval."""
     return f"{percent(share)} ({100 * lower:.0f} to {100 * upper:.0f} %)"

@@ -14,13 +14,11 @@ from freshet.crawler.run.status import StoreStatus, merged, read_shard, read_sta
 from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import (
     amount,
-    beside,
     clock_time,
     counted,
     counted_duplicates,
     joined,
     moment,
-    of_turns,
     percent,
     print_json,
     show_facts,
@@ -40,7 +38,6 @@ from freshet.storage.tables.runs import RunState
 
 if TYPE_CHECKING:
     from freshet.crawler.run.daemon_status import DaemonStatus, Spent
-    from freshet.scheduler.agenda.audit import BesideRotation
 
 # -- standing view: the status of a daemon on one screen ---------------------
 
@@ -86,12 +83,8 @@ def _of_pages(outlook: Outlook) -> dict[str, str | None]:
 
 
 def _of_freshness(it: DaemonStatus) -> dict[str, str | None]:
-    """Return how fresh the copies are, by estimates and by visits in turn."""
-    turns, rotation = None, it.rotation
-    if rotation is not None:
-        told = of_turns(rotation.ratio, rotation.lower, rotation.upper)
-        turns = f"for {told}; {counted(rotation.changes, 'change')}"
-    return {"fresh": _fresh(it), "harmonic cost": _harmonic(it), "out of date": turns}
+    """Return how fresh the copies are, by estimates and by audits."""
+    return {"fresh": _fresh(it), "harmonic cost": _harmonic(it)}
 
 
 def _of_price(outlook: Outlook, shards: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
@@ -131,11 +124,6 @@ def print_standing(it: DaemonStatus, now: float, shards: Sequence[Mapping[str, A
     )  # fmt: skip
     _print_shards(shards)
     _print_rates(outlook)
-    if len(it.by_host) > 1:
-        rows = [(host, _beside(found), found.changes) for host, found in it.by_host]
-        show_list(
-            "Out of date, of visits in turn", ("host", "share", "changes"), rows, _QUEUES_SHOWN
-        )
     show_list(
         "Hosts at their cap (visits a day)",
         ("host", "at most", "asked for", "refused", "pages"),
@@ -176,10 +164,6 @@ def _new_pages(found: Discovered, waiting: int) -> str:
     expected = counted(round(max(1.0, found.new_per_day * days)), "page")
     waits = f"{waiting:,} waiting" if waiting else "none waiting"
     return f"about {expected} a {per}; {waits}"
-
-
-def _beside(it: BesideRotation) -> str:
-    return beside(it.ratio, it.lower, it.upper)
 
 
 def _spent(found: Spent, since: str) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -12,21 +11,11 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.tally import AUDITED_S, RECORD_S
-from freshet.scheduler.agenda.audit import (
-    LEAST_CHANGES,
-    BesideRotation,
-    Staleness,
-    beside_rotation,
-    rotation_days,
-    stale_days,
-    staleness,
-)
-from freshet.scheduler.arrays import Floats, Ints
+from freshet.crawler.tally import AUDITED_S
+from freshet.scheduler.agenda.audit import Staleness, staleness
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook, summed
 from freshet.storage.queries import columns, page
-from freshet.storage.tables import hosts
 from freshet.storage.tables import runs as runs_tables
 from freshet.storage.tables.runs import CrawlRun, RunProgress
 
@@ -76,7 +65,6 @@ def _grown(counts: Sequence[tuple[float, float]], since: float) -> float:
 _DAY_S: Final = 86_400.0
 #: Outlooks are never further apart while a daemon runs.
 _HOUR_S: Final = 3_600.0
-_RECORD_VISITS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +74,7 @@ class DaemonStatus:
     ``process`` is its id, None if it does not run. ``today`` begins at midnight UTC, ``day`` is the
     last one; ``per_minute`` are requests of the last hour, by the minutes that it ran in it.
     ``measured`` is by the audit sample of :data:`AUDITED_S`.
-    ``rotation`` is that of all visits, ``by_host`` of each host where it can be said, the one with
-    most changes first. ``next_url`` is the URL that was next at the last outlook. ``audits`` are
+    ``next_url`` is the URL that was next at the last outlook. ``audits`` are
     those by which freshness was measured, for the status of several daemons together.
     """
 
@@ -97,8 +84,6 @@ class DaemonStatus:
     day: Spent
     per_minute: float
     measured: Staleness | None
-    rotation: BesideRotation | None
-    by_host: Sequence[tuple[str, BesideRotation]]
     next_url: str | None
     audits: NDArray[np.void] = field(compare=False, repr=False)
 
@@ -110,22 +95,13 @@ class DaemonStatus:
             asdict(queue) | {"refused": queue.refused} for queue in self.outlook.capped
         ]
         found["outlook"]["discovered"]["share"] = self.outlook.discovered.share
-        found["by_host"] = [{"host": host, **asdict(of_host)} for host, of_host in self.by_host]
         return found
 
 
 async def daemon_status(
-    connection: aiosqlite.Connection,
-    db: Path,
-    run: CrawlRun | None,
-    now: float,
-    *,
-    rotated: bool = True,
+    connection: aiosqlite.Connection, db: Path, run: CrawlRun | None, now: float
 ) -> DaemonStatus | None:
-    """Return the present or last status of a run's daemon; None for a crawl.
-
-    What is said of a rotation reads many visits; ``rotated`` asks for it.
-    """
+    """Return the present or last status of a run's daemon; None for a crawl."""
     last = None if run is None else await runs_tables.latest_outlook(connection, run.run_id)
     if run is None or last is None:
         return None
@@ -137,7 +113,6 @@ async def daemon_status(
     moments = await runs_tables.spendings(connection, min(midnight, now - _DAY_S) - 2 * _HOUR_S)
     moments.append(_as_of(now, run, last, runs=process is not None))
     audits = await columns.audits(connection, now - AUDITED_S)
-    rotation, by_host = await record(connection, now) if rotated else (None, [])
     return DaemonStatus(
         process=process,
         outlook=last,
@@ -145,8 +120,6 @@ async def daemon_status(
         day=spent(moments, now - _DAY_S),
         per_minute=per_minute(moments, now - _HOUR_S),
         measured=_measured(audits),
-        rotation=rotation,
-        by_host=by_host,
         next_url=await runs_tables.upcoming(connection, last),
         audits=audits,
     )
@@ -162,8 +135,7 @@ def merged(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus:
     """Return the status of the daemons of all shards as that of one, by the audits of each, too.
 
     Means are over the captured pages, as if the sites of each shard were as important: outlooks do
-    not have the sum of importance. An audit counts for the pages of which its shard drew it. What
-    visits found beside a rotation is left out, for each shard has a rotation of its own.
+    not have the sum of importance. An audit counts for the pages of which its shard drew it.
     """
     coming = (it for it in daemons if it.process is not None and it.outlook.next_at > now)
     following = min(coming, key=lambda it: it.outlook.next_at, default=daemons[0])
@@ -175,8 +147,6 @@ def merged(daemons: Sequence[DaemonStatus], now: float) -> DaemonStatus:
         day=summed([it.day for it in daemons]),
         per_minute=sum(it.per_minute for it in daemons),
         measured=_measured_together(daemons),
-        rotation=None,
-        by_host=(),
         next_url=following.next_url,
         audits=np.concatenate([it.audits for it in daemons]),
     )
@@ -232,49 +202,6 @@ async def measured(connection: aiosqlite.Connection, since: float) -> Staleness 
 
 def _measured(audits: NDArray[np.void]) -> Staleness | None:
     return staleness(audits["importance"], audits["stale"], audits["hazard"])
-
-
-async def record(
-    connection: aiosqlite.Connection, now: float
-) -> tuple[BesideRotation | None, list[tuple[str, BesideRotation]]]:
-    """Return how the visits since :data:`RECORD_S` stand beside a rotation: in all, and by host.
-
-    The rotation makes as many requests, all that are not the first of a URL.
-    """
-    chosen = connection, now - RECORD_S, _RECORD_VISITS
-    it, told = await columns.host_visits(*chosen), await columns.named_days(*chosen)
-    at = it.at / _DAY_S
-    held = np.unique(np.stack((it.host_id, it.page_id))[:, it.there], axis=1)[0]
-    pages, again = np.unique(held, return_counts=True)[1], ~it.first
-    requests = int(again.sum()) + _robots(it.host_id[again], at[again])
-    if not len(pages) or not np.ptp(at) * requests > 0:
-        return None, []
-    seen = np.flatnonzero(it.there | it.gone)
-    history, visit, own, turns = stale_days(
-        page=it.page_id[seen], at=at[seen], changed=it.changed[seen], ended=it.gone[seen],
-        rate=it.rate[seen], told=told / (1, 1, _DAY_S),
-        turn=rotation_days(pages, requests / float(np.ptp(at))), until=now / _DAY_S,
-    )  # fmt: skip
-    began, host = at[seen][visit], it.host_id[seen][visit]
-    ids, counts = np.unique(it.host_id[it.changed], return_counts=True)
-    changes, by_host = dict(zip(ids.tolist(), counts.tolist(), strict=True)), []
-    for each in await hosts.load(connection, ids[counts >= LEAST_CHANGES].tolist()):
-        mine = host == each.host_id
-        rows = history[mine], began[mine], own[mine], turns[mine]
-        if (of_host := beside_rotation(*rows, changes=changes[each.host_id])) is not None:
-            by_host.append((each.origin, of_host))
-    whole = beside_rotation(history, began, own, turns, changes=int(counts.sum()))
-    return whole, sorted(by_host, key=lambda it: -it[1].changes)
-
-
-def _robots(host: Ints, at: Floats) -> int:
-    """Return how often robots.txt was asked for these requests, once in 24 hours at most."""
-    asked: dict[int, float] = {}
-    count = 0
-    for day, host_id in sorted(zip(at.tolist(), host.tolist(), strict=True)):
-        if day >= asked.get(host_id, -inf) + 1:
-            asked[host_id], count = day, count + 1
-    return count
 
 
 def _process(db: Path) -> int | None:

@@ -17,7 +17,6 @@ from freshet.crawler.terminal import (
     counted,
     joined,
     moment,
-    of_turns,
     percent,
     rhythm,
     size,
@@ -308,9 +307,6 @@ def _of_host(it: PageForecast) -> Iterator[str]:
             f"Its host allows {amount(it.capped.most)} visits a day; "
             f"{amount(it.capped.wanted)} are wanted."
         )
-    if (rotation := it.rotation) is not None:
-        told = of_turns(rotation.ratio, rotation.lower, rotation.upper)
-        yield f"Copies of its host were out of date for {told}."
 
 
 def _without_daemon(it: PageForecast, now: float) -> str:

@@ -28,8 +28,6 @@ from freshet.crawler.importance import (
     terms,
 )
 from freshet.crawler.network import with_kept
-from freshet.crawler.run.daemon_status import record
-from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.storage.entries import CappedQueue, Host, Kind, Outlook
@@ -91,8 +89,8 @@ class PageForecast:
     ephemeral source has ``arrival_rate`` new items a day, which lose half of their worth in
     ``half_life_hours``; that and ``item_worth``, relative to what is set, are ``learnt_from`` so
     many openings (None: set). Its ``urgent`` items are fetched at once. ``capped`` is the page's
-    host queue if more visits are wanted there than politeness allows. ``rotation`` says how stale
-    the copies of its host were beside a rotation, ``searched`` what its changes mean to searchers.
+    host queue if more visits are wanted there than politeness allows. ``searched`` says what its
+    changes mean to searchers.
     """
 
     budget: str
@@ -120,7 +118,6 @@ class PageForecast:
     planned: float | None
     due_in_days: float | None
     capped: CappedQueue | None
-    rotation: BesideRotation | None
     searched: str | None
     estimated_at: float | None
 
@@ -160,8 +157,8 @@ async def forecast_page(
 ) -> PageForecast | None:
     """Forecast a page; None if the last run was a crawl, or the page is held back.
 
-    ``brief`` leaves out what reads much of the store: the origin of its importance, the rotation
-    of its host, what its changes mean to searchers, and what a source's items are learnt from.
+    ``brief`` leaves out what reads much of the store: the origin of its importance, what its
+    changes mean to searchers, and what a source's items are learnt from.
     """
     run = await runs.latest(connection)
     settings = await daemon_settings(connection)
@@ -213,7 +210,6 @@ async def forecast_page(
         planned=known.planned,
         due_in_days=known.due_in_days(not_before, now),
         capped=_capped(outlook, key_of(host)),
-        rotation=None if brief else await _rotation(connection, host.origin, outlook, now),
         searched=None if brief else await _searched(connection, page_id, host, said, now),
         estimated_at=valued.at if known.is_valued else None,
     )  # fmt: skip
@@ -327,17 +323,6 @@ async def _searched(
         return None
     decides = said.policy == "search_quality"
     return await known.told(connection, page_id, host.host_id, now, decides=decides)
-
-
-async def _rotation(
-    connection: aiosqlite.Connection, origin: str, outlook: Outlook | None, now: float
-) -> BesideRotation | None:
-    """Return how stale the copies of a host were beside a rotation.
-
-    Nothing is said of the time after the last outlook: without a daemon nobody visits in turn.
-    """
-    until = now if outlook is None else min(now, outlook.at)
-    return dict((await record(connection, until))[1]).get(origin)
 
 
 def _due_at(noted: Estimate | None, later: LastVisit | None) -> float | None:

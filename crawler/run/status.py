@@ -126,12 +126,12 @@ def since_of(robots: RobotsRecord) -> float:
 
 async def standing(connection: Reader, db: Path, now: float) -> Standing:
     """Return what goes on in a store, for who asks often: nothing is counted that takes long."""
-    return Standing(**await _standing(connection, db, now, rotated=False))
+    return Standing(**await _standing(connection, db, now))
 
 
 async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
     """Return the status of a store."""
-    told = await _standing(connection, db, now, rotated=True)
+    told = await _standing(connection, db, now)
     last: CrawlRun | None = told["last_run"]
     return StoreStatus(
         **told,
@@ -153,13 +153,13 @@ async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
     )
 
 
-async def _standing(connection: Reader, db: Path, now: float, *, rotated: bool) -> dict[str, Any]:
-    """Return the values of a :class:`Standing`; ``rotated`` as :func:`.daemon_status` has it."""
+async def _standing(connection: Reader, db: Path, now: float) -> dict[str, Any]:
+    """Return the values of a :class:`Standing`."""
     last, daemon, owner = await runs.latest(connection), None, owner_of(db)
     if last and await runs.latest_outlook(connection, last.run_id):
         from freshet.crawler.run.daemon_status import daemon_status  # noqa: PLC0415 - imports numpy
 
-        daemon = await daemon_status(connection, db, last, now, rotated=rotated)
+        daemon = await daemon_status(connection, db, last, now)
     return {
         "last_run": last,
         "writer": None if owner is None else owner.name,

@@ -41,10 +41,8 @@ from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.run import notes
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
-from freshet.crawler.run.daemon_status import record
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda import pages, queue
-from freshet.scheduler.agenda.audit import BesideRotation
 from freshet.scheduler.agenda.existence import Existence
 from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
@@ -146,7 +144,7 @@ class Kept:
     """What the daemon made of a window: its bill, and its requests by what they met.
 
     ``held`` are the days of the visits to each page that left their version in the store, ``asked``
-    those of all. ``record`` is what the daemon says of itself beside a rotation.
+    those of all.
     """
 
     bill: Bill
@@ -154,7 +152,6 @@ class Kept:
     asked: Visits
     kinds: Mapping[str, int]
     seconds: float
-    record: BesideRotation | None
 
     @property
     def useful(self) -> float:
@@ -177,7 +174,7 @@ def daemon(
     db.unlink(missing_ok=True)
     started = process_time()
 
-    async def whole() -> tuple[float, Set[tuple[str, float]], BesideRotation | None]:
+    async def whole() -> tuple[float, Set[tuple[str, float]]]:
         await crawl(settings, CrawlOrder(db, seeds), watch=unwatched, fetcher=sites, clock=clock)
         for web in sites.webs:
             web.forget()
@@ -192,14 +189,13 @@ def daemon(
             sys.exit("interrupted")
         async with reading(db) as connection:
             held = await connection.execute_fetchall(_HELD)
-            own = (await record(connection, clock.now()))[0]
-            return begin, {(url, at) for url, at in held}, own
+            return begin, {(url, at) for url, at in held}
 
     with ExitStack() as stack, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         others = WITHOUT[without] if without else ()
         for owner, name, other in (*others, *_judged(windows[0].seed)):
             stack.enter_context(patch.object(owner, name, other))
-        begin, stored, own = runner.run(whole())
+        begin, stored = runner.run(whole())
     took = (process_time() - started) / len(windows)
     found = []
     for window, web in zip(windows, sites.webs, strict=True):
@@ -211,7 +207,7 @@ def daemon(
             asked[page].append(day)
             if (url, at) in stored:
                 held[page].append(day)
-        found.append(Kept(window.bill(held), held, asked, dict(web.kinds), took, own))
+        found.append(Kept(window.bill(held), held, asked, dict(web.kinds), took))
     return found
 
 
@@ -262,7 +258,6 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
             "costs": [round(it.bill.cost, 4) for it in kept],
             "asked": round(fmean(window.bill(it.asked).cost for it in kept), 4),
             "by_own_changes": round(fmean(own.bill(it.held).cost for it in kept), 4),
-            "of_rotation": _of_rotation(kept[0], bills["careful rotation"]),
         },
         "careful rotation": _new_pages(bills["careful rotation"]),
         "of_each": {name: round(cost / other, 3) for name, other in costs.items() if other},
@@ -271,15 +266,6 @@ def compared(window: Window, db: Path, interval: float, options: argparse.Namesp
             | {"of_all_on": round(fmean(it.bill.cost for it in runs) / cost, 3)}
             for name, runs in zip(options.without, without, strict=True)
         },
-    }
-
-
-def _of_rotation(kept: Kept, rotation: Bill) -> Row:
-    """For how long copies were stale beside a rotation, and the daemon's estimate."""
-    own, (stale, turns) = kept.record, (it.binary - it.missing for it in (kept.bill, rotation))
-    return {
-        "truth": round(stale / turns, 3) if turns else None,
-        "estimate": own and [round(each, 3) for each in (own.lower, own.ratio, own.upper)],
     }
 
 

@@ -184,52 +184,6 @@ async def visit_columns(db: Reader, page_id: int | None = None, *, after: int = 
     return replace(found, page_id=where_now(found.page_id, moved))
 
 
-@dataclass(frozen=True, slots=True)
-class HostVisits(Columns):
-    """m requests for a sample of URLs, with their hosts, in any order; columns of length m.
-
-    ``at`` are Unix seconds; it was the ``first`` for the URL; a page had ``changed``, was ``gone``
-    or moved, or was ``there`` (any content). ``rate`` is the page's, a day, 0 if not estimated.
-    """
-
-    page_id: NDArray[np.int64] = field(metadata=stored("int64"))
-    host_id: NDArray[np.int64] = field(metadata=stored("int64"))
-    at: NDArray[np.float64] = field(metadata=stored("float64"))
-    first: NDArray[np.bool_] = field(metadata=stored("bool"))
-    changed: NDArray[np.bool_] = field(metadata=stored("bool"))
-    gone: NDArray[np.bool_] = field(metadata=stored("bool"))
-    there: NDArray[np.bool_] = field(metadata=stored("bool"))
-    rate: NDArray[np.float64] = field(metadata=stored("float64"))
-
-
-async def host_visits(db: Reader, since: float, most: int) -> HostVisits:
-    """Return the requests since a time for every kth URL, k such that they are some ``most``."""
-    every = 1 + await visits(db) // most
-    chosen = columns_of(
-        HostVisits, page_id="p.id", host_id="p.host_id", at="o.at",
-        first="o.id = (SELECT min(id) FROM observation WHERE page_id = p.id)",
-        changed="{0} = 'changed'", gone="{0} IN ('gone', 'redirected')",
-        there="{0} IN ('new', 'changed', 'unchanged')", rate="coalesce(e.rate, 0.0)",
-    ).format("iif(p.role = 'page', coalesce(a.kind, o.kind), '')")  # fmt: skip
-    # Not by the view ``finding``: SQLite would make all of its rows before.
-    sql = (
-        f"SELECT {chosen} FROM page AS p CROSS JOIN observation AS o ON o.page_id = p.id "
-        "LEFT JOIN amendment AS a ON a.observation_id = o.id "
-        "LEFT JOIN estimate AS e ON e.page_id = p.id WHERE p.id % ? = 0 AND o.at >= ?"
-    )
-    return await load_columns(db, HostVisits, sql, (every, since))
-
-
-async def named_days(db: Reader, since: float, most: int) -> NDArray[np.float64]:
-    """Return (n, 3): pages of :func:`host_visits`, sources, and when by these they changed."""
-    every = 1 + await visits(db) // most
-    rows = await db.execute_fetchall(
-        "SELECT DISTINCT page_id, source_id, until FROM claim WHERE page_id % ? = 0 AND until >= ?",
-        (every, since),
-    )
-    return np.array([*rows], np.float64).reshape(-1, 3)
-
-
 async def moves(db: Reader, page_id: int | None = None) -> dict[int, int]:
     """Return the new page of each page that has moved, to this page or to any.
 

@@ -9,7 +9,7 @@ from freshet.crawler.documents import in_counts
 from freshet.crawler.extensions.alerts.cli import alerts
 from freshet.crawler.extensions.alerts.tables import RuleCounts
 from freshet.crawler.run.explanation import explain, facts_of
-from freshet.crawler.terminal import beside, blocks, spending
+from freshet.crawler.terminal import blocks, spending
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import snapshot
 from tests.crawler.frontier_world import ALLOW, World, parsed
@@ -34,19 +34,6 @@ def test_more_requests_than_allowed_are_ahead_of_plan(
     requests: int, allowed: float, told: str
 ) -> None:
     assert spending(requests, allowed, "today") == told
-
-
-@pytest.mark.parametrize(
-    ("ratio", "lower", "upper", "told"),
-    [
-        (24.449, 20.35, 29.37, "24.45 times (20.35 to 29.37)"),
-        (1.2, 0.8, 1.9, "1.20 times (0.80 to 1.90)"),
-        (1.0, 0.8, 1.2, "100.0 % (80 to 120 %)"),
-        (0.193, 0.08, 0.45, "19.3 % (8 to 45 %)"),
-    ],
-)
-def test_a_longer_time_is_no_share(ratio: float, lower: float, upper: float, told: str) -> None:
-    assert beside(ratio, lower, upper) == told
 
 
 @pytest.mark.parametrize(

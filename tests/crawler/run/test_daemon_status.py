@@ -118,7 +118,6 @@ def test_a_person_sees_all_of_it_on_one_screen(store: SmallStore) -> None:
         "Daemon: running (process 4711)",
         "2,400 requests a day by greedy_index, one every 36 s",
         "1,180 of 1,200 today (98.3 %), 2,356 of 2,400 in 24 h (98.2 %)",
-        "out of date    for 1.01 times (0.67 to 1.54) the time by turns; 10 changes",
         "100: 90 captured, 7 new waiting, 3 gone",
         "75.0 % (40 spot checks in 7 d; 60 to 86 %), 91.2 % expected",
         "0.11 expected, 0.273 measured (",

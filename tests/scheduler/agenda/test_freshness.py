@@ -5,14 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda.audit import (
-    MeasuredMean,
-    beside_rotation,
-    rotation_days,
-    stale_days,
-    staleness,
-)
-from freshet.scheduler.arrays import Floats as FloatArray
+from freshet.scheduler.agenda.audit import MeasuredMean, staleness
 from freshet.scheduler.costs import ein, harmonic_number
 
 DRAWS = st.lists(
@@ -95,65 +88,3 @@ def test_a_model_that_sees_no_changes_still_has_its_stale_pages_counted() -> Non
     assert found.binary.mean == pytest.approx(0.3)
     assert found.harmonic.mean == pytest.approx(0.3)
     assert found.binary.expected < 1e-8
-
-
-@pytest.mark.parametrize(("often", "known"), [(1.0, True), (4.0, True), (1.0, False)])
-def test_the_estimate_beside_a_rotation_holds_the_truth(often: float, known: bool) -> None:
-    """Two kinds of pages: a tenth changes weekly; it is visited ``often`` as often as the rest."""
-    rng, days, n = np.random.default_rng(7), 720.0, 400
-    rate = np.where(np.arange(n) < n // 10, 1 / 7, 1 / 300)
-    weight = np.where(rate > 0.1, often, 1.0)
-    every = 60 * weight.mean() / weight
-    pages, at, changed = [], [], []
-    truth = turns = 0.0
-
-    def stale(visits: FloatArray, changes: FloatArray) -> float:
-        after = np.searchsorted(visits, changes)
-        first = np.unique(after, return_index=True)[1]
-        return float((np.append(visits, days)[after[first]] - changes[first]).sum())
-
-    for page in range(n):
-        changes = np.sort(rng.uniform(0, days, rng.poisson(rate[page] * days)))
-        visits = np.arange(rng.uniform(0, every[page]), days, every[page])
-        pages += [page] * len(visits)
-        at += visits.tolist()
-        changed += [False, *(np.diff(np.searchsorted(changes, visits)) > 0).tolist()]
-        truth += stale(visits, changes)
-        turns += stale(np.arange(rng.uniform(0, 60), days, 60), changes)
-    day, seen = np.array(at), np.array(changed)
-    none = np.zeros(len(day), np.bool_)
-    rates = rate[pages] if known else np.zeros(len(pages))
-    history, visit, own, left = stale_days(
-        np.array(pages), day, seen, none, rates, NOTHING_TOLD, turn=60, until=days
-    )
-    found = beside_rotation(history, day[visit], own, left, changes=int(seen.sum()))
-    assert found is not None
-    assert found.lower < truth / turns < found.upper
-    assert found.upper / found.lower < 1.5
-
-
-def test_where_no_copy_was_stale_there_is_no_share_of_a_rotation() -> None:
-    rows, at, none, some = np.arange(30), np.linspace(0, 9, 30), np.zeros(30), np.ones(30)
-    for own, turns in ((none, some), (some, none), (none, none)):
-        assert beside_rotation(rows % 6, at, own, turns, changes=30) is None
-
-
-def test_a_source_that_is_mostly_right_names_the_days_of_changes_and_a_liar_does_not() -> None:
-    # 20 pages, visited every 30 days; each fourth visit finds a change of 10 days before.
-    page, at = np.repeat(np.arange(20), 13), np.tile(30.0 * np.arange(13), 20)
-    changed = np.tile(np.arange(13) % 4 == 3, 20)
-    none, rate = np.zeros(len(at), np.bool_), np.full(len(at), 1e-7)
-    true_days = np.column_stack((page, np.full(260, 1), at - 10))[changed]
-    lies = np.column_stack((page, np.full(260, 2), at - 1))[at > 0]
-    for told in (true_days, np.concatenate((lies, true_days))):
-        history, _, own, _ = stale_days(page, at, changed, none, rate, told, turn=60, until=360)
-        assert own == pytest.approx(10)
-        assert len(np.unique(history)) * 60 == len(own)
-    _, _, own, _ = stale_days(page, at, changed, none, rate, lies, turn=60, until=360)
-    assert own.mean() == pytest.approx(15, rel=0.1)
-
-
-@given(st.lists(st.integers(1, 1_000), min_size=1, max_size=8), st.floats(0.01, 1e4))
-def test_a_rotation_makes_as_many_requests_as_it_may(pages: list[int], requests: float) -> None:
-    a_day = np.array(pages) / rotation_days(pages, requests)
-    assert (a_day + np.minimum(1, a_day)).sum() == pytest.approx(requests)
