@@ -98,15 +98,12 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     headers = _WELL_FORMED.findall(head, found.end())
     is_odd = _is_odd(head, headers)
     if is_odd:
-        if b"\0" in head:
-            raise Unfetched("protocol", "a NUL in the head of the response")
-        if _BARE_CR.search(head):
-            raise Unfetched("protocol", "a carriage return within a line of the head")
+        _refuse_unsafe(head)
         headers = _mended(head, repairs)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
     named = {name.lower(): value for name, value in headers}
-    is_plain = not is_odd and len(named) == len(headers) and 200 <= status != 204 and status != 304
+    is_plain = not is_odd and len(named) == len(headers) and 200 <= status not in _WITHOUT_BODY
     if is_plain and (framed := _plainly_framed(named)) is not None:
         # Most are so.
         is_kept = found[2] == b"1" or b"connection" in named
@@ -114,7 +111,22 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
             status, found[1], tuple(headers),
             framing=framed[0], length=framed[1], transfer_codings=(), is_kept=is_kept, repairs=(),
         )  # fmt: skip
-    frames: _Frames = {}
+    return _unusual_head(found, headers, repairs)
+
+
+def _refuse_unsafe(head: bytes) -> None:
+    """Raise if a head has characters that others may read in another way."""
+    if b"\0" in head:
+        raise Unfetched("protocol", "a NUL in the head of the response")
+    if _BARE_CR.search(head):
+        raise Unfetched("protocol", "a carriage return within a line of the head")
+
+
+def _unusual_head(
+    found: re.Match[bytes], headers: list[tuple[bytes, bytes]], repairs: dict[str, None]
+) -> ResponseHead:
+    """Return a head by all rules; ``found`` is its status line."""
+    status, frames = int(found[3]), _Frames()
     for name, value in headers:
         frames.setdefault(name.lower(), []).append(value)
     if len(set(frames.get(b"location", ()))) > 1:
@@ -192,10 +204,7 @@ def _framing(
 ) -> tuple[Framing, int, tuple[str, ...]]:
     """Return how the body ends, its length, and the codings under its chunks (RFC 9112, 6.3)."""
     length = _length(frames[b"content-length"], repairs) if b"content-length" in frames else None
-    codings: tuple[str, ...] = ()
-    is_chunked = False
-    if b"transfer-encoding" in frames:
-        codings, is_chunked = _transfer_codings(frames[b"transfer-encoding"], repairs)
+    codings, is_chunked = _transfer_codings(frames.get(b"transfer-encoding", []), repairs)
     if status in _WITHOUT_BODY or status < 200:
         return "none", 0, ()
     if (is_chunked or codings) and length is not None:

@@ -7,11 +7,12 @@ page was shown, characters that are default-ignorable, and session ids in URLs a
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
+from operator import attrgetter
 from struct import Struct
 from typing import Final
 from unicodedata import normalize
@@ -64,27 +65,37 @@ class Channels:
 
 
 _ALL: Final = Struct("<12Q")
+_NAMES: Final = tuple(each.name for each in fields(Channels))
+_DIGESTS: Final = attrgetter(*_NAMES)
+#: Channels that differ along with another one, and say nothing of their own then: where texts
+#: change places, so do the links, images and controls in them.
+_CARRIED: Final[Mapping[str, frozenset[str]]] = {
+    "words": frozenset({"links", "images", "states"}),
+    "pictures": frozenset({"images"}),
+    "html": frozenset({"markdown"}),
+}
+#: Kinds of change by the channels that tell of them; texts and words tell of theirs together.
+_KINDS: Final[Mapping[str, Channel]] = {
+    **dict.fromkeys(("targets", "links"), "links"),
+    "pictures": "images",
+    "images": "order",
+    **dict.fromkeys(("settings", "states"), "state"),
+}
+#: What tells of a change that is of no other kind.
+_OF_LAYOUT: Final = frozenset({"shape", "markdown"})
 
 
 def kinds_of(old: Channels, new: Channels) -> frozenset[Channel]:
     """Return the kinds of change between two versions of a page; the digests were made alike."""
-    found: set[Channel] = set()
-    is_moved = old.words != new.words
-    if is_moved:
-        found.add("order" if old.texts == new.texts else "words")
-    # Where texts change places, so do the links and images in them.
-    if old.targets != new.targets or (not is_moved and old.links != new.links):
-        found.add("links")
-    if old.pictures != new.pictures:
-        found.add("images")
-    elif not is_moved and old.images != new.images:
-        found.add("order")
-    if old.settings != new.settings or (not is_moved and old.states != new.states):
-        found.add("state")
-    is_rewritten = old.html == new.html and old.markdown != new.markdown
-    if not found and (old.shape != new.shape or is_rewritten):
-        found.add("layout")
-    return frozenset(found)
+    pairs = zip(_NAMES, _DIGESTS(old), _DIGESTS(new), strict=True)
+    differing = {name for name, before, now in pairs if before != now}
+    for name, others in _CARRIED.items():
+        if name in differing:
+            differing -= others
+    found: set[Channel] = {kind for name, kind in _KINDS.items() if name in differing}
+    if "words" in differing:
+        found.add("words" if "texts" in differing else "order")
+    return frozenset(found or ({"layout"} if differing & _OF_LAYOUT else ()))
 
 
 def channels(

@@ -296,6 +296,18 @@ def _names(value: Any) -> Iterator[str]:
 
 def _linked_data(texts: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return the objects of JSON-LD that are about the content, then those about the page."""
+    found = _objects(texts)
+    _add_authors(found)
+    return [
+        node
+        for about in (_CONTENT_TYPES, _PAGE_TYPES)
+        for node in found
+        if any(isinstance(kind, str) and about.search(kind) for kind in _each(node.get("@type")))
+    ]
+
+
+def _objects(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the objects of JSON-LD, the outer ones before those in them."""
     found: list[dict[str, Any]] = []
     for text in texts:
         try:
@@ -309,15 +321,13 @@ def _linked_data(texts: Sequence[str]) -> list[Mapping[str, Any]]:
             elif isinstance(value, dict):
                 found.append(value)
                 pending += [value[key] for key in ("@graph", "mainEntity") if key in value]
-    by_id = {node["@id"]: node for node in found if isinstance(node.get("@id"), str)}
-    for node in found:
+    return found
+
+
+def _add_authors(nodes: Sequence[dict[str, Any]]) -> None:
+    """Put authors that are named elsewhere in the place of references to them."""
+    by_id = {node["@id"]: node for node in nodes if isinstance(node.get("@id"), str)}
+    for node in nodes:
         author = node.get("author")
-        # It may be named elsewhere.
         if isinstance(author, dict) and "name" not in author:
             node["author"] = by_id.get(str(author.get("@id")))
-    return [
-        node
-        for about in (_CONTENT_TYPES, _PAGE_TYPES)
-        for node in found
-        if any(isinstance(kind, str) and about.search(kind) for kind in _each(node.get("@type")))
-    ]

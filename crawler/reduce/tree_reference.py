@@ -7,7 +7,7 @@ compare the core with.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import cast
@@ -101,6 +101,20 @@ class _Link:
     said: Mapping[str, str]
 
 
+@dataclass(slots=True)
+class _Deep:
+    """The open elements that are too deep for rows of their own.
+
+    There are ``count``, ``muted`` of these in one that is not seen. ``lasting`` is the row of one
+    that has a row all the same; ``lasting_at`` elements were open with it, 0 if none is.
+    """
+
+    count: int = 0
+    muted: int = 0
+    lasting: int = 0
+    lasting_at: int = 0
+
+
 class _Builder:
     """The columns of a tree, built from the first node to the last."""
 
@@ -111,6 +125,7 @@ class _Builder:
         self._texts = _Text()
         self._values = _Text()
         self._open: list[int] = []
+        self._deep = _Deep()
         #: The parts of the text that is the last node and goes on.
         self._text: list[str] = []
         #: All links, and those that are open; alternative texts by node.
@@ -123,15 +138,11 @@ class _Builder:
         rows = array("I", [number for node in self._nodes for number in astuple(node)])
         text, values = b"".join(self._texts.parts), b"".join(self._values.parts)
         links = list(islice(self._different(), most_links))
-        most, size, anchors = len(text) + len(values), 0, list[str]()
-        for link in links:
-            anchors.append("" if size > most else self._anchor(link, text))
-            size += len(f"{anchors[-1]}\n".encode())
         columns = rows, self._said, array("I", [link.node for link in links])
         lines = (
             [BREAKS.sub("", self._reference(it)) for it in links],
             [BREAKS.sub(" ", it.said.get(REL, "")) for it in links],
-            anchors,
+            self._anchors(links, text, len(text) + len(values)),
         )
         texts = ("".join(f"{line}\n" for line in each) for each in lines)
         octets = [text, values, *(each.encode() for each in texts), b""]
@@ -159,6 +170,14 @@ class _Builder:
         trait = self._nodes[text.parent].trait
         return not trait & RAW and not (trait & ACTS and text.place & UNSEEN)
 
+    def _anchors(self, links: Iterable[_Link], text: bytes, most: int) -> list[str]:
+        """Return the words of links, none of those behind so many octets."""
+        size, anchors = 0, list[str]()
+        for link in links:
+            anchors.append("" if size > most else self._anchor(link, text))
+            size += len(f"{anchors[-1]}\n".encode())
+        return anchors
+
     def _anchor(self, link: _Link, text: bytes) -> str:
         nodes = self._nodes
         if not nodes[link.node].trait & ANCHOR:
@@ -171,37 +190,44 @@ class _Builder:
 
     def add(self, root: LexborNode) -> None:
         """Add an element and all that stands in it."""
-        # Of the elements that are too deep, how many are open, and how many in one not seen; a
-        # lasting one of them, and how many were open with it.
-        deeper = muted = lasting = lasting_at = 0
         for node, begins in _walk(root):
-            if node.is_text_node and begins and not muted:
+            if node.is_text_node and begins and not self._deep.muted:
                 self._add_text(node.text_content or "")
-            if not node.is_element_node:
-                continue
-            self._end_text()
-            tag = node.tag or ""
-            if begins and (deeper or len(self._open) > LEVELS):
-                deeper += 1
-                if MEANINGS.get(tag, NOTHING).trait & LASTING:
-                    number = self._start(tag, node, is_muted=muted > 0)
-                    if lasting_at:
-                        self._end_node(number)
-                    else:
-                        lasting, lasting_at = number, deeper
-                muted += bool(muted or MEANINGS.get(tag, NOTHING).place & UNSEEN)
-            elif begins:
-                self._open.append(self._start(tag, node))
-                self._show(tag, node)
-            elif deeper:
-                if lasting_at == deeper:
-                    self._nodes[lasting].text_end = self._texts.length
-                    self._end_node(lasting)
-                    lasting_at = 0
-                deeper -= 1
-                muted -= muted > 0
+            elif node.is_element_node:
+                self._end_text()
+                if begins:
+                    self._begin(node)
+                else:
+                    self._end()
+
+    def _begin(self, element: LexborNode) -> None:
+        tag = element.tag or ""
+        if self._deep.count or len(self._open) > LEVELS:
+            self._begin_deep(tag, element)
+        else:
+            self._open.append(self._start(tag, element))
+            self._show(tag, element)
+
+    def _begin_deep(self, tag: str, element: LexborNode) -> None:
+        """Begin an element that is too deep; lasting ones have rows, which hold no others."""
+        deep, means = self._deep, MEANINGS.get(tag, NOTHING)
+        deep.count += 1
+        if means.trait & LASTING:
+            number = self._start(tag, element, is_muted=deep.muted > 0)
+            if deep.lasting_at:
+                self._end_node(number)
             else:
-                self._end()
+                deep.lasting, deep.lasting_at = number, deep.count
+        deep.muted += bool(deep.muted or means.place & UNSEEN)
+
+    def _end_deep(self) -> None:
+        deep = self._deep
+        if deep.lasting_at == deep.count:
+            self._nodes[deep.lasting].text_end = self._texts.length
+            self._end_node(deep.lasting)
+            deep.lasting_at = 0
+        deep.count -= 1
+        deep.muted -= deep.muted > 0
 
     def _start(self, tag: str, element: LexborNode, *, is_muted: bool = False) -> int:
         """Add the row of an element, and return its number."""
@@ -211,11 +237,7 @@ class _Builder:
             begin, end = self._values.add(value)
             self._said.extend((number, self._number(key), begin, end))
         means = meaning_of(tag, attributes)
-        place, trait = means.place | (UNSEEN if is_muted else 0), means.trait
-        if trait & ALTERNATIVES and _has_preferred(element):
-            trait = trait & ~FIRST | PREFERRED
-        elif trait & ALTERNATIVES:
-            trait &= ~ALTERNATIVES
+        place, trait = means.place | (UNSEEN if is_muted else 0), _trait_of(element, means.trait)
         parent = self._open[-1] if self._open else 0
         if self._open:
             above = self._nodes[parent]
@@ -225,12 +247,16 @@ class _Builder:
         at = self._texts.length
         row = (place, trait, 0, 0, 0, at, at, said_at, self._said_count())
         self._nodes.append(Node(parent, number + 1, name, *row))
-        if trait & PICTURE and ALT in attributes:
+        self._note_use(number, tag, attributes)
+        return number
+
+    def _note_use(self, number: int, tag: str, attributes: Mapping[str, str]) -> None:
+        """Note the text of a picture, and an element that leads elsewhere."""
+        if self._nodes[number].trait & PICTURE and ALT in attributes:
             self._pictures[number] = attributes[ALT]
         if LEADS_BY.get(tag) in attributes:
             self._open_links.append(_Link(number, number + 1, attributes))
             self._links.append(self._open_links[-1])
-        return number
 
     def _show(self, tag: str, element: LexborNode) -> None:
         """Add the text that an element shows beside what stands in it."""
@@ -254,6 +280,9 @@ class _Builder:
         )
 
     def _end(self) -> None:
+        if self._deep.count:
+            self._end_deep()
+            return
         number = self._open.pop()
         node = self._nodes[number]
         node.end, node.text_end = len(self._nodes), self._texts.length
@@ -316,6 +345,13 @@ class _Text:
 
 def _tag_of(number: int) -> str:
     return KNOWN[number] if number < len(KNOWN) else ""
+
+
+def _trait_of(element: LexborNode, trait: int) -> int:
+    """Return the traits that an element has of those that its name and attributes say."""
+    if not trait & ALTERNATIVES:
+        return trait
+    return trait & ~FIRST | PREFERRED if _has_preferred(element) else trait & ~ALTERNATIVES
 
 
 def _has_preferred(element: LexborNode) -> bool:
