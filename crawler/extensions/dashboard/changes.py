@@ -3,6 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from operator import itemgetter
@@ -25,7 +26,7 @@ from freshet.crawler.extensions.dashboard.asked import Asked, value_of
 from freshet.crawler.urls import origin
 from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import overview, page
-from freshet.storage.queries.overview import CHANGES, PageChange
+from freshet.storage.queries.overview import CHANGES, ChangesPage, PageChange
 from freshet.storage.tables import hosts
 
 #: As many summaries of large pages take less than 200 ms.
@@ -80,30 +81,51 @@ async def _newest(
         if site:
             wanted["host_ids"] = [it.host_id for it in await hosts.named(db, site)] or [-1]
         found = await overview.changes_page(db, _LOOKED if size or altered else limit, **wanted)
-        listed, compared, end = list[_Listed](), 0, found.before
-        for number, it in found.changes:
-            if size and (it.resemblance is None or 1 - it.resemblance < size):
-                continue
-            if limit in (len(listed), compared):
-                break
-            end, compared = (it.at, number), compared + (it.kind == "changed")
-            if (said := await _summary(db, made, it, altered)) is not None:
-                listed.append(((-it.at, shard, -number), (it, said)))
-        else:
-            end = found.before
-        return listed if end is None else [*listed, ((-end[0], shard, -end[1]), None)]
+        if size:
+            found = replace(
+                found, changes=[each for each in found.changes if _is_large(each[1], size)]
+            )
+        return await _summarised(db, made, found, shard, limit=limit, altered=altered)
+
+
+async def _summarised(
+    db: Reader, made: Documents, found: ChangesPage, shard: int, *, limit: int,
+    altered: Sequence[str],
+) -> list[_Listed]:  # fmt: skip
+    """Return changes with their summaries, and the place behind them if others may follow."""
+    listed, compared, end = list[_Listed](), 0, found.before
+    words = [word.casefold() for word in altered]
+    for number, it in found.changes:
+        if limit in (len(listed), compared):
+            break
+        end, compared = (it.at, number), compared + (it.kind == "changed")
+        if (said := await _summary(db, made, it, words)) is not None:
+            listed.append(((-it.at, shard, -number), (it, said)))
+    else:
+        end = found.before
+    return listed if end is None else [*listed, ((-end[0], shard, -end[1]), None)]
+
+
+def _is_large(change: PageChange, size: float) -> bool:
+    return change.resemblance is not None and 1 - change.resemblance >= size
 
 
 async def _summary(db: Reader, made: Documents, it: PageChange, words: Sequence[str]) -> str | None:
-    """Return what changed, or why a visit failed; None if not all words are there."""
+    """Return what changed, or why a visit failed; None without all words, in lower case."""
     blocks = await change_blocks(db, made.parser, it) if is_of_text(it) else ()
-    texts, words = {each: _altered(each) for each in blocks}, [it.casefold() for it in words]
-    held = [each for each, text in texts.items() if any(word in text for word in words)]
-    said = it.reason or in_kinds(it.kinds)
-    if is_of_text(it):
-        said = in_one_line(held or blocks, _SUMMARY_WIDTH) if blocks else in_counts(it)
+    texts = {each: _altered(each) for each in blocks}
     whole = "\n".join([it.url, it.title or "", it.reason or "", *texts.values()]).casefold()
-    return said if all(word in whole for word in words) else None
+    if not all(word in whole for word in words):
+        return None
+    held = [each for each, text in texts.items() if any(word in text for word in words)]
+    return _in_a_line(it, held or blocks)
+
+
+def _in_a_line(it: PageChange, blocks: Sequence[AlignedBlock]) -> str:
+    """Return what changed in these blocks, or why a visit failed."""
+    if not is_of_text(it):
+        return it.reason or in_kinds(it.kinds)
+    return in_one_line(blocks, _SUMMARY_WIDTH) if blocks else in_counts(it)
 
 
 def _altered(block: AlignedBlock) -> str:

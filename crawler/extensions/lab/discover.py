@@ -1,6 +1,6 @@
 """Covers of a site's new pages: the chosen hub pages, why, and their yield in the past."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -38,16 +38,8 @@ async def other_sites(
     Times are in Unix days; a site is first seen with the first link of any page of the store.
     """
     crawled = {_site(origin) for origin in (await hosts.origins(connection)).values()}
-    first: dict[str, float] = {}
-    for origin, at in (await link_columns.first_seen(connection)).items():
-        site = _site(origin)
-        first[site] = min(first.get(site, inf), at)
-    row_of = {int(page): row for row, page in enumerate(pages.page_id)}
-    links: dict[tuple[int, str], float] = {}
-    for page_id, origin, seen_at in await link_columns.read_offsite(connection, host_ids):
-        site, row = _site(origin), row_of.get(page_id)
-        if row is not None and site and site not in crawled:
-            links[row, site] = min(links.get((row, site), inf), seen_at)
+    first = await _first_links(connection)
+    links = await _links_to_sites(connection, host_ids, pages, crawled)
     sites = sorted({site for _, site in links})
     number = {site: n for n, site in enumerate(sites)}
     return sites, SiteSightings(
@@ -57,6 +49,29 @@ async def other_sites(
         np.array([number[site] for _, site in links], np.int64),
         np.array([at / _DAY_S for at in links.values()], np.float64),
     )
+
+
+async def _first_links(connection: aiosqlite.Connection) -> Mapping[str, float]:
+    """Return when the first link to each site was seen, on any page of the store."""
+    first: dict[str, float] = {}
+    for origin, at in (await link_columns.first_seen(connection)).items():
+        site = _site(origin)
+        first[site] = min(first.get(site, inf), at)
+    return first
+
+
+async def _links_to_sites(
+    connection: aiosqlite.Connection, host_ids: Sequence[int], pages: SitePages,
+    crawled: Container[str],
+) -> Mapping[tuple[int, str], float]:  # fmt: skip
+    """Return when each page, by its row, was first seen to link to a site that is not crawled."""
+    row_of = {int(page): row for row, page in enumerate(pages.page_id)}
+    links: dict[tuple[int, str], float] = {}
+    for page_id, origin, seen_at in await link_columns.read_offsite(connection, host_ids):
+        site, row = _site(origin), row_of.get(page_id)
+        if row is not None and site and site not in crawled:
+            links[row, site] = min(links.get((row, site), inf), seen_at)
+    return links
 
 
 def _site(origin: str) -> str:

@@ -53,28 +53,40 @@ def listed_queries(path: Path) -> Workload:
         UsageError: the file cannot be read, a frequency is not a number above 0, or it has no
             query.
     """
-    try:
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"--queries {trouble(path, error)}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--queries {path}: it is not UTF-8; save it as UTF-8") from error
+    text = _text_of(path)
     found: list[tuple[list[str], float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         said = _WEIGHT.fullmatch(line)
         words = normalised(said[1] if said else line).split()
         if not words or line.startswith("#") or (words[0] == "query" and not found and not said):
             continue
-        try:
-            weight = float(said[2]) if said else 1.0
-        except ValueError:
-            weight = 0.0
-        if not (isfinite(weight) and weight > 0):
+        weight = _frequency(said)
+        if weight is None:
             raise UsageError(f"--queries {path}:{number}: a frequency is a number above 0: {line}")
         found.append((words, weight))
     if not found:
         raise UsageError(f"--queries {path}: it has no query; write one a line, and its frequency")
     return Workload.of(nlargest(_MOST_LISTED, found, key=lambda one: one[1]))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"--queries {trouble(path, error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--queries {path}: it is not UTF-8; save it as UTF-8") from error
+
+
+def _frequency(said: re.Match[str] | None) -> float | None:
+    """Return the frequency that a line states, 1 if it states none; None if it is not above 0."""
+    if said is None:
+        return 1.0
+    try:
+        number = float(said[2])
+    except ValueError:
+        return None
+    return number if isfinite(number) and number > 0 else None
 
 
 async def take_over_queries(database: Database, settings: SearchSettings) -> Workload:

@@ -112,11 +112,9 @@ class Query:
                 sites[bool(minus)].append(_site(said))
             elif field:
                 begin, end = _within(minus + said, now, begin, end)
-            else:
-                words = normalised(said).split()
-                if words:
-                    is_prefix = bool(star) or (not quoted and said.endswith("*"))
-                    terms[bool(minus)].setdefault(Term(tuple(words), is_prefix))
+            elif words := normalised(said).split():
+                is_prefix = (bare + star).endswith("*")
+                terms[bool(minus)].setdefault(Term(tuple(words), is_prefix))
         if not terms[False]:
             raise UsageError(f"{text!r}: it names no word to look for; give one")
         if len(terms[False]) + len(terms[True]) > _MOST_TERMS:
@@ -214,10 +212,7 @@ async def search(
     """
     if limit < 1 or offset < 0:
         raise UsageError(f"limit={limit}: at least 1; offset={offset}: at least 0")
-    whole, down = None, dict[int, str]()
-    if library.shards is not None:
-        counted, down = await library.each(lambda _: asking(_counted, query=query))
-        whole = queries.statistics(counted.values())
+    whole, down = await _statistics(library, query)
     count = offset + limit
     arranges = audience is not None and audience.arranges
     read = asking(
@@ -229,21 +224,21 @@ async def search(
     if audience is not None and arranges:
         words = repr((query.terms, query.excluded, query.sites))
         seed = await library.one(0, asking(seed_of, words=words, now=now))
-        listed = [(0, it) for it in audience.arranged([it for _, it in listed], count, seed)]
-    listed = listed[offset:count]
-    wanted = defaultdict[int, list[MatchingPage]](list)
-    for shard, each in listed:
-        wanted[shard].append(candidates[shard, each.page_id])
-    cut = partial(_snippets, terms=query.terms)
-    cuts, lost = await library.each(
-        lambda it: partial(cut, found=wanted[it]) if it in wanted else None
-    )
-    found = [
-        _result(each, candidates[shard, each.page_id], shard, place, cuts)
-        for place, (shard, each) in enumerate(listed, offset + 1)
-    ]
+        listed = _arranged(audience, listed, count, seed)
+    shown = enumerate(listed[offset:count], offset + 1)
+    found, lost = await _with_snippets(library, query.terms, candidates, list(shown))
     indexed, told = map(sum, zip(*(counts for _, counts in by_shard.values()), strict=True))
     return found, (indexed, told), down | gone | lost
+
+
+async def _statistics(
+    library: Library, query: Query
+) -> tuple[queries.Statistics | None, dict[int, str]]:
+    """Return what all shards count of the terms, None for one store; which could not, and why."""
+    if library.shards is None:
+        return None, {}
+    counted, down = await library.each(lambda _: asking(_counted, query=query))
+    return queries.statistics(counted.values()), down
 
 
 def _listed(
@@ -258,6 +253,13 @@ def _listed(
     if len(by_shard) > 1:
         listed.sort(key=lambda one: (one[1].tier, -one[1].worth))
     return candidates, listed
+
+
+def _arranged(
+    audience: Audience, listed: Iterable[tuple[int, Listed]], count: int, seed: int
+) -> list[tuple[int, Listed]]:
+    """Return the first pages in the order of an audience, which only a single store has."""
+    return [(0, it) for it in audience.arranged([it for _, it in listed], count, seed)]
 
 
 def _result(
@@ -304,6 +306,26 @@ async def _snippets(
 ) -> dict[int, Snippet]:
     async with page.snapshot(made.path) as db:
         return {each.page_id: await _snippet(db, made.parser, each, terms) for each in found}
+
+
+async def _with_snippets(
+    library: Library, terms: Sequence[Term],
+    candidates: Mapping[tuple[int, int], MatchingPage],
+    shown: Sequence[tuple[int, tuple[int, Listed]]],
+) -> tuple[list[SearchResult], dict[int, str]]:  # fmt: skip
+    """Return pages, given with their places and shards, with snippets; what is lost, and why."""
+    wanted = defaultdict[int, list[MatchingPage]](list)
+    for _, (shard, each) in shown:
+        wanted[shard].append(candidates[shard, each.page_id])
+    cut = partial(_snippets, terms=terms)
+    cuts, lost = await library.each(
+        lambda it: partial(cut, found=wanted[it]) if it in wanted else None
+    )
+    results = [
+        _result(each, candidates[shard, each.page_id], shard, place, cuts)
+        for place, (shard, each) in shown
+    ]
+    return results, lost
 
 
 async def note_list(
@@ -454,11 +476,7 @@ def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[Term, int, int]
     """Return what stands around ``begin`` in the first text, with the marks in it."""
     first = texts[0] if texts else ""
     start = 0 if begin <= _LEAD else _word_begin(first, begin - _LEAD)
-    # What follows a short block shows what it is about.
-    whole = first[start : start + 2 * _SNIPPET]
-    for text in texts[1:]:
-        if len(whole) < _SNIPPET:
-            whole += f" · {text[:_SNIPPET]}"
+    whole = _lengthened(first[start : start + 2 * _SNIPPET], texts[1:])
     end = len(whole)
     if end > _SNIPPET:
         end = max(whole.rfind(" ", _SNIPPET // 2, _SNIPPET), 0) or _SNIPPET
@@ -467,9 +485,21 @@ def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[Term, int, int]
     inside = sorted(
         {(b + shift, e + shift) for _, b, e in marks if start <= b and e - start <= end}
     )
-    # As many characters, none that would act on a terminal.
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in whole[:end])
+    shown = _printable(whole[:end])
     return Snippet(f"{lead}{shown}{' …' if end < len(whole) else ''}", tuple(inside))
+
+
+def _lengthened(text: str, others: Iterable[str]) -> str:
+    """Return a text with those that follow a short one, and show what it is about."""
+    for each in others:
+        if len(text) < _SNIPPET:
+            text += f" · {each[:_SNIPPET]}"
+    return text
+
+
+def _printable(text: str) -> str:
+    """Return as many characters, none that would act on a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _word_begin(text: str, at: int) -> int:

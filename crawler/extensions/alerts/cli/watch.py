@@ -184,17 +184,8 @@ def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
     if wish.contains is not None:
         there = compared(wish.contains).casefold() in " ".join(page.texts).casefold()
         return Watched(page.url, f"the text, which has “{wish.contains}” {_now(there)}")
-    # What its data states and no element shows would be watched in vain.
-    offers = [each for each in page.offers if each.is_stated or not page.stated] or (
-        list(page.offers) if ask else []
-    )
-    if offers:
-        place = _asked(page, offers[:_SHOWN]) if ask else 1
-        if place:
-            it = offers[place - 1]
-            if not ask:
-                many = counted(len(page.offers), "price")
-                say("no terminal:", "yellow", f"took the first of {many} on {page.url}")
+    if offers := _prices(page, ask=ask):
+        if (it := _chosen_price(page, offers, ask=ask)) is not None:
             words = f"{it.value:.15g} (“{it.text}” in {it.selector})"
             return Watched(page.url, words, it.selector, it.number, it.value)
     elif wish.wants_number:
@@ -203,6 +194,23 @@ def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
         show_list(page.title or page.url, ("the text begins",), _beginning(page))
         typer.confirm("Watch this text?", default=True, abort=True, err=True)
     return Watched(page.url, f"the text, which begins “{_short(page)}”")
+
+
+def _prices(page: Look, *, ask: bool) -> Sequence[Offer]:
+    """Return the prices that may be watched."""
+    # What its data states and no element shows would be watched in vain.
+    offers = [each for each in page.offers if each.is_stated or not page.stated]
+    return offers or (page.offers if ask else ())
+
+
+def _chosen_price(page: Look, offers: Sequence[Offer], *, ask: bool) -> Offer | None:
+    """Return the price that the user chooses, the first one without a terminal; None: the text."""
+    if ask:
+        place = _asked(page, offers[:_SHOWN])
+        return offers[place - 1] if place else None
+    many = counted(len(page.offers), "price")
+    say("no terminal:", "yellow", f"took the first of {many} on {page.url}")
+    return offers[0]
 
 
 def _element(page: Look, wish: Wish, selector: str) -> Watched:
@@ -274,24 +282,8 @@ def tables(
     rules: dict[str, dict[str, object]] = {}
     taken = {rule.name for rule in settings.group(Alerts).rules}
     for it in watched:
-        rhythm = every or ("" if it.is_site else _USUAL)
-        site = {
-            "match": it.match,
-            "scope": None if it.is_site else "list",
-            "every": rhythm or None,
-            "include": [it.selector] if it.selector else None,
-        }
-        sites.append(_without_none(site))
-        rule = {
-            "kinds": ["new", "changed", "gone"] if it.is_site else ["changed", "gone"],
-            "url": notify,
-            "mode": "daily" if daily else None,
-            "appears": None if wish.contains is None else [wish.contains],
-            "below": wish.below,
-            "above": wish.above,
-            "within": it.selector if wish.contains or wish.wants_number else None,
-            "number": it.number or None,
-        }
+        sites.append(_without_none(_site_of(it, every)))
+        rule = _rule_of(it, wish, notify, daily=daily)
         # One message for the pages that have one wish.
         kept = rules.setdefault(repr(rule), {"name": "", "match": []} | _without_none(rule))
         if not kept["name"]:
@@ -301,6 +293,31 @@ def tables(
     return {
         "sites": [each for each in sites if len(each) > 1],
         "alerts.rules": list(rules.values()),
+    }
+
+
+def _site_of(it: Watched, every: str | None) -> dict[str, object]:
+    """Return what the settings say of a page or site, None where they say nothing."""
+    rhythm = every or ("" if it.is_site else _USUAL)
+    return {
+        "match": it.match,
+        "scope": None if it.is_site else "list",
+        "every": rhythm or None,
+        "include": [it.selector] if it.selector else None,
+    }
+
+
+def _rule_of(it: Watched, wish: Wish, notify: str, *, daily: bool) -> dict[str, object]:
+    """Return the rule of a page or site without a name, None where it says nothing."""
+    return {
+        "kinds": ["new", "changed", "gone"] if it.is_site else ["changed", "gone"],
+        "url": notify,
+        "mode": "daily" if daily else None,
+        "appears": None if wish.contains is None else [wish.contains],
+        "below": wish.below,
+        "above": wish.above,
+        "within": it.selector if wish.contains or wish.wants_number else None,
+        "number": it.number or None,
     }
 
 
@@ -401,7 +418,8 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     make = partial(
         tables, wish=wish, settings=settings, every=every, notify=address(notify), daily=daily
     )
-    _refuse(db, urls, wish, every)
+    _refuse_wish(urls, wish, every)
+    _refuse_store(db)
     # Before anything is fetched.
     _refuse_tables(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
     seeds = seeds_from_arguments([url.removesuffix("*") for url in urls]).seeds
@@ -427,8 +445,8 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         show_line(f"The first visit read {counted(report.pages, 'page')}.")
 
 
-def _refuse(db: Path, urls: Sequence[str], wish: Wish, every: str | None) -> None:
-    """Exit if the wish is wrong, or the first visit cannot be written."""
+def _refuse_wish(urls: Sequence[str], wish: Wish, every: str | None) -> None:
+    """Exit (wrong usage) if the wish is wrong."""
     try:
         SiteSettings(match="/*", every=every)
     except ValidationError as error:
@@ -443,6 +461,10 @@ def _refuse(db: Path, urls: Sequence[str], wish: Wish, every: str | None) -> Non
             fail(f"--within: {error}", 2)
     if wish.wants_number and (sites := [url for url in urls if url.endswith("*")]):
         fail(f"{sites[0]}: a number is watched on one page; give its address without *", 2)
+
+
+def _refuse_store(db: Path) -> None:
+    """Exit if the first visit cannot be written."""
     if is_folder(db):
         fail(f"{db}: is a folder of shards; add [[sites]] and [[alerts.rules]] to freshet.toml", 2)
     owner = owner_of(db)

@@ -1,11 +1,14 @@
 """``freshet plan``: divide a crawl budget among pages, and show the gain."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 
+from freshet.config.settings import Politeness, Settings
 from freshet.crawler import terminal
 from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
@@ -20,7 +23,7 @@ from freshet.crawler.extensions.lab.plan import (
     plan_columns,
     plan_with_ephemeral,
 )
-from freshet.crawler.extensions.lab.plan_sources import RateLearning
+from freshet.crawler.extensions.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.terminal import (
     Cell,
@@ -216,6 +219,57 @@ def _times(ratio: float | None, cost: float | None) -> str | None:
     return None if ratio is None and cost is not None else times(ratio)
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Pages to plan for; of a store, with what it learnt of hosts, of changes and of items."""
+
+    sources: PlanSources
+    delays_s: Sequence[float | None]
+    learning: RateLearning | None = None
+    ephemeral: EphemeralPages | None = None
+
+    @classmethod
+    def of(cls, file: Path | None, store: Path, estimator: str, settings: Settings) -> Self:
+        """Return the pages of a file, if one is given, or else those of a store."""
+        if file is None:
+            return cls(*plan_sources.read_store(store, estimator, settings))
+        found = plan_sources.read_sources(file)
+        return cls(found, [None] * len(found.hosts))
+
+    def table(self, polite: Politeness, delay: float | None) -> SourceTable:
+        """Return the pages as policies see them; a given delay is that of every host."""
+        return SourceTable.of(
+            self.sources.importance,
+            self.sources.change_rate,
+            complete_observations=self.sources.complete_observations,
+            host=self.sources.host,
+            host_capacity=capacities(
+                # A given delay holds whatever was learnt of a host.
+                self.delays_s if delay is None else [None] * len(self.delays_s),
+                polite.delay_s,
+                polite.connections_per_host,
+            ),
+        )
+
+    def division(
+        self, policy: str, table: SourceTable, per_day: float, settings: Settings
+    ) -> Division:
+        """Divide a budget among these pages, and with them among the ephemeral ones."""
+        if self.ephemeral is None or not len(self.ephemeral):
+            plan = rate_plan(policy, table, per_day)
+            return plan, plan.price, ()
+        return plan_with_ephemeral(
+            policy,
+            table,
+            per_day,
+            self.sources,
+            pages=self.ephemeral,
+            exchange=exchange_of(settings.ephemeral, settings.daemon),
+            cost=relative_delays(self.delays_s, settings.politeness.delay_s),
+            day=time.time() / 86_400.0,
+        )
+
+
 def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     budget: Annotated[
         str, typer.Option(metavar="N/day|N/hour", help="The budget of crawls (500/day, 20/hour).")
@@ -274,65 +328,34 @@ def plan_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if estimator not in ESTIMATORS:
         fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
     settings, _ = read_settings(config, {"politeness.delay_s": delay})
-    store, polite, per_day = db or settings.db, settings.politeness, crawls_per_day(budget)
+    store, per_day = db or settings.db, crawls_per_day(budget)
+    origin = sources or store
     with terminal.told_in_one_line(PolicyError):
         if output is not None:
-            _check_output(output, sources or store)
+            _check_output(output, origin)
         with err.status("Reading the sources"):
-            if sources is None:
-                found, delays_s, learning, decaying = plan_sources.read_store(
-                    store, estimator, settings
-                )
-            else:
-                found, learning, decaying = plan_sources.read_sources(sources), None, None
-                delays_s = [None] * len(found.hosts)
+            read = _Read.of(sources, store, estimator, settings)
+        found, learning = read.sources, read.learning
         with err.status(f"Planning for {counted(len(found), 'page')}"):
-            table = SourceTable.of(
-                found.importance,
-                found.change_rate,
-                complete_observations=found.complete_observations,
-                host=found.host,
-                host_capacity=capacities(
-                    # A given delay holds whatever was learnt of a host.
-                    delays_s if delay is None else [None] * len(delays_s),
-                    polite.delay_s,
-                    polite.connections_per_host,
-                ),
-            )
-            if decaying is None or not len(decaying):
-                plan = rate_plan(policy, table, per_day)
-                division: Division = plan, plan.price, ()
-            else:
-                division = plan_with_ephemeral(
-                    policy,
-                    table,
-                    per_day,
-                    found,
-                    pages=decaying,
-                    exchange=exchange_of(settings.ephemeral, settings.daemon),
-                    cost=relative_delays(delays_s, polite.delay_s),
-                    day=time.time() / 86_400.0,
-                )
+            table = read.table(settings.politeness, delay)
+            division = read.division(policy, table, per_day, settings)
             report = make_report(
-                str(sources or store),
-                found,
-                table,
-                division,
-                policy=policy,
-                limit=limit,
-                learning=learning,
+                str(origin), found, table, division, policy=policy, limit=limit, learning=learning
             )
-        word = ""
-        if output is not None:
-            with err.status("Writing the plan"):
-                columns = plan_columns(found, table, division[0])
-                word = "replaced:" if plan_sources.write_plan(output, columns) else "written:"
+        word = "" if output is None else _written(output, found, table, division)
     if json:
         print_json(report.as_json())
     else:
         print_plan(report)
     if output is not None:
         say(word, "green", str(output))
+
+
+def _written(output: Path, found: PlanSources, table: SourceTable, division: Division) -> str:
+    """Write every page's plan, and return whether it replaced a file, in a word."""
+    with err.status("Writing the plan"):
+        columns = plan_columns(found, table, division[0])
+        return "replaced:" if plan_sources.write_plan(output, columns) else "written:"
 
 
 def _check_output(output: Path, source: Path) -> None:

@@ -55,6 +55,37 @@ from freshet.scheduler.policy import given
 DEFAULT_POLICIES = ("lambda_crawl", "greedy_index")
 
 
+def _compared(
+    policies: Sequence[str], number: int, bandwidth: float, days: float, *,
+    seed: int, learn: bool, estimator: str, process: str,
+) -> SimulationResult:  # fmt: skip
+    """Let all policies crawl sources whose copies go stale; exit at a wrong name.
+
+    ``number`` is that of the sources; ``bandwidth`` is in crawls per source and day.
+    """
+    if estimator not in ESTIMATORS:
+        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
+    try:
+        changes.load(process)
+    except ValueError as error:
+        fail(str(error), 2)
+    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
+        try:
+            return simulate(
+                surrogate(number, np.random.default_rng(seed)),
+                policies or DEFAULT_POLICIES,
+                bandwidth=bandwidth * number,
+                days=days,
+                seed=seed,
+                learn=learn,
+                estimator=estimator,
+                process=process,
+                progress=progress,
+            )
+        except OverBudget as error:
+            fail(f"{error}; name another --policy")
+
+
 def _show(comparison: SimulationResult) -> None:
     optimum = comparison.lambda_crawl_optimum
     rows: list[tuple[Cell, ...]] = [
@@ -187,7 +218,7 @@ def load(specification: str, seed: int, days: float) -> SyntheticWeb:
 
 def simulate_web(
     name: str,
-    budgets: Sequence[str],
+    budgets: Sequence[str] | None,
     policies: Sequence[str],
     *,
     days: float,
@@ -200,32 +231,18 @@ def simulate_web(
 
     ``budgets`` and the web's name are as typed; without ``db`` no store is kept.
     """
-    budgets = budgets or ([settings.daemon.budget] if settings.daemon.budget else [])
-    if not budgets:
-        fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
     plans = [
         (budget, Plan(crawls_per_day(budget), policy, days, seed))
-        for budget in budgets
+        for budget in _budgets(budgets, settings.daemon.budget)
         for policy in policies or [settings.daemon.policy]
     ]
-    if db is not None and len(plans) > 1:
-        fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
-    if db is not None and db.exists():
-        fail(f"--db {db}: already exists; a simulation needs a new file", 2)
+    if db is not None:
+        _require_new(db, len(plans))
     try:
         web = load(name, seed, days)
     except ValueError as error:
         fail(f"--{error}", 2)
-    with progress_bars() as tell, tempfile.TemporaryDirectory(prefix="freshet-") as directory:
-        runs = []
-        for number, (budget, plan) in enumerate(plans):
-            progress = partial(tell, f"{budget} {plan.policy}")
-            store = db or Path(directory) / f"{number}.db"
-            found = terminal.run(rehearse(settings, web, plan, store, progress))
-            if found is None:
-                fail("interrupted", terminal.INTERRUPTED)
-            progress(1.0)
-            runs.append((budget, plan, found))
+    runs = _rehearsed(plans, web, settings, db)
     if json:
         about = {
             "web": name,
@@ -241,6 +258,40 @@ def simulate_web(
     _show_web(name, len(web.sites), runs)
     if db is not None:
         show_line(f"{db} is the daemon's store: freshet status --db {db}", "dim")
+
+
+def _budgets(typed: Sequence[str] | None, of_settings: str | None) -> Sequence[str]:
+    """Return the budgets that are simulated; exit (wrong usage) if there is none."""
+    if typed:
+        return typed
+    if not of_settings:
+        fail("how many requests may be sent? --budget 2000/day, which may be repeated", 2)
+    return [of_settings]
+
+
+def _require_new(db: Path, simulations: int) -> None:
+    """Exit (wrong usage) if a store cannot be that of all simulations."""
+    if simulations > 1:
+        fail("--db keeps the store of one simulation: name one --budget and one --policy", 2)
+    if db.exists():
+        fail(f"--db {db}: already exists; a simulation needs a new file", 2)
+
+
+def _rehearsed(
+    plans: Sequence[tuple[str, Plan]], web: SyntheticWeb, settings: Settings, db: Path | None
+) -> list[tuple[str, Plan, Rehearsal]]:
+    """Run the daemon by each plan, in the store ``db`` if it is given; exit if interrupted."""
+    with progress_bars() as tell, tempfile.TemporaryDirectory(prefix="freshet-") as directory:
+        runs = []
+        for number, (budget, plan) in enumerate(plans):
+            progress = partial(tell, f"{budget} {plan.policy}")
+            store = db or Path(directory) / f"{number}.db"
+            found = terminal.run(rehearse(settings, web, plan, store, progress))
+            if found is None:
+                fail("interrupted", terminal.INTERRUPTED)
+            progress(1.0)
+            runs.append((budget, plan, found))
+    return runs
 
 
 def _show_web(name: str, sites: int, runs: Sequence[tuple[str, Plan, Rehearsal]]) -> None:
@@ -392,40 +443,23 @@ def simulate_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     if web is not None:
         # The sites of a simulation have no addresses, and registered no domains.
         settings, _ = read_settings(config, {"politeness.key": "host"})
-        simulate_web(
-            web, budget or [], named, days=days, seed=seed, settings=settings, db=db, json=json
-        )
+        simulate_web(web, budget, named, days=days, seed=seed, settings=settings, db=db, json=json)
         return
     share = _share(bandwidth)
     if ephemeral:
         simulate_ephemeral(named, sources, share, days, seed=seed, json=json)
         return
-    if estimator not in ESTIMATORS:
-        fail(f"--estimator {estimator}: accepted are {' and '.join(ESTIMATORS)}", 2)
-    try:
-        changes.load(process)
-    except ValueError as error:
-        fail(str(error), 2)
-    with terminal.told_in_one_line(PolicyError), progress_bars() as progress:
-        try:
-            comparison = simulate(
-                surrogate(sources, np.random.default_rng(seed)),
-                named or DEFAULT_POLICIES,
-                bandwidth=share * sources,
-                days=days,
-                seed=seed,
-                learn=learn,
-                estimator=estimator,
-                process=process,
-                progress=progress,
-            )
-        except OverBudget as error:
-            fail(f"{error}; name another --policy")
+    comparison = _compared(
+        named, sources, share, days, seed=seed,
+        learn=learn, estimator=estimator, process=process,
+    )  # fmt: skip
     if json:
         print_json(asdict(comparison))
         return
-    measured = min(days, MEASURED_WHEN_LEARNING) if learn else days
-    learned = f", rates learned by {estimator}" if learn else ""
+    measured, learned = days, ""
+    if learn:
+        measured = min(days, MEASURED_WHEN_LEARNING)
+        learned = f", rates learned by {estimator}"
     show_line(
         f"{counted(sources, 'source')}, {bandwidth} of them crawled a day{learned}, "
         f"{amount(measured)} days measured, changes: {process}",
