@@ -138,13 +138,18 @@ def _states(
         UnknownPage: the store does not have them.
     """
     after = next((each for each in known if each.version_id == pending.version_id), None)
-    last = inf if pending.version_id is None else pending.version_id
-    until = pending.seen_at
-    earlier = [v for v in known if v.significant and v.version_id < last and v.at <= until]
-    before = earlier[-1] if earlier and pending.kind != "new" else None
+    before = None if pending.kind == "new" else _before(pending, known)
     if (before is None and pending.kind != "new") or (after is None and pending.kind != "gone"):
         raise UnknownPage("the store does not have what the page was before and after")
     return before, after
+
+
+def _before(pending: PendingAlert, known: Sequence[StoredVersion]) -> StoredVersion | None:
+    """Return the last version before an event that counts as a change."""
+    last = inf if pending.version_id is None else pending.version_id
+    until = pending.seen_at
+    earlier = [v for v in known if v.significant and v.version_id < last and v.at <= until]
+    return earlier[-1] if earlier else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,17 @@ class _Chosen:
     audience: Audience | None = None
 
 
+def _body(
+    channel: Channel, period: tuple[float, float], alerts: Sequence[Mapping[str, Any]], *,
+    waiting: int,
+) -> str:  # fmt: skip
+    """Return the message of these alerts; a limited digest counts what else was ``waiting``."""
+    if channel.mode == "immediate":
+        return single(alerts[0])
+    left_out = waiting - len(alerts) if channel.most else None
+    return digest(channel.name, period, alerts, left_out)
+
+
 def _shown(chosen: _Chosen, page_id: int) -> dict[str, Any]:
     """Return what the payload says of a page's place in a digest with a limit."""
     showing = chosen.showings.get(page_id)
@@ -164,6 +180,27 @@ def _shown(chosen: _Chosen, page_id: int) -> dict[str, Any]:
         return {}
     link = {"open": link_to(showing)} if chosen.audience.links else {}
     return {"is_new": showing.promoted} | link
+
+
+def _placed(
+    judged: Sequence[_Judged], weights: Sequence[float], listed: Sequence[Listed],
+    audience: Audience | None,
+) -> _Chosen:  # fmt: skip
+    """Return the alerts of the listed pages in their order, and behind them what always goes."""
+    showings = [each.shown_at(place) for place, each in enumerate(listed, 1)]
+    place = {each.page_id: n for n, each in enumerate(listed)}
+    rows = [
+        (place.get(each.page_id, len(place)), (each, because), weight)
+        for (each, because), weight in zip(judged, weights, strict=True)
+        if each.page_id in place or each.kind in _ALWAYS
+    ]
+    rows.sort(key=lambda row: row[0])
+    return _Chosen(
+        [each for _, each, _ in rows],
+        [weight for _, _, weight in rows],
+        {each.page_id: each for each in showings},
+        audience,
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -202,8 +239,7 @@ class Composing:
         key = keys[0] if at_once else key_of("digest", channel.name, period[1], keys)
         chosen = await self._chosen(channel, judged, key)
         alerts = await self._alerts(channel.name, chosen)
-        left_out = len(judged) - len(chosen.judged) if channel.most else None
-        body = single(alerts[0]) if at_once else digest(channel.name, period, alerts, left_out)
+        body = _body(channel, period, alerts, waiting=len(judged))
         since = min(each.at for each in found)
         message = Message(0, key, channel.name, body, since=since, tries=0, next_at=now)
 
@@ -244,20 +280,7 @@ class Composing:
         if audience is not None:
             seed = await seed_of(self.database.reader, key, now)
             listed = audience.arranged(ranked, channel.most, seed)
-        showings = [each.shown_at(place) for place, each in enumerate(listed, 1)]
-        place = {each.page_id: n for n, each in enumerate(listed)}
-        rows = [
-            (place.get(each.page_id, len(place)), (each, because), weight)
-            for (each, because), weight in zip(judged, weights, strict=True)
-            if each.page_id in place or each.kind in _ALWAYS
-        ]
-        rows.sort(key=lambda row: row[0])
-        return _Chosen(
-            [each for _, each, _ in rows],
-            [weight for _, _, weight in rows],
-            {each.page_id: each for each in showings},
-            audience,
-        )
+        return _placed(judged, weights, listed, audience)
 
     async def _oldest(self, channel: Channel) -> float | None:
         # Not by the reader, which may show the store of before for as long as somebody reads.
@@ -305,6 +328,10 @@ class Composing:
             return in_kinds(pending.kinds)
         if pending.kind != "changed":
             return "gone" if pending.kind == "gone" else "new"
+        return await self._summary_of_change(pending)
+
+    async def _summary_of_change(self, pending: PendingAlert) -> str:
+        """Summarise what changed of the text; count it where the text is damaged."""
         try:
             async with reading(self.database.path) as current:
                 line = await change_summary(current, self.parser, pending, _SUMMARY_WIDTH)

@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from pydantic import SecretStr
 from yarl import URL
 
 from freshet.config.settings import Settings, masked
@@ -91,11 +92,14 @@ class Condition:
             for text in texts
             if normal(text) in here and normal(text) not in there
         ]  # fmt: skip
-        was, now = (self.read(state) if self.bounds else None for state in states)
+        return found + self._crossed(*map(self.read, states)) if self.bounds else found
+
+    def _crossed(self, was: float | None, now: float | None) -> list[dict[str, Any]]:
+        """Return the bounds that a number has crossed, or that it is gone."""
         if was is not None and now is None:
             # Else nobody would notice that the page shows it elsewhere now.
-            found.append({"what": "no number", "before": was, "after": now})
-        return found + [
+            return [{"what": "no number", "before": was, "after": now}]
+        return [
             {"what": what, "bound": bound, "before": was, "after": now}
             for what, bound in self.bounds.items()
             if _is_beyond(now, what, bound) and not _is_beyond(was, what, bound)
@@ -291,14 +295,19 @@ def _channel(alerts: Alerts, rule: RuleSettings) -> Channel:
     )  # fmt: skip
     if rule.secret is None:
         return channel
-    secret = read_secret(f"alerts.rules: {rule.name}: secret", rule.secret)
+    return replace(channel, key=_signing_key(rule.name, rule.secret))
+
+
+def _signing_key(rule: str, said: SecretStr) -> bytes:
+    """Return the key of a rule's secret, which no log shows from now on."""
+    secret = read_secret(f"alerts.rules: {rule}: secret", said)
     hide(secret)
     hide(secret.removeprefix("whsec_"))
     try:
-        return replace(channel, key=key_of(secret))
+        return key_of(secret)
     except ValueError as error:
         raise CrawlError(
-            f"alerts.rules: {rule.name}: secret: {error}; `openssl rand -base64 32` makes one"
+            f"alerts.rules: {rule}: secret: {error}; `openssl rand -base64 32` makes one"
         ) from error
 
 

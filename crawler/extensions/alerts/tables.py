@@ -81,19 +81,25 @@ def record(db: Connection, rules: Sequence[AlertFilter], visits: Iterable[Visit]
     """Write the alerts of these visits, after their observations."""
     told: set[int] = set()
     for visit in visits:
-        seen = visit.observation
         if visit.rejected is not None and visit.due.host_id not in told:
             told.add(visit.due.host_id)
             _tell_of_host(db, rules, visit)
-        kind = REFRESHED if seen.kind == "unchanged" and seen.kinds else seen.kind
-        if kind not in _KINDS or visit.role != "page":
-            continue
-        wanting = [rule for rule in rules if rule.wants(kind, visit.due.url, seen.kinds, seen.rung)]
-        if wanting and _is_news(db, seen):
-            sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
-            found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
-            for rule in wanting:
-                _insert(db, rule.name, found, kind, seen.at)
+        if visit.role == "page":
+            _tell_of_page(db, rules, visit)
+
+
+def _tell_of_page(db: Connection, rules: Sequence[AlertFilter], visit: Visit) -> None:
+    """Write the alerts of what a visit found of its page."""
+    seen = visit.observation
+    kind = REFRESHED if seen.kind == "unchanged" and seen.kinds else seen.kind
+    if kind not in _KINDS:
+        return
+    wanting = [rule for rule in rules if rule.wants(kind, visit.due.url, seen.kinds, seen.rung)]
+    if wanting and _is_news(db, seen):
+        sql = "SELECT max(id) FROM observation WHERE page_id = ? AND at = ?"
+        found = _seen(db, *db.execute(sql, (seen.page_id, seen.at)).fetchone())
+        for rule in wanting:
+            _insert(db, rule.name, found, kind, seen.at)
 
 
 def _tell_of_host(db: Connection, rules: Sequence[AlertFilter], visit: Visit) -> None:

@@ -1,7 +1,8 @@
 """Sites: where the budget goes, what it finds there, and all of one site."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import chain
 from typing import Any, Final
 
 from aiosqlite import Connection as Reader
@@ -40,16 +41,18 @@ async def listed(asked: Asked) -> Mapping[str, object]:
     parts, down = await asked.library.each(lambda _: read)
     found, most, days = zip(*parts.values(), strict=True)
     total = sum(it.requests for it in sites.merged(days).values())
-    shown, mapped = (
-        sorted((it for part in each for it in part), key=lambda it: (-it.value, it.origin))
-        for each in (found, most)
-    )
+    shown, mapped = _in_order(found), _in_order(most)
     told = [_told(it, total) for it in mapped[:_MAPPED] if it.visits.requests]
     return {
         "sites": [_told(it, total) for it in shown[:_SHOWN]], "order": order,
         "maps": [(*size, _tiles(told, *size)) for size in _MAPS if told],
         "next": shown[_SHOWN - 1] if len(shown) >= _SHOWN else None, "down": down,
     }  # fmt: skip
+
+
+def _in_order(parts: Iterable[Sequence[SiteFigures]]) -> list[SiteFigures]:
+    """Return the sites of all shards, those of the highest value first."""
+    return sorted(chain.from_iterable(parts), key=lambda it: (-it.value, it.origin))
 
 
 async def _list(db: Reader, since: int, order: str, after: Any) -> tuple[Any, ...]:

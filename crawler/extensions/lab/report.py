@@ -6,7 +6,7 @@ joined by ``policy`` and ``budget_per_day``, pages by ``url``. Times are Unix se
 changes a day, and unknown values are NaN.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,20 +82,26 @@ def _replacing_files(folder: Path) -> Iterator[Path]:
         raise CrawlError(trouble(folder, error)) from error
 
 
+#: The figures of a verdict by column.
+_FIGURES: Final[Mapping[str, tuple[Callable[[PolicyVerdict], float], type[np.generic]]]] = {
+    "age_days": (lambda it: it.age_days, np.float64),
+    "new_pages_appeared": (lambda it: it.appeared, np.int64),
+    "new_pages_found": (lambda it: it.found, np.int64),
+    "new_pages_delay_days": (lambda it: it.delay_days, np.float64),
+    "fetches": (lambda it: it.fetches, np.int64),
+    "budget": (lambda it: it.paid, np.float64),
+    "misses": (lambda it: it.misses, np.int64),
+    "asks_without_news": (lambda it: it.again, np.float64),
+    "flagged": (lambda it: len(it.flagged), np.int64),
+}
+
+
 def _verdicts(answer: StoreComparison) -> Columns:
     every = answer.comparison.verdicts
     return _named(every, np.ones(len(every), np.intp)) | {
         **_bounded("harmonic", [each.harmonic for each in every]),
         **_bounded("binary", [each.binary for each in every]),
-        "age_days": _floats(each.age_days for each in every),
-        "new_pages_appeared": _ints(each.appeared for each in every),
-        "new_pages_found": _ints(each.found for each in every),
-        "new_pages_delay_days": _floats(each.delay_days for each in every),
-        "fetches": _ints(each.fetches for each in every),
-        "budget": _floats(each.paid for each in every),
-        "misses": _ints(each.misses for each in every),
-        "asks_without_news": _floats(each.again for each in every),
-        "flagged": _ints(len(each.flagged) for each in every),
+        **{name: np.array([*map(of, every)], kind) for name, (of, kind) in _FIGURES.items()},
     }
 
 
@@ -167,7 +173,9 @@ def _named(verdicts: Sequence[PolicyVerdict], times: NDArray[np.intp]) -> Column
 
 
 def _bounded(name: str, costs: Sequence[Bounded]) -> Columns:
-    return {f"{name}_{b}": _floats(getattr(cost, b) for cost in costs) for b in BOUNDS}
+    return {
+        f"{name}_{b}": np.array([getattr(cost, b) for cost in costs], np.float64) for b in BOUNDS
+    }
 
 
 def _texts(words: Sequence[str]) -> NDArray[Any]:
@@ -175,14 +183,6 @@ def _texts(words: Sequence[str]) -> NDArray[Any]:
     column = np.empty(len(words), object)
     column[:] = words
     return column
-
-
-def _floats(values: Iterable[float]) -> NDArray[np.float64]:
-    return np.array([*values], np.float64)
-
-
-def _ints(values: Iterable[int]) -> NDArray[np.int64]:
-    return np.array([*values], np.int64)
 
 
 def _joined(parts: Sequence[ArrayLike]) -> NDArray[Any]:

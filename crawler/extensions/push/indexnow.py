@@ -55,12 +55,7 @@ def from_query(query: Mapping[str, str]) -> Ping:
 
 def from_json(body: bytes) -> Ping:
     """Read the ping of a POST request."""
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Refused(400, "ping: not JSON") from error
-    if not isinstance(said, dict):
-        raise Refused(400, "ping: no JSON object")
+    said = _object(body)
     host, key, location = (_text(said, name) for name in ("host", "key", "keyLocation"))
     urls = said.get("urlList")
     if not host or not key:
@@ -79,23 +74,38 @@ def _text(said: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, "ping: not JSON") from error
+    if not isinstance(said, dict):
+        raise Refused(400, "ping: no JSON object")
+    return said
+
+
 def _ping(host: str | None, key: str, location: str | None, urls: tuple[str, ...]) -> Ping:
     if not _KEY.fullmatch(key):
         raise Refused(422, "ping: no key of the protocol")
     if any(_SURROGATE.search(text) for text in (location or "", *urls)):
         raise Refused(422, "ping: no URL")
-    home = _origin(urls[0], "no URL")
-    place = f"{home}/{key}.txt" if not location else without_fragment(location)
-    if _origin(place, "key of another host") != home:
-        raise Refused(422, "ping: key of another host")
-    if len(place) > _MAX_URL or not place.partition("?")[0].endswith(".txt"):
-        raise Refused(422, "ping: invalid key location")
-    if host is not None and host not in _names(home):
+    held_at = _place_of(_origin(urls[0], "no URL"), key, location)
+    if host is not None and host not in _names(held_at.origin):
         raise Refused(422, "ping: URLs of another host")
-    held_at = KeyPlace(home, key, place.partition("?")[0])
     for url in urls:
         _require_below(held_at, url)
     return held_at, urls
+
+
+def _place_of(home: str, key: str, location: str | None) -> KeyPlace:
+    """Return where the key of an origin stands: at its root, unless a ping says another place."""
+    place = f"{home}/{key}.txt" if not location else without_fragment(location)
+    if _origin(place, "key of another host") != home:
+        raise Refused(422, "ping: key of another host")
+    path = place.partition("?")[0]
+    if len(place) > _MAX_URL or not path.endswith(".txt"):
+        raise Refused(422, "ping: invalid key location")
+    return KeyPlace(home, key, path)
 
 
 def _require_below(held_at: KeyPlace, url: str) -> None:

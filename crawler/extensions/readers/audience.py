@@ -137,17 +137,21 @@ class OpenedLists:
         view = partial(views_at, self.attention)
         return partial(tables.record, made_for=made_for, at=at, shown=listed, views_at=view)
 
+    def _ranked(self, found: Sequence[Listed]) -> list[Listed]:
+        """Return pages by appeal within their tiers; in their order where none was learnt."""
+        if self.appeal is None:
+            return list(found)
+        _, index = self.appeals([it.page_id for it in found], [it.url for it in found])
+        worth = {each.page_id: each.worth * i for each, i in zip(found, index, strict=True)}
+        return sorted(found, key=lambda each: (each.tier, -worth[each.page_id], each.page_id))
+
     def arranged(self, found: Sequence[Listed], count: int, seed: int) -> list[Listed]:
         """Return the first ``count`` pages of a list, in the order in which they are shown.
 
         Pages of the first tier that nobody has seen yet are promoted; the same ``seed`` gives
         the same ones, so that a longer list begins as a shorter one.
         """
-        ranked = list(found)
-        if self.appeal is not None:
-            _, index = self.appeals([it.page_id for it in found], [it.url for it in found])
-            worth = {each.page_id: each.worth * i for each, i in zip(found, index, strict=True)}
-            ranked.sort(key=lambda each: (each.tier, -worth[each.page_id], each.page_id))
+        ranked = self._ranked(found)
         if not self.degree:
             return ranked[:count]
         pool = [it.page_id for it in ranked if it.tier == 0 and it.page_id not in self.seen]

@@ -42,6 +42,16 @@ class OpenedLinks:
         if not self._links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
             raise UnknownPage("there is no such link; search again")
         showing_id = int(name, 16)
+        shard, url, is_opened = await self._shown(showing_id)
+        ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
+        if request.method == hdrs.METH_GET and not is_opened and not ahead:
+            opening = noting(note_opening, showing_id=showing_id, at=time.time())
+            await self._library.one(shard, opening)
+        headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
+        return whole(b"", status=HTTPStatus.FOUND, headers=headers)
+
+    async def _shown(self, showing_id: int) -> tuple[int, str, bool]:
+        """Return the shard and URL of a page that a list showed, and whether it was opened."""
         read = asking(tables.found, showing_id=showing_id)
         told, down = await self._library.each(lambda _: read)
         found = {shard: each for shard, each in told.items() if each is not None}
@@ -50,9 +60,4 @@ class OpenedLinks:
         if not found:
             raise UnknownPage("this link is too old, or was never made; search again")
         ((shard, (url, is_opened)),) = found.items()
-        ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
-        if request.method == hdrs.METH_GET and not is_opened and not ahead:
-            opening = noting(note_opening, showing_id=showing_id, at=time.time())
-            await self._library.one(shard, opening)
-        headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}
-        return whole(b"", status=HTTPStatus.FOUND, headers=headers)
+        return shard, url, is_opened

@@ -129,24 +129,30 @@ def moved_tables(db: Connection) -> list[MovedTable]:
     Raises:
         StoreError: a table is neither of these nor in :data:`STAY`.
     """
-    found = []
-    for name in sorted(_tables(db) - STAY.keys()):
-        columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
-        refs = {row[3]: row[2] for row in db.execute(f"PRAGMA main.foreign_key_list({name})")}
-        refs |= {column: to for (table, column), to in UNDECLARED.items() if table == name}
-        owner: str | None = _OWNED_BY.get(name)
-        owner = owner or next((column for column in _OWNERS if column in refs), None)
-        if owner is None:
-            raise StoreError(f"table {name} is none of Freshet's; move it to another file")
-        parent = refs.get(owner, "host")
-        if name in _KEYS:
-            refs["id"] = name
-        # Others' numbers are given anew, but for showings: links to opened pages name them.
-        new = {"id", "seq", "findings"} if name != "showing" else set()
-        plain = tuple(c for c in columns if c not in refs and c not in new)
-        found.append(MovedTable(name, owner, parent, plain, refs))
+    found = [_moved_table(db, name) for name in sorted(_tables(db) - STAY.keys())]
     order = ("observation", "claim_source", "page", "host")
     return sorted(found, key=lambda table: (table.name in order, order.index(table.parent)))
+
+
+def _references(db: Connection, name: str) -> dict[str, str]:
+    """Return the columns of a table that refer to others, and to which."""
+    refs = {row[3]: row[2] for row in db.execute(f"PRAGMA main.foreign_key_list({name})")}
+    return refs | {column: to for (table, column), to in UNDECLARED.items() if table == name}
+
+
+def _moved_table(db: Connection, name: str) -> MovedTable:
+    columns = [row[1] for row in db.execute(f"PRAGMA main.table_info({name})")]
+    refs = _references(db, name)
+    owner = _OWNED_BY.get(name) or next((column for column in _OWNERS if column in refs), None)
+    if owner is None:
+        raise StoreError(f"table {name} is none of Freshet's; move it to another file")
+    parent = refs.get(owner, "host")
+    if name in _KEYS:
+        refs["id"] = name
+    # Others' numbers are given anew, but for showings: links to opened pages name them.
+    new = {"id", "seq", "findings"} if name != "showing" else set()
+    plain = tuple(c for c in columns if c not in refs and c not in new)
+    return MovedTable(name, owner, parent, plain, refs)
 
 
 def _rows(table: MovedTable, schema: str) -> str:
@@ -338,6 +344,18 @@ def _forget_words(db: Connection, page_ids: Sequence[int]) -> None:
         raise StoreError("the store has a search index: the extension search is needed")
 
 
+def _keep_what_others_name(db: Connection) -> None:
+    """Fill ``temp.kept``: the pages that go, and that other rows refer to."""
+    _begin(db, "kept", "id INTEGER PRIMARY KEY")
+    for name in _tables(db):
+        own = f" AND id NOT IN {_MOVED}" if name == "page" else ""
+        for row in db.execute(f"PRAGMA main.foreign_key_list({name})").fetchall():
+            # Copies are of the same host.
+            if row[2] == "page" and row[3] != "copy_of":
+                db.execute(f"INSERT OR IGNORE INTO temp.kept SELECT {row[3]} FROM {name} "
+                           f"WHERE {row[3]} IN {_MOVED}{own}")  # fmt: skip
+
+
 def remove(db: Connection, hosts: Mapping[int, str]) -> None:
     """Delete all of these hosts that another store has; what others refer to becomes a stub."""
     tables = moved_tables(db)
@@ -356,13 +374,6 @@ def remove(db: Connection, hosts: Mapping[int, str]) -> None:
                 db.execute(sql)
         for page_id in ids:
             near_duplicates.revise(db, page_id)
-        _begin(db, "kept", "id INTEGER PRIMARY KEY")
-        for name in _tables(db):
-            own = f" AND id NOT IN {_MOVED}" if name == "page" else ""
-            for row in db.execute(f"PRAGMA main.foreign_key_list({name})").fetchall():
-                # Copies are of the same host.
-                if row[2] == "page" and row[3] != "copy_of":
-                    db.execute(f"INSERT OR IGNORE INTO temp.kept SELECT {row[3]} FROM {name} "
-                               f"WHERE {row[3]} IN {_MOVED}{own}")  # fmt: skip
+        _keep_what_others_name(db)
         for sql in _AFTER:
             db.execute(sql)

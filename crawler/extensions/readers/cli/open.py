@@ -122,13 +122,7 @@ def opened_command(
         numbered = _numbered(source, lines)
         while batch := list(islice(numbered, _BATCH)):
             read = [_ReportedList.read(f"{source}, line {n}", line, now) for n, line in batch]
-            told["unknown_urls"] += sum(len(each.shown) for each in read)
-            noted: dict[bool, set[int]] = {True: set(), False: set()}
-            work = partial(_note, reported=read, audience=audience, told=told, noted=noted)
-            for path in stores.paths:
-                write_beside(path, work)
-            told["lists"] += len(noted[True])
-            told["known_before"] += len(noted[False] - noted[True])
+            _note_in_all(stores.paths, read, audience, told)
     if as_json:
         print_json(told)
         return
@@ -215,6 +209,20 @@ def _reading(source: Path) -> IO[bytes]:
 async def _audience(db: Path, settings: Settings, now: float) -> OpenedLists | None:
     async with page.snapshot(db) as connection:
         return await OpenedLists.of(connection, settings.group(PresentationSettings), now)
+
+
+def _note_in_all(
+    stores: Sequence[Path], reported: Sequence[_ReportedList], audience: OpenedLists,
+    told: dict[str, int],
+) -> None:  # fmt: skip
+    """Note these lists in each store that has pages of them, and add to what is told of all."""
+    told["unknown_urls"] += sum(len(each.shown) for each in reported)
+    noted: dict[bool, set[int]] = {True: set(), False: set()}
+    work = partial(_note, reported=reported, audience=audience, told=told, noted=noted)
+    for path in stores:
+        write_beside(path, work)
+    told["lists"] += len(noted[True])
+    told["known_before"] += len(noted[False] - noted[True])
 
 
 def _note(

@@ -80,12 +80,10 @@ def run_sharded(
             os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
         from freshet.crawler.extensions.shards.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
 
-        as_json = settings.operation.log_format
-        if as_json == "auto":
-            as_json = "console" if err.is_terminal else "json"
+        log_format = _log_format(settings)
         job = Job(
             shards=made, settings=settings, order=order,
-            watching=partial(_in_actor, verbose=verbose, log_format=as_json),
+            watching=partial(_in_actor, verbose=verbose, log_format=log_format),
         )  # fmt: skip
         with (
             store_errors(db),
@@ -94,7 +92,7 @@ def run_sharded(
         ):
             status.stop()
             cluster = Cluster(job, per_day)
-            with _shown(quiet=quiet, as_json=as_json == "json") as show:
+            with _shown(quiet=quiet, as_json=log_format == "json") as show:
                 # On one machine the stores are read where they lie, as verbs do.
                 library = None if address is None else ClusterLibrary(cluster, db, settings)
                 api = StoreApi(db, settings, library)
@@ -186,6 +184,14 @@ def _in_actor(*, verbose: bool, log_format: LogFormat) -> Iterator[Callable[[Liv
         yield watch
 
 
+def _log_format(settings: Settings) -> LogFormat:
+    """Return the format of log lines: for people on a terminal, unless the settings name one."""
+    named = settings.operation.log_format
+    if named != "auto":
+        return named
+    return "console" if err.is_terminal else "json"
+
+
 @contextmanager
 def _shown(*, quiet: bool, as_json: bool) -> Iterator[Callable[[Mapping[int, "ShardState"]], None]]:
     """Yield a function that shows the states of all shards, and their log lines."""
@@ -197,10 +203,7 @@ def _shown(*, quiet: bool, as_json: bool) -> Iterator[Callable[[Mapping[int, "Sh
         for shard, state in states.items():
             for line in state.lines:
                 sys.stderr.write(_line(shard, line, as_json=as_json) + "\n")
-            if state.why != down.get(shard, "") and state.why:
-                say("down:", "yellow", f"shard {shard}: {state.why}; the others go on")
-            elif not state.why and down.get(shard):
-                say("up:", "green", f"shard {shard}")
+            _tell_outage(shard, state.why, down.get(shard, ""))
             down[shard] = state.why
         if not err.is_terminal and not quiet and time.monotonic() >= logged_at + _LOGGED_S:
             logged_at = time.monotonic()
@@ -216,6 +219,14 @@ def _shown(*, quiet: bool, as_json: bool) -> Iterator[Callable[[Mapping[int, "Sh
             display.update(_table(states, time.monotonic() - began))
 
         yield show
+
+
+def _tell_outage(shard: int, why: str, before: str) -> None:
+    """Say that a shard is down, and why, or that it is up again; both are empty while it is up."""
+    if why and why != before:
+        say("down:", "yellow", f"shard {shard}: {why}; the others go on")
+    elif before and not why:
+        say("up:", "green", f"shard {shard}")
 
 
 def _line(shard: int, line: str, *, as_json: bool) -> str:
