@@ -376,11 +376,10 @@ def selector_of(
     def is_fit(it: str) -> bool:
         left, inside = texts(ignore=(*hints.ignore, it)), texts(include=(it,), strict=True)
         return all(
-            left[i] and left[i] <= whole[i] and (lost := whole[i] - left[i]) <= inside[i]
-            and lost.total() <= max(1, min(_FEW, whole[i].total() // 4))
-            and (not text or text in lost) and left[i] - left[~i] <= whole[i] - whole[~i]
+            _takes_few(whole[i], left[i], inside[i], text)
+            and left[i] - left[~i] <= whole[i] - whole[~i]
             for i, (_, _, text) in enumerate(sides)
-        )  # fmt: skip
+        )
 
     whole = texts()
     body, content_type, text = next(side for side in reversed(sides) if side[2])
@@ -389,6 +388,17 @@ def selector_of(
     named = ((it, node) for node in _holders(tree, text) for it in selectors_of(node))
     alone = (it for it, node in named if [n.mem_id for n in tree.css(it)] == [node.mem_id])
     return {"selector": next(filter(is_fit, islice(alone, _TRIED)), "")}
+
+
+def _takes_few(whole: Counter[str], left: Counter[str], inside: Counter[str], text: str) -> bool:
+    """Return whether a page without what a selector takes lacks a few blocks of it, with a text.
+
+    ``inside`` are the blocks that are taken.
+    """
+    lost = whole - left
+    most = max(1, min(_FEW, whole.total() // 4))
+    is_little = bool(left) and left <= whole and lost <= inside and lost.total() <= most
+    return is_little and (not text or text in lost)
 
 
 def _holders(tree: LexborHTMLParser, text: str) -> Iterator[LexborNode]:
@@ -407,15 +417,20 @@ def selectors_of(node: LexborNode | None) -> Iterator[str]:
     """Yield selectors of an element, by its own name before its place below a named one."""
     path, steps = "", _STEPS
     while node and (steps := steps - 1) and (tag := node.tag or "").replace("-", "").isalnum():
-        classes = (node.attrs.get("class") or "").split()
-        names = [("#", node.id or ""), *((f"{tag}.", each) for each in classes)]
-        yield from (f"{sign}{name}{path}" for sign, name in names if _NAME.fullmatch(name))
+        yield from (f"{own}{path}" for own in _named(node, tag))
         if tag == "body":
             yield f"body{path}"
             return
         same = [it.mem_id for it in node.parent.iter() if it.tag == tag] if node.parent else []
         count = f":nth-of-type({same.index(node.mem_id) + 1})" if len(same) > 1 else ""
         path, node = f" > {tag}{count}{path}", node.parent
+
+
+def _named(node: LexborNode, tag: str) -> Iterator[str]:
+    """Yield selectors of an element by its id and by its classes."""
+    classes = (node.attrs.get("class") or "").split()
+    names = [("#", node.id or ""), *((f"{tag}.", each) for each in classes)]
+    return (f"{sign}{name}" for sign, name in names if _NAME.fullmatch(name))
 
 
 # -- link headers ------------------------------------------------------------

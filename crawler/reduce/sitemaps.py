@@ -251,22 +251,8 @@ class _Xml:
 
     def feed(self, piece: str) -> None:
         """Read the next piece."""
-        text, at, kept = self._rest + piece, 0, -1
-        for found in _MARKUP.finditer(text):
-            if self._wanted is not None:
-                self._read_text(text[at : found.start()])
-            if found.lastindex is None:
-                at = kept = found.start()
-                break
-            at = found.end()
-            damage = self._read_markup(found)
-            if damage is not None and self._entries.problem is None:
-                line = self._lines + text.count("\n", 0, found.start())
-                self._entries.problem = f"line {line}: {damage}"
-            if len(self._open) > XML_LEVELS:
-                raise self._broken(f"more than {XML_LEVELS} elements inside each other")
-        if kept < 0:
-            kept = self._unfinished(text, at)
+        text = self._rest + piece
+        at, kept = self._read_whole(text)
         if self._wanted is not None:
             self._read_text(text[at:kept])
         self._lines += text.count("\n", 0, kept)
@@ -276,6 +262,27 @@ class _Xml:
             raise self._broken("a tag or comment without end")
         if self._entries.kind == "unknown" and self._chars > _SNIFFED_BYTES:
             raise self._rootless()
+
+    def _read_whole(self, text: str) -> tuple[int, int]:
+        """Read all markup that ends in a text, and what stands before it.
+
+        Return where the last of it ends, and where something begins that may go on in the next
+        piece.
+        """
+        at = 0
+        for found in _MARKUP.finditer(text):
+            if self._wanted is not None:
+                self._read_text(text[at : found.start()])
+            if found.lastindex is None:
+                return found.start(), found.start()
+            at = found.end()
+            damage = self._read_markup(found)
+            if damage is not None and self._entries.problem is None:
+                line = self._lines + text.count("\n", 0, found.start())
+                self._entries.problem = f"line {line}: {damage}"
+            if len(self._open) > XML_LEVELS:
+                raise self._broken(f"more than {XML_LEVELS} elements inside each other")
+        return at, self._unfinished(text, at)
 
     def end(self) -> None:
         """Take the end of the file: an element that it ended is whole, its text may be not."""
@@ -336,22 +343,34 @@ class _Xml:
         if entries.kind == "unknown" and (damage := self._take_root(local)) is not None:
             return damage
         if local in _ENTRIES[self._is_feed] and (self._fields is None or name == self._entry):
-            if self._fields is not None:
-                damage = f"<{name[:40]}> is not closed"
-                self._close_entry()
-            self._fields, self._entry, self._around = {}, name, len(self._open)
-            if self._is_feed:
-                self._fields["guid"] = _attributes(attributes).get("about", "")
+            damage = self._start_entry(name, attributes)
         elif self._fields is not None and local in _FIELDS[self._is_feed]:
-            if self._wanted is not None and local != self._wanted:
-                damage = f"<{self._open[-1][:40]}> is not closed"
-                del self._open[self._outside :]
-                self._close_field()
-            if self._wanted is None and len(self._open) == self._around + 1:
-                self._start_field(local, attributes)
+            damage = self._start_known_field(local, attributes)
         self._open.append(name)
         if len(self._open) > XML_LEVELS:
             return f"more than {XML_LEVELS} elements inside each other"
+        return damage
+
+    def _start_entry(self, name: str, attributes: str) -> str | None:
+        """Begin an entry; one that is open ends, which is wrong."""
+        damage = None
+        if self._fields is not None:
+            damage = f"<{name[:40]}> is not closed"
+            self._close_entry()
+        self._fields, self._entry, self._around = {}, name, len(self._open)
+        if self._is_feed:
+            self._fields["guid"] = _attributes(attributes).get("about", "")
+        return damage
+
+    def _start_known_field(self, local: str, attributes: str) -> str | None:
+        """Begin a field that is directly in its entry; another open one ends, which is wrong."""
+        damage = None
+        if self._wanted is not None and local != self._wanted:
+            damage = f"<{self._open[-1][:40]}> is not closed"
+            del self._open[self._outside :]
+            self._close_field()
+        if self._wanted is None and len(self._open) == self._around + 1:
+            self._start_field(local, attributes)
         return damage
 
     def _take_root(self, local: str) -> str | None:
@@ -480,13 +499,7 @@ def _read_lines(pieces: Iterable[str], entries: _Entries) -> None:
 
 def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
     """Read XML, before which some other text may stand, or lines."""
-    head: bytes = b""
-    ending: BrokenFile | TooLong | None = None
-    try:
-        while len(head) < _SNIFFED_BYTES and (piece := next(pieces, None)) is not None:
-            head = head + piece if head else piece.lstrip()
-    except (BrokenFile, TooLong) as early:
-        ending = early
+    head, ending = _beginning(pieces)
     decoder = xml_decoder(head)
     start = decoder.decode(head).lstrip("\ufeff \t\r\n")
     texts = chain((start,), map(decoder.decode, pieces))
@@ -500,6 +513,17 @@ def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
         _read_lines(chain(texts, ("\n",) if ending is None else ()), entries)
     if ending is not None:
         raise ending
+
+
+def _beginning(pieces: Iterator[bytes]) -> tuple[bytes, BrokenFile | TooLong | None]:
+    """Return the first bytes without white space before them, and why no more follow, if so."""
+    head = b""
+    try:
+        while len(head) < _SNIFFED_BYTES and (piece := next(pieces, None)) is not None:
+            head = head + piece if head else piece.lstrip()
+    except (BrokenFile, TooLong) as early:
+        return head, early
+    return head, None
 
 
 def _root(body_prefix: bytes) -> str:

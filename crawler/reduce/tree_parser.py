@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from ctypes import (
     CDLL,
     POINTER,
@@ -115,8 +115,15 @@ def with_shadow_roots(html: bytes) -> bytes:
     # Faster than to make all letters small. Styles in a page have shadows, too.
     if not any(part in html and sign.search(html) for part, sign in _SHADOWED.items()):
         return html
+    tags = sorted(_shadow_tags(html))
+    starts = [0, *(end for _, end, _ in tags)]
+    parts = [html[a:b] + tag for a, (b, _, tag) in zip(starts, tags, strict=False)]
+    return b"".join(parts) + html[starts[-1] :]
+
+
+def _shadow_tags(html: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield where tags of shadow roots begin and end, and what stands in their place."""
     opened: list[re.Match[bytes]] = []
-    tags = list[tuple[int, int, bytes]]()
     for found in _TEMPLATES.finditer(html):
         slash, attributes = found.group(2, 3)
         if attributes is None:
@@ -125,14 +132,10 @@ def with_shadow_roots(html: bytes) -> bytes:
             opened.append(found)
         elif opened and _MODE.search(opened[-1][3]):
             begin = opened.pop()
-            tags.append((*begin.span(), b"<shadow-root%b>" % begin[3]))
-            tags.append((*found.span(), b"</shadow-root>"))
+            yield (*begin.span(), b"<shadow-root%b>" % begin[3])
+            yield (*found.span(), b"</shadow-root>")
         elif opened:
             opened.pop()
-    tags.sort()
-    starts = [0, *(end for _, end, _ in tags)]
-    parts = [html[a:b] + tag for a, (b, _, tag) in zip(starts, tags, strict=False)]
-    return b"".join(parts) + html[starts[-1] :]
 
 
 # -- selectors of a site -------------------------------------------------------
@@ -144,25 +147,8 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     ``parser`` has the same page with the marks of :class:`.selectors.SelectorHints`. Elements that
     are marked as ignored are not seen; the outermost of those that are included are seen.
     """
-    elements = [node for node, name in enumerate(tree.name) if name]
-    found = parser.css("*")
-    if len(found) > len(elements):
-        found = _high_enough(found)
-    marks = {each.mem_id: each.attributes[MARK] for each in parser.css(f"[{MARK}]")}
-    said = {node: marks.get(it.mem_id) for node, it in zip(elements, found, strict=True)}
-    included, place = _remarked(tree, said if marks else {})
-    chars, linked, holds = (array("I", column) for column in (tree.chars, tree.linked, tree.holds))
-    for node in elements:
-        chars[node] = linked[node] = holds[node] = 0
-    # From the last on: what stands in a node is behind it.
-    for node in range(len(tree) - 1, 0, -1):
-        if not place[node] & UNSEEN:
-            parent, trait = tree.parent[node], tree.trait[node]
-            holds[parent] |= holds[node] | (trait if chars[node] else trait & ~ACTS)
-            if not place[node] & ~place[parent] & CONTROL:
-                chars[parent] += chars[node]
-                linked[parent] += chars[node] if tree.tag(node) in LINKS else linked[node]
-    changed = {"place": place, "chars": chars, "linked": linked, "holds": holds}
+    included, place = _remarked(tree, _marks(tree, parser))
+    changed = {"place": place} | _sums(tree, place)
     columns = [changed.get(each.name, getattr(tree, each.name)) for each in fields(Node)]
     rows = array("I", chain.from_iterable(zip(*columns, strict=True)))
     others = (tree.references, tree.relations, tree.anchors, tree.cut)
@@ -172,22 +158,57 @@ def marked(tree: Tree, parser: LexborHTMLParser) -> tuple[Tree, list[int]]:
     ), included
 
 
+def _marks(tree: Tree, parser: LexborHTMLParser) -> Mapping[int, str | None]:
+    """Return the marks of a tree's elements, nothing of a page without any."""
+    elements = [node for node, name in enumerate(tree.name) if name]
+    found = parser.css("*")
+    if len(found) > len(elements):
+        found = _high_enough(found)
+    marks = {each.mem_id: each.attributes[MARK] for each in parser.css(f"[{MARK}]")}
+    said = {node: marks.get(it.mem_id) for node, it in zip(elements, found, strict=True)}
+    return said if marks else {}
+
+
+def _sums(tree: Tree, place: array[int]) -> dict[str, array[int]]:
+    """Return the columns of what nodes hold, where the nodes are at other places."""
+    chars, linked, holds = (array("I", column) for column in (tree.chars, tree.linked, tree.holds))
+    for node, name in enumerate(tree.name):
+        if name:
+            chars[node] = linked[node] = holds[node] = 0
+    # From the last on: what stands in a node is behind it.
+    for node in range(len(tree) - 1, 0, -1):
+        if not place[node] & UNSEEN:
+            parent, trait = tree.parent[node], tree.trait[node]
+            holds[parent] |= holds[node] | (trait if chars[node] else trait & ~ACTS)
+            if not place[node] & ~place[parent] & CONTROL:
+                chars[parent] += chars[node]
+                linked[parent] += chars[node] if tree.tag(node) in LINKS else linked[node]
+    return {"chars": chars, "linked": linked, "holds": holds}
+
+
 def _remarked(tree: Tree, marks: Mapping[int, str | None]) -> tuple[list[int], array[int]]:
     """Return the outermost included elements, and the places of all nodes."""
     included: list[int] = []
     place, end = array("I", tree.place), 0
     for node in range(len(tree)):
         mark, parent = marks.get(node), tree.parent[node]
-        is_unseen = tree.place[node] & UNSEEN
-        if is_unseen and node and tree.place[parent] & UNSEEN:
-            # As all in the element that is around it; what does it say itself?
-            is_unseen = meaning_of(tree.tag(node), tree.attributes(node)).place & UNSEEN
-        is_unseen = is_unseen or mark == IGNORED or (node > 0 and place[parent] & UNSEEN)
+        is_unseen = mark == IGNORED or _is_unseen(tree, node)
+        is_unseen = is_unseen or (node > 0 and place[parent] & UNSEEN > 0)
         if mark == INCLUDED and node >= end:
             included.append(node)
             end, is_unseen = tree.end[node], False
         place[node] = place[node] & ~UNSEEN | (UNSEEN if is_unseen else 0)
     return included, place
+
+
+def _is_unseen(tree: Tree, node: int) -> bool:
+    """Return whether a node is not seen for what it says of itself."""
+    if not tree.place[node] & UNSEEN:
+        return False
+    if node and tree.place[tree.parent[node]] & UNSEEN:
+        # As all in the element that is around it; what does it say itself?
+        return meaning_of(tree.tag(node), tree.attributes(node)).place & UNSEEN > 0
+    return True
 
 
 def _high_enough(elements: Sequence[LexborNode]) -> list[LexborNode]:

@@ -51,18 +51,29 @@ _OF_XML: Final = frozenset({"amp", "lt", "gt", "quot", "apos"})
 
 def _prepared(text: str, *, mends: bool) -> bytes:
     """Return a text as UTF-8, without declarations, and with characters for HTML's entities."""
+    read = _mended if mends else _understood
+    return _TOKENS.sub(read, text.lstrip("\ufeff \t\r\n")).encode("utf-8", "replace")
 
-    def token(found: re.Match[str]) -> str:
-        whole, declaration, doctype, name, ampersand, control = found[0], *found.groups()
-        if declaration or doctype:
-            return ""
-        if name and name not in _OF_XML and (meant := html5.get(f"{name};")):
-            return "".join(f"&#{ord(each)};" for each in meant)
-        if mends and (ampersand or (name and name not in _OF_XML)):
-            return f"&amp;{whole[1:]}"
-        return "" if mends and control else whole
 
-    return _TOKENS.sub(token, text.lstrip("\ufeff \t\r\n")).encode("utf-8", "replace")
+def _understood(token: re.Match[str]) -> str:
+    """Return what a declaration, or an entity that HTML knows, stands for."""
+    declaration, doctype, name = token.group(1, 2, 3)
+    if declaration or doctype:
+        return ""
+    if name and name not in _OF_XML and (meant := html5.get(f"{name};")):
+        return "".join(f"&#{ord(each)};" for each in meant)
+    return token[0]
+
+
+def _mended(token: re.Match[str]) -> str:
+    """Return a token as it is understood; what XML does not allow is escaped or left out."""
+    whole, understood = token[0], _understood(token)
+    if understood != whole:
+        return understood
+    name, ampersand, control = token.group(3, 4, 5)
+    if ampersand or (name and name not in _OF_XML):
+        return f"&amp;{whole[1:]}"
+    return "" if control else whole
 
 
 # -- readers -----------------------------------------------------------------
@@ -161,9 +172,7 @@ class _Html:
             return
         space, tag = _parts(name)
         if not self.is_xhtml:
-            self.is_xhtml = space == _XHTML or (not space and tag.lower() == "html")
-            if not self.is_xhtml:
-                raise _NoXhtml
+            self._take_root(space, tag)
         tag = _VERBATIM.get(tag, tag) if _TAG.fullmatch(tag) else "span"
         pairs = zip(attributes[::2], attributes[1::2], strict=True)
         said = "".join([f' {_parts(key)[1]}="{escape(value)}"' for key, value in pairs])
@@ -171,9 +180,19 @@ class _Html:
         self._ends.append("" if tag in NAMES["void"] else f"</{tag}>")
         is_html = space in {"", _XHTML}
         if tag in _RAW or (is_html and tag in _TEXTS | _DROPPED):
-            self._inside = 1
-            self._is_raw = is_html and tag in _RAW
-            self._is_dropped = tag in _DROPPED or not is_html
+            self._pass_over_elements(tag, is_html=is_html)
+
+    def _take_root(self, space: str, tag: str) -> None:
+        """Take the root element, which makes a file XHTML, or none."""
+        self.is_xhtml = space == _XHTML or (not space and tag.lower() == "html")
+        if not self.is_xhtml:
+            raise _NoXhtml
+
+    def _pass_over_elements(self, tag: str, *, is_html: bool) -> None:
+        """Read an element that has no elements in HTML: its text, raw or not, or nothing."""
+        self._inside = 1
+        self._is_raw = is_html and tag in _RAW
+        self._is_dropped = tag in _DROPPED or not is_html
 
     def _end(self, _name: str) -> None:
         if self._inside:
