@@ -73,7 +73,7 @@ class Requester:
                 return [await self._requisite(due, request.queue)]
             case PageRequest(due=due):
                 entry = await self.pipeline.visit(request)
-                if isinstance(entry, Visit) and _is_answer(entry):
+                if _is_answer(entry):
                     self.frontier.answered(due.host_id)
                 return [entry]
             case RobotsRequest():
@@ -241,8 +241,10 @@ class Requester:
         return targets
 
 
-def _is_answer(visit: Visit) -> bool:
+def _is_answer(entry: Visit | Note) -> bool:
     """Return whether a URL answered itself, be it with a meta refresh."""
-    if visit.alias is not None:
-        return visit.alias.kind == "refresh"
-    return visit.observation.kind not in ("redirected", "failed", "refused")
+    if not isinstance(entry, Visit):
+        return False
+    if entry.alias is not None:
+        return entry.alias.kind == "refresh"
+    return entry.observation.kind not in ("redirected", "failed", "refused")

@@ -211,12 +211,9 @@ class Reducer:
         prefix = result.body[:_PREFIX_BYTES]
         is_feed = looks_like_feed(prefix)
         is_sitemap = due.role == "sitemap" or looks_like_sitemap(prefix)
-        no_page = no_page_type(result.header("Content-Type"))
-        if no_page is not None and not (is_feed or is_sitemap):
-            return Verdict("skipped", reason="content_type", detail=no_page)
-        absent = absence(result, had_text=_had_text(due), is_sitemap=due.role == "sitemap")
-        if absent is not None:
-            return absent
+        unread = _unread(due, result, is_listing=is_feed or is_sitemap)
+        if unread is not None:
+            return unread
         if is_sitemap:
             return await self._sitemap(due, result)
         if is_feed:
@@ -326,16 +323,13 @@ class Comparer:
                 return await self.kinds.judge(due, result, found)
             case ReducedFeed():
                 return await self._judged(due, result, content)
-            case ReducedSitemap():
-                return replace(_by_digest(due), detail=content.entries.problem)
-            case Opaque():
-                return replace(_by_digest(due), reason="unparsable", detail=content.why)
+            case ReducedSitemap() | Opaque():
+                return _by_digest(due, content)
             case RedirectTarget():
                 return await self.redirects.judge(due, content, result.ended_at)
             case Verdict(kind="unchanged") if due.doubt is not None:
                 return _doubtful(content, due.doubt)
-            case Verdict():
-                return content
+        return content
 
     async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
         """Judge a page; one that is refused is a failure, and nothing of it is kept."""
@@ -429,9 +423,7 @@ class Recorder:
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
         noindex = self._noindex(result, verdict) if role == "page" else None
-        if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
-            queue, now = self.frontier.host_state(due.host_id).queue, self.clock.now()
-            self.frontier.heed(queue, now, "throttled", result.retry_after_s, seen.reason or "")
+        self._heed(due, result, seen)
         return Visit(
             due=due,
             observation=seen,
@@ -465,6 +457,12 @@ class Recorder:
             plain_at=_plain_at(due, result),
             repeats=self.frontier.new_repeats(due.host_id),
         )
+
+    def _heed(self, due: DueUrl, result: FetchResult, seen: Observation) -> None:
+        """Let a host rest that turned us away by a page that says so."""
+        if seen.reason in _TURNED_AWAY and result.outcome == "fetched":
+            queue, now = self.frontier.host_state(due.host_id).queue, self.clock.now()
+            self.frontier.heed(queue, now, "throttled", result.retry_after_s, seen.reason or "")
 
     def learn_repeats(self, host_id: int, repeat_of: str | None, result: FetchResult) -> None:
         """Learn from the end of a request what its host answers, before the next one begins."""
@@ -667,6 +665,14 @@ def _empty_text() -> bytes:
     return sketch(()).text_digest
 
 
+def _unread(due: DueUrl, result: FetchResult, *, is_listing: bool) -> Verdict | None:
+    """Return the verdict on a response that is not even parsed, None of any other."""
+    no_page = no_page_type(result.header("Content-Type"))
+    if no_page is not None and not is_listing:
+        return Verdict("skipped", reason="content_type", detail=no_page)
+    return absence(result, had_text=_had_text(due), is_sitemap=due.role == "sitemap")
+
+
 def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) -> Verdict | None:
     """Return the failure of a response that is no text at all, None of any other.
 
@@ -731,8 +737,12 @@ def _remarked(found: Verdict, page: ParsedPage) -> Verdict:
     return replace(found, detail=remark) if remark and not found.detail else found
 
 
-def _by_digest(due: DueUrl) -> Verdict:
-    return Verdict("new") if due.digests is None else Verdict("changed", "body")
+def _by_digest(due: DueUrl, content: ReducedSitemap | Opaque) -> Verdict:
+    """Return the verdict on content of which only the bytes are compared."""
+    found = Verdict("new") if due.digests is None else Verdict("changed", "body")
+    if isinstance(content, Opaque):
+        return replace(found, reason="unparsable", detail=content.why)
+    return replace(found, detail=content.entries.problem)
 
 
 def _kept(content: Reduced, verdict: Verdict, index: Words | None) -> Capture | None:
@@ -813,7 +823,7 @@ def _validators(due: DueUrl, result: FetchResult, verdict: Verdict) -> Validator
     if result.requests is not None or verdict.reason == NotContentKind.NEEDS_JAVASCRIPT:
         # They say nothing of what the page loads, and a browser may build it next time.
         return Validators()
-    named = (result.header(name) for name in ("ETag", "Last-Modified"))
+    named = map(result.header, ("ETag", "Last-Modified"))
     return Validators(*(value if is_field_value(value) else None for value in named))
 
 

@@ -7,11 +7,12 @@ page was shown, characters that are default-ignorable, and session ids in URLs a
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
+from itertools import chain
 from operator import attrgetter
 from struct import Struct
 from typing import Final
@@ -69,18 +70,20 @@ _NAMES: Final = tuple(each.name for each in fields(Channels))
 _DIGESTS: Final = attrgetter(*_NAMES)
 #: Channels that differ along with another one, and say nothing of their own then: where texts
 #: change places, so do the links, images and controls in them.
-_CARRIED: Final[Mapping[str, frozenset[str]]] = {
-    "words": frozenset({"links", "images", "states"}),
-    "pictures": frozenset({"images"}),
-    "html": frozenset({"markdown"}),
-}
-#: Kinds of change by the channels that tell of them; texts and words tell of theirs together.
-_KINDS: Final[Mapping[str, Channel]] = {
-    **dict.fromkeys(("targets", "links"), "links"),
-    "pictures": "images",
-    "images": "order",
-    **dict.fromkeys(("settings", "states"), "state"),
-}
+_CARRIED: Final = (
+    ("words", frozenset({"links", "images", "states"})),
+    ("pictures", frozenset({"images"})),
+    ("html", frozenset({"markdown"})),
+)
+#: Channels, and the kinds of change of which they tell; texts and words tell of theirs together.
+_KINDS: Final[Sequence[tuple[str, Channel]]] = (
+    ("targets", "links"),
+    ("links", "links"),
+    ("pictures", "images"),
+    ("images", "order"),
+    ("settings", "state"),
+    ("states", "state"),
+)
 #: What tells of a change that is of no other kind.
 _OF_LAYOUT: Final = frozenset({"shape", "markdown"})
 
@@ -89,12 +92,12 @@ def kinds_of(old: Channels, new: Channels) -> frozenset[Channel]:
     """Return the kinds of change between two versions of a page; the digests were made alike."""
     pairs = zip(_NAMES, _DIGESTS(old), _DIGESTS(new), strict=True)
     differing = {name for name, before, now in pairs if before != now}
-    for name, others in _CARRIED.items():
+    for name, others in _CARRIED:
         if name in differing:
             differing -= others
-    found: set[Channel] = {kind for name, kind in _KINDS.items() if name in differing}
+    found: set[Channel] = {kind for name, kind in _KINDS if name in differing}
     if "words" in differing:
-        found.add("words" if "texts" in differing else "order")
+        found |= {"words" if "texts" in differing else "order"}
     return frozenset(found or ({"layout"} if differing & _OF_LAYOUT else ()))
 
 
@@ -295,11 +298,9 @@ def _states(tree: Tree, pieces: Sequence[Piece]) -> list[tuple[int, str]]:
     """
     if not pieces:
         return []
-    first, last = pieces[0], pieces[-1]
-    begin = first.holder if first.kind == "p" else first.nodes[0]
-    end = tree.end[last.holder if last.kind == "p" else last.nodes[-1]]
-    nodes = {node for name in _STATES for node in tree.saying(name) if begin <= node < end}
-    nodes |= {node for tag in _CHOICES for node in tree.named(tag) if begin <= node < end}
+    begin, end = _span(tree, pieces[0], pieces[-1])
+    told = chain(map(tree.saying, _STATES), map(tree.named, _CHOICES))
+    nodes = {node for some in told for node in some if begin <= node < end}
     found, choices = list[tuple[int, str]](), 0
     for node in sorted(nodes):
         if tree.place[node] & _FRAME:
@@ -311,17 +312,23 @@ def _states(tree: Tree, pieces: Sequence[Piece]) -> list[tuple[int, str]]:
     return found
 
 
+def _span(tree: Tree, first: Piece, last: Piece) -> tuple[int, int]:
+    """Return where the content begins and ends in a tree, with the blocks of runs of text."""
+    begin = first.holder if first.kind == "p" else first.nodes[0]
+    return begin, tree.end[last.holder if last.kind == "p" else last.nodes[-1]]
+
+
 def _state(tree: Tree, node: int) -> str:
+    """Return the attributes of an element that tell its state, with the text of an option."""
     tag, said = tree.tag(node), tree.attributes(node)
     told: dict[str, str] = {name: said[name] for name in _STATES if name in said}
     if tag not in _STATEFUL:
         told = {name: value for name, value in told.items() if name.startswith("aria-")}
     elif tag == "option":
-        told = {name: "" for name in told if name in {"selected", "disabled"}}
+        told = {name: "" for name in ("selected", "disabled") if name in told}
         told |= {"text": " ".join(tree.text_of(node).split())} if told else {}
     elif tag == "input":
-        kind = said.get("type", "text").lower()
-        if kind in _MUTE:
+        if said.get("type", "text").lower() in _MUTE:
             return ""
         told |= {name: "" for name in ("checked", "disabled") if name in told}
-    return " ".join(f"{name}={value}" for name, value in told.items())
+    return " ".join(map("=".join, told.items()))

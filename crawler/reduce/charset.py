@@ -62,6 +62,9 @@ _DETECTED: Final = {
 #: Below it nothing in the text speaks for an encoding: a few quotation marks in an English page.
 _LEAST_CONFIDENCE: Final = 0.03
 _DEFAULT: Final = "windows-1252"
+#: What a declaration in the document means by these: it was readable as ASCII (HTML, section
+#: 13.2.3.2).
+_MEANT: Final = {"utf-16be": "utf-8", "utf-16le": "utf-8", "x-user-defined": _DEFAULT}
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
@@ -134,11 +137,8 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
     # Most pages have one in their first tags: what stands behind it is not looked at.
     for label in chain(_meta_labels(start), declaration.groups() if declaration else ()):
         name = _encoding_name(label.decode("latin-1"))
-        # The declaration was readable as ASCII (HTML, section 13.2.3.2).
-        if name and name.startswith("utf-16"):
-            yield "utf-8"
-        elif name:
-            yield _DEFAULT if name == "x-user-defined" else name
+        if name:
+            yield _MEANT.get(name, name)
 
 
 @lru_cache(maxsize=256)

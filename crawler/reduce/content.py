@@ -14,7 +14,7 @@ The compiled core chooses (``freshet/compiled/choice.c``); the tests have the sa
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int64, c_size_t, c_void_p
 from functools import cache
 from importlib.resources import files
@@ -68,9 +68,7 @@ def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Stru
     yes, no = (np.array(columns[name]).tolist() for name in ("yes", "no"))
     tests = [*zip(map(int, columns["column"]), columns["limit"], strict=True)]
     distinct = {test for node, test in enumerate(tests) if yes[node] != node}
-    limits: list[list[float]] = [[] for _ in range(width)]
-    for column, limit in sorted(distinct):
-        limits[column].append(limit)
+    limits = _limits_by_column(distinct, width)
     ranks = {(i, limit): rank for i, own in enumerate(limits) for rank, limit in enumerate(own)}
     branches: list[tuple[int, int, int]] = []
     ends: list[int] = []
@@ -103,6 +101,14 @@ def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Stru
     if _begin(trees.address):
         raise ValueError("the core refused the trees")
     return trees
+
+
+def _limits_by_column(tests: Iterable[tuple[int, float]], width: int) -> list[list[float]]:
+    """Return the limits that nodes compare each column with, from the least on."""
+    limits: list[list[float]] = [[] for _ in range(width)]
+    for column, limit in sorted(tests):
+        limits[column].append(limit)
+    return limits
 
 
 def choice_of(tree: Tree, html: bytes, hints: SelectorHints) -> tuple[Tree, Sequence[Piece], bool]:

@@ -89,18 +89,23 @@ def _cut(
 def _of_run(tree: Tree, run: Piece, traits: int) -> Iterator[Piece]:
     """Yield the piece of a run of text with these traits, if it shows something.
 
-    If it has nothing but controls, each button is one, and so are the fields and labels between
-    two of them.
+    One with nothing but controls is cut into several.
     """
-    trait, holds = tree.trait, tree.holds
     shown = [node for node in run.nodes if shows(tree, node)] if traits & _HELD else []
     if shown and all(_is_control(tree, node) for node in shown):
-        for is_button, nodes in groupby(shown, lambda it: (trait[it] | holds[it]) & _BUTTON > 0):
-            row = list(nodes)
-            parts = [[node] for node in row] if is_button else [row]
-            yield from (replace(run, nodes=part) for part in parts)
+        yield from (replace(run, nodes=nodes) for nodes in _controls_apart(tree, shown))
     elif shown or traits & _IMAGE or any(map(tree.chars.__getitem__, run.nodes)):
         yield run
+
+
+def _controls_apart(tree: Tree, controls: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield each button by itself, and the fields and labels between two of them together."""
+    trait, holds = tree.trait, tree.holds
+    for is_button, nodes in groupby(controls, lambda it: (trait[it] | holds[it]) & _BUTTON > 0):
+        if is_button:
+            yield from ([node] for node in nodes)
+        else:
+            yield list(nodes)
 
 
 def in_control(tree: Tree, piece: Piece) -> bool:

@@ -20,18 +20,25 @@ def value_of(said: str) -> float | None:
     [1234.5, 1234.5, 1234.0, 1234.0, 0.125, 9.99]
     >>> value_of("26.11.2026")
     """
+    parts = _parts(said)
+    if parts is None:
+        return None
+    value = float(f"{re.sub('[.,]', '', parts[0])}.{parts[1] or 0}")
+    return value if isfinite(value) else None
+
+
+def _parts(said: str) -> tuple[str, str] | None:
+    """Return what stands before and behind the decimal mark of a number, None of what is none."""
     plain = re.sub("[ '’]", "", said)
     is_grouped = len(plain) < len(said)
     marks = re.sub("[^.,]", "", plain)
-    whole, _, rest = plain.rpartition(marks[-1:] or ".")
     if not marks:
-        whole, rest = plain, ""
-    elif len(set(marks)) == 1 and not is_grouped:
+        return plain, ""
+    whole, _, rest = plain.rpartition(marks[-1])
+    if len(set(marks)) == 1 and not is_grouped:
         if _GROUPS.fullmatch(plain) and whole != "0":
-            whole, rest = plain, ""
-        elif len(marks) > 1:
-            return None
-    elif marks[-1] in marks[:-1] or (marks[:-1] and not _GROUPS.fullmatch(whole)):
-        return None
-    value = float(f"{re.sub('[.,]', '', whole)}.{rest or 0}")
-    return value if isfinite(value) else None
+            return plain, ""
+        return (whole, rest) if len(marks) == 1 else None
+    groups = marks[:-1]
+    is_odd = marks[-1] in groups or (groups and not _GROUPS.fullmatch(whole))
+    return None if is_odd else (whole, rest)

@@ -171,18 +171,9 @@ class Parser:
             requisites=self.requisites,
         )
         if not inline:
-            call = partial(_apart, read, body, url, content_type)
             # Memory for what is read there always is bounded by that process alone.
-            if most != 0 and (second := self._second_for(body)):
-                with contextlib.suppress(_OutOfTime):
-                    found = await second.call(ParsedPage, call, self._quick_s)
-                    # With the memory of the first one it may be a page.
-                    if not isinstance(found, Unparsable):
-                        return found
-            read_page = await self._apart(url, len(body), ParsedPage, call)
-            if isinstance(read_page, Unparsable):
-                return replace(read_page, beginning=await self._beginning(body, url, content_type))
-            return read_page
+            second = self._second_for(body) if most != 0 else None
+            return await self._parse_apart(read, body, url, content_type, second=second)
         # Hundreds of bodies may be complete at once: between two pages others have their turn.
         async with self._turn:
             await asyncio.sleep(0)
@@ -190,6 +181,28 @@ class Parser:
                 return read(body, url, content_type)
             except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
                 return Unparsable(f"{type(error).__name__}: {error}"[:200])
+
+    async def _parse_apart(
+        self,
+        read: Callable[[bytes, str, str | None], ParsedPage],
+        body: bytes,
+        url: str,
+        content_type: str | None,
+        *,
+        second: "_Worker | None",
+    ) -> ParsedPage | Unparsable:
+        """Parse in the ``second`` process if one is given, in the first if that fails."""
+        call = partial(_apart, read, body, url, content_type)
+        if second is not None:
+            with contextlib.suppress(_OutOfTime):
+                found = await second.call(ParsedPage, call, self._quick_s)
+                # With the memory of the first one it may be a page.
+                if not isinstance(found, Unparsable):
+                    return found
+        read_page = await self._apart(url, len(body), ParsedPage, call)
+        if isinstance(read_page, Unparsable):
+            return replace(read_page, beginning=await self._beginning(body, url, content_type))
+        return read_page
 
     async def _beginning(
         self, body: bytes, url: str, content_type: str | None

@@ -116,10 +116,15 @@ def page_requisites(tree: Tree, base: str) -> tuple[str, ...]:
             choices |= dict.fromkeys(islice(candidates(given.get(key, "")), MOST))
         if len(whole) + len(images) + len(choices) >= MOST:
             break
+    images |= dict.fromkeys(_in_own_styles(tree))
+    return resolved([*whole, *images, *choices], base)
+
+
+def _in_own_styles(tree: Tree) -> Iterator[str]:
+    """Return the references in the attributes ``style`` of elements."""
     styled = (tree.attribute_of(node, "style") or "" for node in tree.saying("style"))
     telling = "\n".join(style for style in styled if "url(" in style)
-    images |= dict.fromkeys(islice(css_references(telling), MOST))
-    return resolved([*whole, *images, *choices], base)
+    return islice(css_references(telling), MOST)
 
 
 def candidates(srcset: str) -> Iterator[str]:

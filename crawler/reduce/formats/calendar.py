@@ -4,6 +4,7 @@ What servers stamp on each copy does not count: DTSTAMP, SEQUENCE, LAST-MODIFIED
 """
 
 import re
+from dataclasses import dataclass, field
 from typing import Final
 from unicodedata import normalize
 
@@ -33,33 +34,51 @@ def read(body: bytes, content_type: str | None) -> Body:
     return of_text(text, encoding) if blocks is None else Body(encoding, blocks=blocks)
 
 
+@dataclass(slots=True)
+class _Component:
+    """A part of a calendar, such as an event: its place, and where its properties begin.
+
+    ``identity`` are the names and values that tell it from others.
+    """
+
+    place: int
+    start: int
+    identity: list[str] = field(default_factory=list)
+
+    def read(self, name: str, parameters: str, value: str) -> tuple[str, int]:
+        """Return a property as it is compared, and its place."""
+        if name in _IDENTITY:
+            self.identity.append(f"{name}:{value}")
+        words = f"{name}{parameters}: {_ESCAPE.sub(_unescaped, value)}".split()
+        return normalize("NFC", " ".join(words)), self.place
+
+    def end(self, found: list[tuple[str, int]]) -> None:
+        """Move the properties to a place of their own if something tells this from others."""
+        if self.identity:
+            own, place = below(self.place, " ".join(sorted(self.identity))), self.place
+            its = found[self.start :]
+            found[self.start :] = [(said, own if at == place else at) for said, at in its]
+
+
 def _properties(text: str) -> Blocks | None:
     found: list[tuple[str, int]] = []
-    #: The components that are open: place, names and values of what tells it from others, and
-    #: where its properties begin.
-    opened: list[tuple[int, list[str], int]] = []
+    #: The components that are open.
+    opened: list[_Component] = []
     for line in text.splitlines():
         match = _PROPERTY.match(line)
         if match is None:
             continue
         name, parameters, value = match[1].upper(), match[2], match[3].strip()
         if name == "BEGIN":
-            above = opened[-1][0] if opened else ROOT
-            opened.append((below(above, value.upper()), [], len(found)))
+            above = opened[-1].place if opened else ROOT
+            opened.append(_Component(below(above, value.upper()), len(found)))
         elif not opened:
             # What stands before is no calendar.
             return None
         elif name == "END":
-            place, names, start = opened.pop()
-            if names:
-                own = below(place, " ".join(sorted(names)))
-                found[start:] = [(said, own if at == place else at) for said, at in found[start:]]
+            opened.pop().end(found)
         elif name not in _STAMPS:
-            place, names, _ = opened[-1]
-            if name in _IDENTITY:
-                names.append(f"{name}:{value}")
-            words = f"{name}{parameters}: {_ESCAPE.sub(_unescaped, value)}".split()
-            found.append((normalize("NFC", " ".join(words)), place))
+            found.append(opened[-1].read(name, parameters, value))
         if len(found) > MOST_VALUES or len(opened) > _LEVELS:
             return None
     return as_blocks(found)

@@ -67,19 +67,23 @@ def read_pdf(body: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
             with suppress(UnicodeDecodeError):
                 said = document.get_metadata_dict()
             for number in range(min(len(document), _MOST_PAGES)):
-                text = document[number].get_textpage().get_text_bounded()
-                lines = [line for each in text.splitlines() if (line := " ".join(each.split()))]
-                usual = sorted(map(len, lines))[: 1 + len(lines) * 4 // 5]
-                for line in lines:
-                    if _PAGE_NUMBER.fullmatch(line) and line in {lines[0], lines[-1]}:
-                        continue
-                    if _BULLET.match(line):
-                        found.append("")
-                    found[-1] = f"{found[-1]} {line}" if found[-1] else line
-                    if len(line) < _FULL_LINE * usual[-1]:
-                        found.append("")
+                _add_page(found, document[number].get_textpage().get_text_bounded())
     except PdfiumError:
         return (), {}
     # The sign is that of a hyphen at the end of a line.
     texts = (normalize("NFC", re.sub("\x02 ?", "", text)) for text in found)
     return tuple(text for text in texts if text and not text.isspace()), said
+
+
+def _add_page(found: list[str], text: str) -> None:
+    """Add the paragraphs of a page; its first line may go on with the last paragraph found."""
+    lines = [line for each in text.splitlines() if (line := " ".join(each.split()))]
+    usual = sorted(map(len, lines))[: 1 + len(lines) * 4 // 5]
+    for line in lines:
+        if _PAGE_NUMBER.fullmatch(line) and line in {lines[0], lines[-1]}:
+            continue
+        if _BULLET.match(line):
+            found.append("")
+        found[-1] = f"{found[-1]} {line}" if found[-1] else line
+        if len(line) < _FULL_LINE * usual[-1]:
+            found.append("")
