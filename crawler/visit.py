@@ -347,6 +347,7 @@ class Comparer:
         if checked.doubt is not None:
             doubt = checked.doubt
             found = _doubtful(found, Doubt(str(doubt.kind), doubt.probability, doubt.why))
+            found = replace(found, may_be_copy=doubt.is_of_names)
         elif checked.verdict is None and due.doubt is not None and found.kind == "changed":
             # Perhaps what it had before: then the doubtful page in between was none of it.
             why = "the page shows again what it showed before"
@@ -413,10 +414,10 @@ class Recorder:
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
         # After the links were admitted: they show in which combinations values recur.
-        # A doubtful page proves nothing of others.
+        # A doubtful page proves nothing of others, but if the doubt is that it may be a copy.
         copies: tuple[CopyFinding, ...] = ()
         parameters: tuple[ParameterFinding, ...] = ()
-        if isinstance(content, ReducedPage) and not verdict.doubt:
+        if isinstance(content, ReducedPage) and (verdict.may_be_copy or not verdict.doubt):
             kind = result.header("Content-Type")
             shown = Shown(due.url, content.parsed.blocks.texts, result.body, kind)
             copies, parameters = await self.copies.find(due, content.text, shown)

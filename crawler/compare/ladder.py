@@ -77,7 +77,7 @@ class Verdict:
     fetch result where they are not None. ``keeps_sketch`` and the fields from ``memory`` on: see
     :class:`~freshet.storage.records.Visit`. ``kinds`` and ``channels``: see
     :mod:`freshet.crawler.compare.kinds`. ``difference`` has the blocks of a change that may be
-    minor.
+    minor. ``may_be_copy``: it is doubtful for no more than that URLs of other names show its text.
     """
 
     kind: Kind
@@ -96,6 +96,7 @@ class Verdict:
     kinds: tuple[Channel, ...] = ()
     channels: bytes | None = None
     doubt: Doubt | None = None
+    may_be_copy: bool = False
     difference: "Difference | None" = field(default=None, compare=False, repr=False)
 
 

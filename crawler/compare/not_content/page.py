@@ -455,6 +455,11 @@ class NotContent:
         """Return whether nothing of the page is kept."""
         return len(self.proofs - {Proof.ELSEWHERE}) > 1
 
+    @property
+    def is_of_names(self) -> bool:
+        """Return whether nothing is known but that URLs of several names show the page."""
+        return self.proofs == {Proof.ELSEWHERE}
+
 
 class _Cached:
     """Has room for what a cached property keeps."""
