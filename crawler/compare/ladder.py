@@ -119,15 +119,20 @@ def new_names(old: Layout, new: Layout) -> dict[int, int]:
     come = set(came).difference(old.places.tolist()) if gone else set[int]()
     if not come:
         return {}
-    votes: Counter[tuple[int, int]] = Counter()
-    for i, j in _pairs(before, after):
-        if went[i] in gone and came[j] in come:
-            votes[went[i], came[j]] += 1
+    votes = Counter(
+        (went[i], came[j]) for i, j in _pairs(before, after) if went[i] in gone and came[j] in come
+    )
+    return _elected(votes)
+
+
+def _elected(votes: Counter[tuple[int, int]]) -> dict[int, int]:
+    """Give each place the name with most votes that no other has."""
     names: dict[int, int] = {}
+    given = set[int]()
     for (place, name), _ in votes.most_common():
-        if place not in names and name in come:
+        if place not in names and name not in given:
             names[place] = name
-            come.discard(name)
+            given.add(name)
     return names
 
 

@@ -217,11 +217,9 @@ def _reasons(pair: Pair) -> dict[str, bool]:
     is_counted = is_edit and not pair.is_own
     is_same = is_edit and _folded(before) == _folded(after)
     is_code = is_same and bool(_CODE.search(before) or _CODE.search(after))
-    unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
-    is_noted = unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
     return {
         "typography": is_same and not is_code,
-        "new_tab": is_noted and not is_same,
+        "new_tab": not is_same and _differs_in_notes(before, after),
         "dates_alike": pair.moved,
         "build": is_counted and (pair.is_last or pair.is_frame) and _is_build(before, after),
         "count": is_counted and _is_count(before, after),
@@ -229,6 +227,12 @@ def _reasons(pair: Pair) -> dict[str, bool]:
         "frame": pair.is_frame and not pair.is_own,
         "listed": pair.is_listed,
     }
+
+
+def _differs_in_notes(before: str, after: str) -> bool:
+    """Return whether nothing but a note on a link came or went."""
+    unnoted = [_PATTERNS["new_tab"].sub("", each) for each in (before, after)]
+    return unnoted != [before, after] and _folded(unnoted[0]) == _folded(unnoted[1])
 
 
 @cache
@@ -288,37 +292,54 @@ def may_be_minor(new: Blocks, difference: Difference) -> bool:
     numbers = [difference.after.number(item) for item in come if item not in difference.frame]
     entries = 0
     if len(numbers) > len(gone) or len(left) > len(come):
-        if len(numbers) + len(left) < _LEAST_LISTED:
-            return False
-        headings = _named(new)
-        others = [it for it in numbers if not _is_listed(new.texts[it], headings)]
-        entries = len(numbers) - len(others)
-        if len(left) > len(come):
-            entries += len(_entry_digests(headings).intersection(item.digest for item in left))
-        if entries < _LEAST_LISTED or len(others) > len(gone):
+        entries = _listed_entries(new, left, numbers, difference)
+        if not entries:
             return False
     said = bool(difference.may_be_marks or difference.frame or entries)
     return said or _may_count(new, numbers, difference)
 
 
+def _listed_entries(
+    new: Blocks, left: Sequence[Item], numbers: Sequence[int], difference: Difference
+) -> int:
+    """Count the entries of a table of contents among the blocks that went or came; 0 for few."""
+    gone, come = difference.removed, difference.added
+    if len(numbers) + len(left) < _LEAST_LISTED:
+        return 0
+    headings = _named(new)
+    others = [it for it in numbers if not _is_listed(new.texts[it], headings)]
+    entries = len(numbers) - len(others)
+    if len(left) > len(come):
+        entries += len(_entry_digests(headings).intersection(item.digest for item in left))
+    return 0 if entries < _LEAST_LISTED or len(others) > len(gone) else entries
+
+
 def _may_count(new: Blocks, come: Sequence[int], difference: Difference) -> bool:
     """Return whether one of the new blocks may be what a site counts or notes by itself."""
     texts = [new.texts[number] for number in come]
-    if any(_whole(name, text) for text in texts for name in ("build", "clock")):
-        return True
-    if any(_whole("count", _NUMBER.sub("#", text[:_SHORT])) for text in texts):
-        return True
-    gone = {item.digest for item in difference.removed}
-    unnoted = ((text, _PATTERNS["new_tab"].sub("", text)) for text in texts)
-    if any(bare != text and block_digest(bare) in gone for text, bare in unnoted):
-        return True
-    # A note that has gone stands in the old text only, at the end of a link.
-    if all(len(_words(text)) < _PROSE_WORDS and not _DIGIT.search(text) for text in texts):
+    if _is_counted(texts) or _is_noted(texts, difference):
         return True
     # The date of another row may be the one that stood here.
     numbers = (difference.after.numbers(new.places[number]) for number in come)
     rows = {number for each in numbers for number in each}.difference(come)
     return may_move_alike(texts, [new.texts[i] for i in rows if len(new.texts[i]) <= _SHORT])
+
+
+def _is_counted(texts: Sequence[str]) -> bool:
+    """Return whether a text is a build, a time or a count of a site."""
+    if any(_whole(name, text) for text in texts for name in ("build", "clock")):
+        return True
+    return any(_whole("count", _NUMBER.sub("#", text[:_SHORT])) for text in texts)
+
+
+def _is_noted(texts: Sequence[str], difference: Difference) -> bool:
+    """Return whether a note on a link may have come, or gone."""
+    gone = {item.digest for item in difference.removed}
+    unnoted = ((text, _PATTERNS["new_tab"].sub("", text)) for text in texts)
+    if any(bare != text and block_digest(bare) in gone for text, bare in unnoted):
+        return True
+    # A note that has gone stands in the old text only, at the end of a link.
+    return all(len(_words(text)) < _PROSE_WORDS and not _DIGIT.search(text) for text in texts)
 
 
 def _named(blocks: Blocks) -> list[str]:

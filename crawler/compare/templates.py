@@ -147,14 +147,17 @@ def frame_of_small(
         return frozenset()
     went = {item for item in removed if (item.place, item.digest) in shared}
     left = {slot for item in went for slot in item.slots}
-    places = {
-        place
-        for place in {item.place for item in added}
-        if len(numbers := before.numbers(place)) >= _FRAME_BLOCKS
-        and all((place, digest) in shared for digest in before.digests[numbers].tolist())
-    }
+    places = {item.place for item in added if _is_framed(item.place, before, shared)}
     came = {item for item in added if item.place in places or not left.isdisjoint(item.slots)}
     return frozenset(went | came)
+
+
+def _is_framed(place: int, before: Layout, shared: frozenset[tuple[int, int]]) -> bool:
+    """Return whether some blocks, all shared, stood at a place."""
+    numbers = before.numbers(place)
+    return len(numbers) >= _FRAME_BLOCKS and all(
+        (place, digest) in shared for digest in before.digests[numbers].tolist()
+    )
 
 
 def enough(pages: int) -> float:
@@ -305,13 +308,19 @@ def settled(
 
 def _kind_by_now(delta: Delta, counts: Counter[Event], pages: int, template: Template) -> Kind:
     removed, added = beside_slots(template.is_volatile, delta.removed, delta.added)
-    least = enough(pages)
-    gone = {i for i in removed if counts[False, i.place, i.digest] >= least}
-    left = {slot for item in gone for slot in item.slots}
-    if len(gone) == len(removed) and all(
-        counts[True, i.place, i.digest] >= least or not left.isdisjoint(i.slots) for i in added
-    ):
+    if _are_common(removed, added, counts, enough(pages)):
         return "unchanged"
     most = max(counts[event] for event in _events(removed, added))
     alone = delta.kind == "unchanged" and pages - most >= _WITNESSES
     return "changed" if alone else delta.kind
+
+
+def _are_common(
+    removed: Sequence[Item], added: Sequence[Item], counts: Counter[Event], least: float
+) -> bool:
+    """Return whether all items went or came on so many pages, or stand where such ones went."""
+    gone = {i for i in removed if counts[False, i.place, i.digest] >= least}
+    left = {slot for item in gone for slot in item.slots}
+    return len(gone) == len(removed) and all(
+        counts[True, i.place, i.digest] >= least or not left.isdisjoint(i.slots) for i in added
+    )

@@ -183,19 +183,28 @@ def _consent(facts: PageFacts) -> Iterator[Sign]:
 
 
 def _captcha(facts: PageFacts) -> Iterator[Sign]:
-    signs = facts.signs
+    yield from _named_checks(facts.signs)
+    if facts.signs.lacks(facts.signs.texts, facts.signs.headings):
+        yield from _wordless_checks(facts.signs)
+
+
+def _named_checks(signs: PageSigns) -> Iterator[Sign]:
+    """Weigh names that checks of visitors have."""
     if _matches(_CHALLENGE, signs.names):
         yield 2, "the names of its elements"
     if _matches(_CHALLENGE, signs.addresses):
         yield 3 if signs.iframes and signs.lacks(signs.headings) else 2, "its embedded addresses"
     if _CHALLENGE.search(signs.scripts.lower()):
         yield 1 if signs.fields else 2, "its scripts"
-    is_wordless = signs.lacks(signs.texts, signs.headings)
-    if signs.iframes and signs.elements <= 4 and is_wordless:
+
+
+def _wordless_checks(signs: PageSigns) -> Iterator[Sign]:
+    """Weigh what a page without words does with its visitor."""
+    if signs.iframes and signs.elements <= 4:
         yield 3 + signs.noindex, "a frame from elsewhere and nothing else"
-    if signs.refreshes_to_check and is_wordless:
+    if signs.refreshes_to_check:
         yield 6, "a refresh that leads to a check of visitors, and nothing else"
-    bare = is_wordless and signs.lacks(signs.linked, signs.controls)
+    bare = signs.lacks(signs.linked, signs.controls)
     bare &= not signs.iframes and signs.elements <= 3 and not signs.frame_words
     if bare and _COOKIE.search(signs.scripts) and "location" in signs.scripts:
         yield 5, "a script that sets a cookie and loads again, and nothing else"
@@ -249,16 +258,21 @@ def unbuilt(facts: PageFacts) -> Iterator[Sign]:
     if signs.frame_words and not empty:
         return
     root = min(empty or signs.roots, default="")  # an id before the name of an element
-    is_own, is_bundle = _programs(facts)
     notice = any("javascript" in text.lower() for text in (*shown, signs.unscripted))
+    is_own, is_bundle = _programs(facts)
     is_blank = is_own and heard <= 0 and not (signs.frame_words or signs.media)
     weight = 1 + is_own + is_bundle + is_blank + 2 * bool(root) + 3 * notice
     if weight >= _BUILT_FROM and signs.media <= bool(root or notice):
-        told = ", scripts and a notice on JavaScript" if notice else " and scripts"
-        is_known = _is_known(signs, root, is_told=notice or is_bundle)
-        # Checks of visitors ask for JavaScript, too.
-        weight = 4 if any(_captcha(facts)) else 6 if is_known else UNNAMED_STAGE
-        yield weight, (f"an empty {root}" if root else "no text") + told
+        yield _of_stage(facts, root, notice=notice, is_bundle=is_bundle)
+
+
+def _of_stage(facts: PageFacts, root: str, *, notice: bool, is_bundle: bool) -> Sign:
+    """Return the weight of a page that scripts build, and what tells it."""
+    told = ", scripts and a notice on JavaScript" if notice else " and scripts"
+    is_known = _is_known(facts.signs, root, is_told=notice or is_bundle)
+    # Checks of visitors ask for JavaScript, too.
+    weight = 4 if any(_captcha(facts)) else 6 if is_known else UNNAMED_STAGE
+    return weight, (f"an empty {root}" if root else "no text") + told
 
 
 #: The least weight of a page that scripts may build.
