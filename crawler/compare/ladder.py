@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -179,12 +179,6 @@ _WHY: Final = {
 _MOST_FOLLOWED: Final = 48
 
 
-def _difference(*parts: Any, **named: Any) -> "Difference":
-    from freshet.crawler.compare.minor import Difference  # noqa: PLC0415 - no first crawl asks
-
-    return Difference(*parts, **named)
-
-
 def judge_blocks(
     past: PageRecord, new: Sketch, host: HostRun, at: float, *, significant_below: float = 1.0
 ) -> Verdict:
@@ -226,10 +220,10 @@ def judge_blocks(
         verdict = replace(verdict, reason=RETURN, detail=_RETURN)
     if is_changed and not explained.moved:
         is_all = not found.moved() and explained.has_all(found)
-        items, marks = explained.beside_frame(), not is_all or has_same_words(past.sketch, new)
-        frame = frame_of_small(*items, before, host.template)
-        shares = _shares(chain(*items), past.memory)
-        differing = _difference(before, as_before, *items, shares, frame, may_be_marks=marks)
+        differing = _differing(
+            explained.beside_frame(), before, as_before, past.memory, host.template,
+            may_be_marks=not is_all or has_same_words(past.sketch, new),
+        )  # fmt: skip
     memory, amendments = _amended(memory, None if is_own else is_volatile)
     # Later visits, or other pages, may correct this verdict.
     is_open = is_changed or verdict.rung == "frame"
@@ -245,6 +239,22 @@ def judge_blocks(
         keeps_sketch=not is_covered,
         difference=differing,
     )
+
+
+def _differing(
+    items: tuple[tuple[Item, ...], tuple[Item, ...]],
+    before: Layout,
+    after: Layout,
+    memory: PageMemory,
+    template: Template,
+    *,
+    may_be_marks: bool,
+) -> "Difference":
+    """Return the removed and the added blocks of a change, with what may make them minor."""
+    from freshet.crawler.compare.minor import Difference  # noqa: PLC0415 - no first crawl asks
+
+    shares, frame = _shares(chain(*items), memory), frame_of_small(*items, before, template)
+    return Difference(before, after, *items, shares, frame, may_be_marks=may_be_marks)
 
 
 # -- learning ----------------------------------------------------------------------

@@ -55,6 +55,8 @@ def resume_run(db: Connection, now: float) -> None:
 
 def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -> None:
     """Make these pages due; those that are due already stay as they are."""
+    if not page_ids:
+        return
     db.execute(
         "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
         "SELECT id, host_id, depth + 1, ?, ? FROM page "
@@ -65,6 +67,8 @@ def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -
 
 def return_to(db: Connection, page_ids: Collection[int], now: float) -> None:
     """Make these pages due once more, even those whose visits have begun."""
+    if not page_ids:
+        return
     add(db, page_ids, now, "return")
     sql = "UPDATE frontier SET reason = 'return' WHERE page_id IN (SELECT value FROM json_each(?))"
     db.execute(sql, (as_json(list(page_ids)),))

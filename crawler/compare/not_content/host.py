@@ -17,7 +17,7 @@ from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
-from freshet.crawler.compare.not_content.cues import folded, length, title_parts
+from freshet.crawler.compare.not_content.cues import folded, title_parts, words_up_to
 from freshet.crawler.compare.not_content.evidence import (
     TICKET,
     UNNAMED_STAGE,
@@ -379,7 +379,7 @@ class ShownTexts:
 
         A query may choose how a page is shown, or name a visitor: such a URL is no other name.
         """
-        if sum(map(length, facts.blocks.texts)) < FEW_WORDS:
+        if words_up_to(facts.blocks.texts, FEW_WORDS) < FEW_WORDS:
             return False
         names = self._names.use(facts.sketch.text_digest)
         if names is None:
