@@ -32,6 +32,7 @@ DELETE FROM version WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM memory WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM churn WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM snapshot;
+DELETE FROM pruned;
 DELETE FROM estimate WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM claim WHERE page_id IN (SELECT value FROM json_each(:ids));

@@ -10,6 +10,7 @@ thread: Ctrl-C works between two steps.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import sqlite3
@@ -425,6 +426,10 @@ def _require_room_to_compact(path: Path, folder: Path, needed: int) -> None:
 # *Law.* Visits that found content or its end are never deleted, nor their amendments, audits and
 # pages: a daemon knows the same before and after. Rows go in transactions of some thousands. The
 # caller must be the only writer, else doomed rows might be needed again.
+#
+# *Law.* What :func:`prune` deletes is what :func:`doomed` counts. It looks at the bodies of all
+# pages once; then, while the settings stay, at those of pages that were visited or judged anew
+# since, and at bodies that have become too old. Consequence: the end of a crawl costs by its pages.
 
 #: Rows of one transaction; bodies have some 10 kB each.
 _BATCH: Final = 2_000
@@ -489,12 +494,16 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule: ``doomed`` selects two columns that identify the rows, and their size."""
+    """A rule: ``doomed`` selects two columns that identify the rows, and their size.
+
+    ``lately`` does so among what :func:`_look` has listed.
+    """
 
     what: str
     table: str
     doomed: str
     deed: str
+    lately: str | None = None
 
 
 def _links(table: str, target: str, what: str) -> _Rule:
@@ -507,21 +516,33 @@ def _links(table: str, target: str, what: str) -> _Rule:
     )
 
 
+def _bodies(among: str, of: str) -> str:
+    """Return the SQL of doomed bodies ``among`` some, by the versions and changes ``of`` pages."""
+    return (
+        f"SELECT digest, NULL, length(zstd) + {_ROW_BYTES} FROM body "
+        f"WHERE {among} AND digest NOT IN (SELECT body_digest FROM ("
+        "  SELECT body_digest, at, significant, "
+        "    row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n, "
+        "    row_number() OVER (PARTITION BY page_id, significant ORDER BY id DESC) AS m "
+        f"  FROM (SELECT *, id IN ({SIGNIFICANT} AND {of}) AS significant FROM version "
+        f"    WHERE {of})) "
+        "WHERE n = 1 OR (significant AND (m = 1 OR m <= :per_page AND at >= :body))) "
+        "AND digest NOT IN (SELECT v.body_digest FROM (SELECT version_id FROM change "
+        f"  WHERE {of}) AS c JOIN version AS v ON v.id = c.version_id)"
+    )
+
+
 _RULES: Final = (
     _Rule(
         "bodies",
         "body",
-        f"SELECT digest, NULL, length(zstd) + {_ROW_BYTES} FROM body "
-        "WHERE digest NOT IN (SELECT body_digest FROM ("
-        "  SELECT body_digest, at, significant, "
-        "    row_number() OVER (PARTITION BY page_id ORDER BY id DESC) AS n, "
-        "    row_number() OVER (PARTITION BY page_id, significant ORDER BY id DESC) AS m "
-        f"  FROM (SELECT *, id IN ({SIGNIFICANT}) AS significant FROM version "
-        f"    WHERE page_id NOT IN ({_GONE}))) "
-        "WHERE n = 1 OR (significant AND (m = 1 OR m <= :per_page AND at >= :body))) "
-        "AND digest NOT IN (SELECT body_digest FROM change AS c JOIN version AS v "
-        f"  ON v.id = c.version_id WHERE c.page_id NOT IN ({_GONE}))",
+        _bodies("true", f"page_id NOT IN ({_GONE})"),
         "DELETE FROM body WHERE digest IN (SELECT a FROM {})",
+        lately=_bodies(
+            "digest IN (SELECT body_digest FROM version "
+            "WHERE page_id IN (SELECT page_id FROM temp.looked WHERE is_touched))",
+            "page_id IN (SELECT page_id FROM temp.looked)",
+        ),
     ),
     _Rule(
         "sketches",
@@ -577,11 +598,67 @@ async def doomed(path: Path, retention: Retention, now: float) -> list[Rows]:
         return [await _counted(reader, rule, retention.cuts(now)) for rule in _RULES]
 
 
-async def prune(database: Database, retention: Retention, now: float) -> list[Rows]:
-    """Delete the rows that are not to be kept, and count them, but for old figures of sites."""
+async def prune(
+    database: Database, retention: Retention, now: float, *, whole: bool = False
+) -> list[Rows]:
+    """Delete the rows that are not to be kept, and count them, but for old figures of sites.
+
+    ``whole``: look at all bodies, whatever was looked at before.
+    """
     sql, day = "DELETE FROM site_day WHERE day < ?", now // 86_400 - _FIGURES
     await database.write(lambda db: db.execute(sql, (day,)))
-    return [await _prune(database, rule, retention.cuts(now)) for rule in _RULES]
+    cuts = retention.cuts(now)
+    kept = json.dumps([retention.bodies_per_page, retention.body_age_s])
+    look = partial(_look, cuts=cuts, kept=kept, now=now, whole=whole)
+    newest, is_lately = await database.at_once(look)
+    pruned = [await _prune(database, rule, cuts, is_lately=is_lately) for rule in _RULES]
+    note = "INSERT OR REPLACE INTO pruned (id, observation_id, at, kept) VALUES (1, ?, ?, ?)"
+    await database.write(lambda db: db.execute(note, (newest, now, kept)))
+    return pruned
+
+
+#: The pages with several versions of which a body may be doomed by what happened since the last
+#: time (``is_touched``), and those that have one of the same bodies.
+_LOOKED: Final = "CREATE TEMP TABLE looked (page_id INTEGER PRIMARY KEY, is_touched INTEGER)"
+_TOUCHED: Final = (
+    "INSERT INTO temp.looked SELECT page_id, 1 FROM version WHERE page_id IN ("
+    "  SELECT page_id FROM observation WHERE id > :last UNION "
+    "  SELECT o.page_id FROM amendment AS a JOIN observation AS o ON o.id = a.observation_id "
+    "  WHERE a.at >= :since UNION "
+    "  SELECT page_id FROM version WHERE at >= :was AND at < :body) "
+    "GROUP BY page_id HAVING count(*) > 1"
+)
+_SHARING: Final = (
+    "INSERT OR IGNORE INTO temp.looked SELECT o.page_id, 0 FROM temp.looked AS t CROSS JOIN "
+    "version AS v ON v.page_id = t.page_id CROSS JOIN version AS o ON o.body_digest = v.body_digest"
+)
+#: Verdicts are amended as of the time of a visit, which may have lasted.
+_OVERLAP_S: Final = 86_400.0
+
+
+def _look(
+    db: sqlite3.Connection, cuts: Mapping[str, float], kept: str, now: float, *, whole: bool
+) -> tuple[int, bool]:
+    """List the pages whose bodies are to be looked at; return the newest observation.
+
+    Return as well whether there is a list: it is all pages at first, after the settings or the
+    clock changed, and where bodies of gone pages go.
+    """
+    (newest,) = db.execute("SELECT coalesce(max(id), 0) FROM observation").fetchone()
+    last = db.execute("SELECT observation_id, at, kept FROM pruned").fetchone()
+    if whole or last is None or last[2] != kept or last[1] > now or not isinf(cuts["gone"]):
+        return newest, False
+    bounds = {
+        "last": last[0],
+        "since": last[1] - _OVERLAP_S,
+        "was": cuts["body"] - (now - last[1]),
+        "body": cuts["body"],
+    }
+    db.execute("DROP TABLE IF EXISTS temp.looked")
+    db.execute(_LOOKED)
+    db.execute(_TOUCHED, bounds)
+    db.execute(_SHARING)
+    return newest, True
 
 
 async def _counted(reader: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]) -> Rows:
@@ -600,22 +677,25 @@ def _bounds(rule: _Rule, cuts: Mapping[str, float]) -> dict[str, float] | None:
     return None if all(map(isinf, bounds.values())) else bounds
 
 
-async def _prune(database: Database, rule: _Rule, cuts: Mapping[str, float]) -> Rows:
+async def _prune(
+    database: Database, rule: _Rule, cuts: Mapping[str, float], *, is_lately: bool
+) -> Rows:
     bounds = _bounds(rule, cuts)
     if bounds is None:
         return Rows(rule.what, rule.table, 0, 0)
-    count, size = await database.at_once(partial(_doom, rule=rule, bounds=bounds))
+    sql = (rule.lately if is_lately else None) or rule.doomed
+    count, size = await database.at_once(partial(_doom, doomed=sql, bounds=bounds))
     for first in range(0, count, _BATCH):
         await database.write(partial(_throw_away, rule=rule, first=first))
     await database.at_once(lambda db: db.execute("DROP TABLE temp.doomed"))
     return Rows(rule.what, rule.table, count, size)
 
 
-def _doom(db: sqlite3.Connection, rule: _Rule, bounds: Mapping[str, float]) -> tuple[int, int]:
+def _doom(db: sqlite3.Connection, doomed: str, bounds: Mapping[str, float]) -> tuple[int, int]:
     """List the rows to delete in a temporary table; return their number and size."""
     db.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (a, b, size)")
     db.execute("DELETE FROM temp.doomed")
-    db.execute(f"INSERT INTO temp.doomed {rule.doomed}", bounds)
+    db.execute(f"INSERT INTO temp.doomed {doomed}", bounds)
     count, size = db.execute("SELECT count(*), total(size) FROM temp.doomed").fetchone()
     return count, int(size)
 

@@ -98,7 +98,7 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
     database = await open_store(db, owner="gc")
     try:
         before = await maintenance.space(database)
-        rows = await maintenance.prune(database, keep, time.time())
+        rows = await maintenance.prune(database, keep, time.time(), whole=True)
         after = await maintenance.space(database)
         worth = after.free_bytes >= _WORTH * after.size_bytes
         if vacuum or (vacuum is None and worth and after.free_bytes):

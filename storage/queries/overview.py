@@ -212,10 +212,12 @@ async def silent_seeds(db: Reader, run_id: int) -> list[tuple[str, str, str]]:
         "LEFT JOIN robots AS r ON r.host_id = p.host_id "
         "LEFT JOIN frontier AS f ON f.page_id = p.id LEFT JOIN finding AS o ON o.id = ("
         "  SELECT max(id) FROM observation WHERE page_id = p.id AND run_id = :run) "
-        # One list of hosts for all seeds: many of them may stand on one large host.
+        # One look at each host of seeds: many of them may stand on one large host.
         "WHERE coalesce(p.held_back, '') <> 'shard' AND (p.id IS NULL OR p.host_id NOT IN "
-        " (SELECT host_id FROM page WHERE role = 'page' AND checked_at >= "
-        "  (SELECT started_at FROM crawl_run WHERE id = :run))) ORDER BY s.id",
+        " (SELECT h.host_id FROM (SELECT DISTINCT host_id FROM page "
+        "  WHERE id IN (SELECT page_id FROM seed)) AS h WHERE EXISTS (SELECT 1 FROM page "
+        "  WHERE host_id = h.host_id AND role = 'page' AND checked_at >= "
+        "  (SELECT started_at FROM crawl_run WHERE id = :run)))) ORDER BY s.id",
         {"run": run_id},
     )
     return [(row[0], row[1], _why_silent(row)) for row in rows]

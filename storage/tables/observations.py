@@ -382,10 +382,18 @@ def take_back(
     ids, times, kinds, *_ = zip(*wrong, strict=True)
     versions = {each[3] for each in wrong} - {each[3] for each in visits[: -len(wrong)]}
     fail(db, ids, retraction.reason, retraction.detail, now)
-    sql = "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at"
-    deleted = [row[0] for row in db.execute(sql, (as_json(list(versions)),)).fetchall()]
+    sql = (
+        "DELETE FROM version WHERE id IN (SELECT value FROM json_each(?)) RETURNING at, body_digest"
+    )
+    rows = db.execute(sql, (as_json(list(versions)),)).fetchall()
+    deleted = [at for at, _ in rows]
     if deleted:
         links.forget(db, page_id, deleted)
+        sql = (
+            "DELETE FROM body WHERE digest = ? "
+            "AND NOT EXISTS (SELECT 1 FROM version WHERE body_digest = digest)"
+        )
+        db.executemany(sql, [(digest,) for _, digest in rows])
     if not retraction.returns:
         if deleted:
             db.execute("DELETE FROM memory WHERE page_id = ?", (page_id,))

@@ -31,6 +31,7 @@ STAY: Final[Mapping[str, str]] = {
     "forgetting": "empty",
     "changefeed": "the store's own cursor; moved pages are told anew",
     "lease": "the store's own number",
+    "pruned": "dropped in both stores; all bodies are looked at once more",
     "crawl_run": "each shard has runs; moved rows belong to the one that was under way here",
     "bound": "sums of a run",
     "outlook": "forecasts for a store",

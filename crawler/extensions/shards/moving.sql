@@ -43,7 +43,8 @@ UPDATE main.seed SET root_url = s.root_url, page_id = m.new
 FROM old.seed AS s JOIN temp.to_page AS m ON m.old = s.page_id
 WHERE s.url = seed.url AND m.moves;
 DELETE FROM main.inflow;
-DELETE FROM main.snapshot
+DELETE FROM main.snapshot;
+DELETE FROM main.pruned
 -- then
 -- What is deleted before the rows of moved tables.
 DELETE FROM alert_message WHERE id IN (
@@ -62,7 +63,8 @@ WHERE digest IN (SELECT body_digest FROM version WHERE page_id IN (SELECT old FR
 UPDATE outlook SET next_page_id = NULL WHERE next_page_id IN (SELECT old FROM temp.to_page);
 DELETE FROM altered_page WHERE page_id IN (SELECT old FROM temp.to_page);
 DELETE FROM inflow;
-DELETE FROM snapshot
+DELETE FROM snapshot;
+DELETE FROM pruned
 -- then
 -- What is deleted after them, but for stubs, which are kept.
 DELETE FROM page
