@@ -7,19 +7,20 @@ page was shown, characters that are default-ignorable, and session ids in URLs a
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache
 from hashlib import blake2b
 from html import unescape
-from itertools import chain
+from itertools import chain, zip_longest
 from operator import attrgetter
 from struct import Struct
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import compared
-from freshet.crawler.reduce.boilerplate import is_stamp
+from freshet.crawler.reduce.boilerplate import Verdicts, are_stamps
 from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, MadeDocument, content_of
 from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
@@ -123,8 +124,7 @@ def channels_of(content: MadeDocument, made: int) -> Channels:
     """Return the channels of a document, with the tree and the pieces that it was made of."""
     document, tree, pieces = content
     moments = {} if tree is None else _moments(tree)
-    read = _Reading(moments)
-    read.html(document.html)
+    read = _Reading(document.html, moments)
     about = (document.title, document.description, document.language, document.author)
     dates = document.published_at, document.canonical_url
     said = [each or "" for each in (*about, *dates)]
@@ -132,7 +132,8 @@ def channels_of(content: MadeDocument, made: int) -> Channels:
     return Channels(
         made=made,
         texts=_digest(sorted(read.texts)),
-        words=_digest(word for text in read.texts for word in text.split()),
+        # A word is what stands between spaces.
+        words=_digest(["\0".join(read.texts).replace(" ", "\0")]),
         targets=_digest(sorted(read.targets)),
         links=_digest(read.targets),
         pictures=_digest(sorted(read.pictures)),
@@ -153,73 +154,100 @@ def _digest(parts: Iterable[str]) -> int:
 
 # -- words, links and images, from the document's HTML ---------------------------
 
+#: What ends a text; anything else stands in one.
+_ENDING: Final = (
+    *HEADINGS, *"p ul ol dl li dt dd table tr td th caption pre blockquote figcaption hr".split()
+)  # fmt: skip
+_ENDS: Final = re.compile(f"(</?(?:{'|'.join(_ENDING)})(?: [^>]*)?>)")
 _PARTS: Final = re.compile(r"<(/?)([a-z0-9]+)([^>]*)>|([^<]+)")
 _VALUES: Final = re.compile(r'([a-z]+)="([^"]*)"')
 #: Characters in the place of boxes that are ticked or not: states, no words.
 _BOXES: Final = str.maketrans("", "", "☐☑")
-#: What ends a text; anything else stands in one.
-_ENDING: Final = frozenset(
-    (*HEADINGS, *"p ul ol dl li dt dd table tr td th caption pre blockquote figcaption hr".split())
-)
+
+
+class _Run(NamedTuple):
+    """What stands between two tags that end texts: its text, targets, images, and shape.
+
+    A stamp has no text and no shape.
+    """
+
+    text: str
+    targets: Sequence[str]
+    pictures: Sequence[str]
+    shape: Sequence[str]
 
 
 class _Reading:
-    """Reader of a document's HTML: its texts, targets of links, images, and shape.
+    """The texts of a document, the targets of its links, its images, and its shape.
 
     ``moments`` are texts that only say when the page was shown, and what they stand for.
     """
 
-    def __init__(self, moments: dict[str, str]) -> None:
-        self.texts: list[str] = []
-        self.targets: list[str] = []
-        self.pictures: list[str] = []
-        self.shape: list[str] = []
+    def __init__(self, html: str, moments: Mapping[str, str]) -> None:
+        parts = _ENDS.split(html)
+        runs = _runs(parts[::2], moments) if moments else _RUNS.of(parts[::2])
+        self.texts = [run.text for run in runs if run.text]
+        self.targets = [target for run in runs for target in run.targets]
+        self.pictures = [picture for run in runs for picture in run.pictures]
+        shapes = zip_longest([run.shape for run in runs], zip(parts[1::2]), fillvalue=())
+        self.shape = [*chain.from_iterable(chain.from_iterable(shapes))]
+
+
+def _runs(contents: Sequence[str], moments: Mapping[str, str] = MappingProxyType({})) -> list[_Run]:
+    """Read what stands between tags that end texts."""
+    said = _Words(moments)
+    runs = [said.run(each) if each else _EMPTY for each in contents]
+    stamps = are_stamps([run.text for run in runs])
+    return [
+        run._replace(text="", shape=()) if is_stamp and run.text else run
+        for run, is_stamp in zip(runs, stamps, strict=True)
+    ]
+
+
+_EMPTY: Final = _Run("", (), (), ())
+#: Both versions of a page have nearly all of them.
+_RUNS: Final = Verdicts(_runs)
+
+
+class _Words:
+    """Reader of what stands in a text; ``moments`` are those of :class:`_Reading`."""
+
+    def __init__(self, moments: Mapping[str, str]) -> None:
         self._moments = moments
         shown = sorted(map(re.escape, moments), key=len, reverse=True)
         self._shown = re.compile("|".join(shown)) if moments else None
-        self._run: list[str] = []
-        self._begin = 0
 
-    def html(self, html: str) -> None:
-        """Read a document."""
+    def run(self, html: str) -> _Run:
+        """Read a text with what stands in it."""
+        words, targets, pictures, shape = list[str](), list[str](), list[str](), list[str]()
         for ends, name, values, text in _PARTS.findall(html):
             if text:
                 shown = self._words(unescape(text))
-                self._run.append(shown.translate(_BOXES))
-                self.shape.append(shown)
+                words.append(shown)
+                shape.append(shown)
                 continue
             if name == "br":
-                self._run.append(" ")
-            elif name in _ENDING:
-                self._end()
-            self.shape.append(f"<{ends}{name}{'' if ends else self._values(name, values)}>")
-            if name in _ENDING:
-                self._begin = len(self.shape)
-        self._end()
-
-    def _end(self) -> None:
-        """End the text of a paragraph, an item or a cell."""
-        text = " ".join("".join(self._run).split())
-        if text and is_stamp(text):
-            del self.shape[self._begin :]
-        elif text:
-            self.texts.append(text)
-        self._run.clear()
+                words.append(" ")
+            said = "" if ends else self._values(name, values, targets, pictures)
+            shape.append(f"<{ends}{name}{said}>")
+        whole = " ".join("".join(words).translate(_BOXES).split())
+        return _Run(whole, targets, pictures, shape)
 
     def _words(self, text: str) -> str:
         if self._shown is not None:
             text = self._shown.sub(lambda found: self._moments[found[0]], text)
         return text if text.isascii() else normalize("NFC", compared(text))
 
-    def _values(self, name: str, values: str) -> str:
+    def _values(self, name: str, values: str, targets: list[str], pictures: list[str]) -> str:
+        """Return the attributes of an element as its shape has them; add what it refers to."""
         if not values:
             return ""
         said = {key: unescape(value) for key, value in _VALUES.findall(values)}
         if name == "a":
-            self.targets.append(target := target_of(said["href"]))
+            targets.append(target := target_of(said["href"]))
             return f" {target}"
         if name == "img":
-            self.pictures.append(image := f"{target_of(said['src'])} {self._words(said['alt'])}")
+            pictures.append(image := f"{target_of(said['src'])} {self._words(said['alt'])}")
             return f" {image}"
         return values
 
