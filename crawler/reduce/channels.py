@@ -166,7 +166,7 @@ _BOXES: Final = str.maketrans("", "", "☐☑")
 
 
 class _Run(NamedTuple):
-    """What stands between two tags that end texts: its text, targets, images, and shape.
+    """A run between two tags that end texts: its text, targets, images, and shape.
 
     A stamp has no text and no shape.
     """
