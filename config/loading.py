@@ -7,6 +7,7 @@ the strongest source that has it.
 
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -136,10 +137,9 @@ def _defaults() -> _Layer:
 
 def defaults_text() -> str:
     """Return the defaults of all settings, those of extensions last, with their comments."""
-    modules = [kind.__module__.rpartition(".")[0] for kind in loaded(GROUPS).values()]
-    packages = dict.fromkeys(["freshet.config", *modules])
-    texts = [(files(each) / "defaults.toml").read_text(encoding="utf-8") for each in packages]
-    return "\n".join(texts)
+    packages = [sys.modules[kind.__module__].__package__ for kind in loaded(GROUPS).values()]
+    folders = map(files, dict.fromkeys(["freshet.config", *map(str, packages)]))
+    return "\n".join((each / "defaults.toml").read_text(encoding="utf-8") for each in folders)
 
 
 def _file(path: Path) -> _Layer:

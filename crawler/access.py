@@ -20,11 +20,10 @@ from pydantic import SecretStr
 
 from freshet.config.settings import SiteSettings
 from freshet.config.sites import Sites, names_port, place_of
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.errors import CrawlError, needs_extra
 from freshet.crawler.fetch.addresses import is_this_machine
 from freshet.crawler.fetch.transport import Access, is_socks
 from freshet.crawler.logs import hide, read_secret
-from freshet.crawler.tally import needs_extra
 from freshet.crawler.urls import Origin, origin
 from freshet.storage.errors import trouble
 

@@ -24,18 +24,16 @@ import zstandard
 from aiosqlite import Connection as Reader
 
 from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.clock import calendar, iso
 from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_line
-from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.layout import Layout
-from freshet.crawler.errors import CrawlError, ParserLost, UnknownPage, UsageError
-from freshet.crawler.lru import LruCache
+from freshet.crawler.compare.history import Layout, PageMemory
+from freshet.crawler.errors import CrawlError, ParserLost, UnknownPage, UsageError, needs_extra
 from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import SelectorHints
-from freshet.crawler.tally import needs_extra
+from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
 from freshet.storage.database import reading
@@ -45,7 +43,7 @@ from freshet.storage.queries import page
 from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
-from freshet.storage.tables import changefeed, observations, site_settings
+from freshet.storage.tables import changefeed, observations, runs
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +153,7 @@ async def read_text(
     body = await page.body(connection, version.version_id)
     if body is None:
         raise UnknownPage(f"{url}: {_not_kept(version.number)}")
-    hints = hints or parser.hints(url, tuple(await site_settings.load(connection)))
+    hints = hints or parser.hints(url, tuple(await runs.site_settings(connection)))
     try:
         parsed = await parser.parse(body, url, version.content_type, hints)
     except ParserLost as error:
@@ -190,7 +188,7 @@ class Documents:
         if not self._is_open:
             # Now it is known that there is a store.
             self._cache, self._is_open = _opened(cache_of(self.path)), True
-        kept = tuple(await site_settings.load(db))
+        kept = tuple(await runs.site_settings(db))
         found, made = dict[int, StoredDocument](), _Made()
         try:
             for each in sources.values():
@@ -274,7 +272,7 @@ class Documents:
                 cache.execute("BEGIN IMMEDIATE")
                 async with reading(self.path) as db:
                     now = await page.document_sources(db, list(made))
-                    kept = tuple(await site_settings.load(db))
+                    kept = tuple(await runs.site_settings(db))
                 for version_id, source in now.items():
                     key, found = made[version_id]
                     if key == self._key(source, self.parser.hints(source.url, kept)):
@@ -547,7 +545,7 @@ async def selector_in(made: Documents, url: str, of: Sequence[str], block: str) 
     old = "".join(run.before for run in found[0].runs) or found[0].text
     texts = old * (found[0].before is not None), found[0].text * (found[0].after is not None)
     async with page.snapshot(made.path) as db:
-        hints = made.parser.hints(it.url, tuple(await site_settings.load(db)))
+        hints = made.parser.hints(it.url, tuple(await runs.site_settings(db)))
         bodies = [await page.body(db, each.version_id) or b"" for each in (it.before, it.after)]
     kinds = it.before.content_type, it.after.content_type
     sides = list(zip(bodies, kinds, texts, strict=True))

@@ -88,3 +88,9 @@ class TreeLimit(Exception):
 
 class ParserLost(Exception):
     """No answer from the parser's process, through no fault of the page; the message says why."""
+
+
+def needs_extra(what: str, extra: str) -> str:
+    """Return the message that something needs an extra that is not installed."""
+    # No command: on the public package index "freshet" is another program.
+    return f"{what} needs the extra {extra!r}: install Freshet with it (docs/guide/install.md)"

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from freshet.crawler.bounds import meet
 from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, RulesAt, stricter
 from freshet.crawler.robots.cache import RobotsCache
+from freshet.crawler.urls import origin, robots_url
 from freshet.storage.entries import Host, HostState, Repeats
 from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult, Observation
 
@@ -145,8 +146,7 @@ class Frontier:
     Consequence: no queue with work is forgotten, and a queue in ``_ready`` has a page that may be
     requested.
 
-    ``robots_url_of`` returns the URL of an origin's robots.txt; ``robots`` is the robots cache. An
-    earlier run was killed before ``held_at``: each queue waits its delay from then on.
+    An earlier run was killed before ``held_at``: each queue waits its delay from then on.
     ``share_of`` returns the group of an origin that no seed names, and how many requests may go to
     that group at a time. ``rules_at`` gives the rules of an origin; a queue obeys the strictest of
     its hosts.
@@ -158,7 +158,6 @@ class Frontier:
     rules: PolitenessRules
     rng: Random
     _: KW_ONLY
-    robots_url_of: Callable[[str], str]
     held_at: float = -inf
     share_of: Callable[[str], tuple[str, int] | None] = lambda _: None
     rules_at: RulesAt = lambda rules, _: rules
@@ -560,7 +559,7 @@ class Frontier:
     def _fetch_robots(self, host: _HostEntry) -> None:
         """Queue the request for a host's robots.txt on its own host queue."""
         host.robots_on = host.queue
-        url, key = self.robots_url_of(host.origin), host.queue.state.key
+        url, key = robots_url(origin(host.origin)), host.queue.state.key
         host.queue.requests.append(RobotsRequest(host.host_id, host.origin, url, key))
 
     def _page_request(self, due: DueUrl) -> FrontierRequest:

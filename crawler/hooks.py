@@ -16,10 +16,10 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
-- ``freshet.renderers``: a :class:`freshet.crawler.rendering.Rendering`, which renders pages;
+- ``freshet.renderers``: a :class:`freshet.crawler.provided.Rendering`, which renders pages;
 - ``freshet.sharding``: a function that runs a crawl or a daemon on all shards of a store, like
   ``run_sharded`` of the extension shards (:class:`RunShard` is what each of them sees);
-- ``freshet.indexes``: :class:`freshet.crawler.run.indexing.Indexing`, which keeps an index of pages
+- ``freshet.indexes``: :class:`freshet.crawler.provided.Indexing`, which keeps an index of pages
   by their text;
 - ``freshet.searches``: a :class:`Searching`, which finds pages by words;
 - ``freshet.routes``: a function that makes an :class:`Answering`, which answers programs;
@@ -42,14 +42,15 @@ written on, and it finds its tables again later.
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from freshet.crawler.errors import UsageError
 from freshet.entry_points import loaded
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from aiosqlite import Connection as Reader
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from freshet.crawler.library import Library
     from freshet.crawler.lists import SearchResult
     from freshet.crawler.network import Network
-    from freshet.crawler.pacing import Pacer
+    from freshet.crawler.politeness import Pacer
     from freshet.crawler.pool import FetchPool
     from freshet.crawler.reduce.parser_process import Parser
     from freshet.crawler.run.orders import Reread
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from freshet.crawler.service.http import Route
     from freshet.storage.database import Database
     from freshet.storage.records import Acknowledged, FetchResult
+
 
 #: Entry points that give :class:`Accompanying`.
 COMPANIONS: Final = "freshet.companions"
@@ -87,7 +89,7 @@ class Companion:
     async def start(
         self, assembly: Assembly, pool: FetchPool, importances: Importances | None
     ) -> None:
-        """Begin, before the first visit; it may add listeners to one and chores to the other.
+        """Begin, before the first visit.
 
         ``importances`` returns how much pages are worth to a daemon; a crawl has none.
 
@@ -97,6 +99,9 @@ class Companion:
 
     def begun(self) -> None:
         """Note that the first turn of the pool is over."""
+
+    async def turn(self, now: float) -> None:
+        """Do what is due, before each turn of the pool: in a daemon at least once a minute."""
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
         """Take note of entries that are in the store now."""
@@ -311,8 +316,81 @@ class RunShard(Protocol):
         pacer: Pacer | None = None,
         state: DaemonState | None = None,
         reload: Callable[[Reread], None] | None = None,
-    ) -> Callable[[Sequence[Acknowledged]], None]:
-        """Work with these parts of a run from its first turn on; return an observer of batches."""
+    ) -> None:
+        """Work with these parts of a run from its first turn on."""
+
+    async def turn(self) -> None:
+        """Do what is due, before each turn of the pool."""
+
+    def committed(self, batch: Sequence[Acknowledged], /) -> None:
+        """Observe a batch that is in the store now."""
 
     def leave(self) -> None:
         """Forget the parts, which are about to be closed."""
+
+
+def check_companions(settings: Settings) -> None:
+    """Raise CrawlError where an extension cannot do what the settings ask for."""
+    for each in _accompanying():
+        each.check(settings)
+
+
+class Companions:
+    """All companions of a run together, in the order of their names."""
+
+    def __init__(self, context: RunContext, network: Network) -> None:
+        made = [each.accompany(context, network) for each in _accompanying()]
+        self._all: list[Companion] = [each for each in made if each is not None]
+
+    @property
+    def listens(self) -> list[str]:
+        """The addresses at which they listen."""
+        return [each.listens for each in self._all if each.listens]
+
+    @asynccontextmanager
+    async def beside(
+        self, assembly: Assembly, pool: FetchPool, importances: Importances | None = None
+    ) -> AsyncIterator[None]:
+        """Let them run while the block visits pages."""
+        started: list[Companion] = []
+        try:
+            for each in self._all:
+                await each.start(assembly, pool, importances)
+                started.append(each)
+            yield
+        finally:
+            for each in reversed(started):
+                await each.stop()
+
+    def begun(self) -> None:
+        """Tell them that the first turn is over."""
+        for each in self._all:
+            each.begun()
+
+    async def turn(self, now: float) -> None:
+        """Let them do what is due."""
+        for each in self._all:
+            await each.turn(now)
+
+    def committed(self, batch: Sequence[Acknowledged] = ()) -> None:
+        """Tell them of entries that are in the store now."""
+        for each in self._all:
+            each.committed(batch)
+
+    def obey(self, settings: Settings) -> None:
+        """Let them go by other settings from now on."""
+        for each in self._all:
+            each.obey(settings)
+
+    async def finish(self, told_to_stop: asyncio.Event) -> None:
+        """Let them do what is left."""
+        await asyncio.gather(*(each.finish(told_to_stop) for each in self._all))
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for each in self._all:
+            await each.close()
+
+
+def _accompanying() -> list[Accompanying]:
+    return list(loaded(COMPANIONS).values())

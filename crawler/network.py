@@ -15,12 +15,12 @@ from freshet.config.sites import Sites, with_stored
 from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.errors import UsageError
 from freshet.crawler.politeness import group_of, queue_key
+from freshet.crawler.provided import renderer_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.reduce.selectors import SelectorHints
-from freshet.crawler.rendering import renderer_of
+from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.urls import origin, registrable_domain
-from freshet.storage.tables import site_settings
-from freshet.storage.tables.site_settings import SiteSetting
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import SiteSetting
 
 if TYPE_CHECKING:
     from freshet.crawler.fetch.transport import Access
@@ -141,7 +141,7 @@ def user_agent(product: str, contact: str) -> str:
 
 async def with_kept(settings: Settings, db: Reader) -> Settings:
     """Return the settings with those of sites that a store keeps now."""
-    return with_stored(settings, await site_settings.load(db))
+    return with_stored(settings, await runs.site_settings(db))
 
 
 def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:

@@ -6,10 +6,10 @@ Each request is performed in its own task; its entries reach the store through t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.not_content.check import Probes
@@ -22,12 +22,16 @@ from freshet.crawler.frontier import (
     RequisiteUrl,
     RobotsReading,
 )
-from freshet.crawler.pacing import Pacer
-from freshet.crawler.tally import Ending
-from freshet.storage.records import Acknowledged, Agenda, Entry, Visit
+from freshet.crawler.politeness import HostQueues, Pacer
+from freshet.storage.records import Acknowledged, Agenda, Entry, Visit, WriterHost
 
 if TYPE_CHECKING:
     from freshet.crawler.archive.requisites import Requisites
+
+
+T = TypeVar("T")
+#: Reason for the end of a run.
+Ending = Literal["nothing due", "interrupted", "limit", "requests", "paused", "cut off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +58,57 @@ _TURN_S = 600.0
 _AT_ONCE = 32
 
 
+class Supervisor(WriterHost):
+    """The run around the visits of a pool; by itself it does nothing more."""
+
+    def begun(self) -> None:
+        """Note that the first turn of a pool is over, which may take a while."""
+
+    async def turn(self) -> None:
+        """Do what is due, before each turn of the pool: in a daemon at least once a minute."""
+
+    def may_get_more(self) -> bool:
+        """Return whether pages may come from elsewhere: the pool waits when nothing is due."""
+        return False
+
+
+class Performing(Protocol):
+    """Makes requests."""
+
+    async def perform(self, request: FrontierRequest, /) -> Sequence[Entry]:
+        """Perform one request, and return the entries to write."""
+
+
+class Submitting(Protocol):
+    """Takes entries for the store."""
+
+    async def submit(self, entry: Entry, /) -> None:
+        """Take one, which is acknowledged when it is in the store."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class FetchPool:
     """Performs requests until nothing is due within the patience, a limit, or :meth:`stop`.
 
-    ``perform`` makes one request, when the ``pacer`` allows it, and returns its entries, which
-    ``write`` hands to the writer. ``begun`` is called in each run after the first turn, which may
-    take a while. ``requisites`` are not counted by the limits, and fetched after the last page.
-    While ``more_comes`` from elsewhere, the pool waits for it when nothing is due.
+    A request is made when the ``pacer`` allows it, and its entries go to the writer.
+    ``requisites`` are not counted by the limits, and fetched after the last page.
 
     Attributes:
-        chores: awaited in this order with the time at each turn, in a daemon at least once a
-            minute.
         told_to_stop: set by :meth:`stop`.
         unacknowledged: the number of entries that the writer has received and not committed.
     """
 
     frontier: Frontier
     agenda: Agenda
-    perform: Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
+    requester: Performing
     probes: Probes
-    write: Callable[[Entry], Awaitable[None]]
-    queue_key: Callable[[str], Awaitable[str]]
+    writer: Submitting
+    queues: HostQueues
     clock: Clock
     rules: PoolRules
     pacer: Pacer
-    begun: Callable[[], None] | None = None
+    supervisor: Supervisor = field(default_factory=Supervisor)
     requisites: Requisites | None = None
-    more_comes: Callable[[], bool] = lambda: False
-    chores: list[Callable[[float], Awaitable[None]]] = field(default_factory=list)
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     unacknowledged: int = field(default=0, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
@@ -157,7 +183,7 @@ class FetchPool:
         """Send an entry to the writer, and count it until it is acknowledged."""
         self.unacknowledged += 1
         try:
-            await self.write(entry)
+            await self.writer.submit(entry)
         except BaseException:
             self.unacknowledged -= 1
             raise
@@ -176,8 +202,8 @@ class FetchPool:
                 self._changed.clear()
                 await self._replenish()
                 ending = await self._launch()
-                if self.begun is not None and not has_begun:
-                    self.begun()
+                if not has_begun:
+                    self.supervisor.begun()
                 has_begun = True
                 if self._failure is not None:
                     raise self._failure
@@ -197,12 +223,11 @@ class FetchPool:
     # -- one turn of the loop ----------------------------------------------------
 
     async def _replenish(self) -> None:
-        for chore in self.chores:
-            await chore(self.clock.now())
+        await self.supervisor.turn()
         new_hosts, host_ids = await self.agenda.replenish(self.clock.now())
         new = [host for host in new_hosts if not self.frontier.knows(host.host_id)]
         # Concurrently: a key may need a DNS query.
-        keys = await asyncio.gather(*(self.queue_key(host.origin) for host in new))
+        keys = await asyncio.gather(*(self.queues.queue_key(host.origin) for host in new))
         for host, key in zip(new, keys, strict=True):
             self.frontier.add_host(host, key)
             await asyncio.sleep(0)  # Reading its robots.txt took a while.
@@ -267,7 +292,7 @@ class FetchPool:
         return not self.rules.max_pages or pages < self.rules.max_pages
 
     def _over(self, now: float) -> bool:
-        return self.idle(now) and not self.more_comes()
+        return self.idle(now) and not self.supervisor.may_get_more()
 
     def idle(self, now: float) -> bool:
         """Return whether no URL is due within the patience."""
@@ -339,7 +364,7 @@ class FetchPool:
 
     async def _perform(self, request: FrontierRequest) -> None:
         try:
-            entries = await self.perform(request)
+            entries = await self.requester.perform(request)
         except NotMade as own:
             self._put_back(request, own.hold_s)
             return

@@ -1,9 +1,9 @@
 """The requester: performs the frontier's requests, and returns the entries to write."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from freshet.crawler.admission.admit import Admission, Seeding
 from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAP_URL_CHARS, SITEMAPS, meet
@@ -21,9 +21,9 @@ from freshet.crawler.frontier import (
     RobotsReading,
     RobotsRequest,
 )
-from freshet.crawler.politeness import is_plain_host
+from freshet.crawler.politeness import HostQueues, is_plain_host
+from freshet.crawler.robots import RobotsTxt, in_force, record_of
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
 from freshet.crawler.signals.listings import SourceDiscovery, off_loop
 from freshet.crawler.urls import canonical, is_http, resolve
 from freshet.crawler.visit import Pipeline, unasked
@@ -44,12 +44,25 @@ def _sitemap_urls(named: Iterable[str], base: str) -> Iterator[str]:
             yield url
 
 
+class StoredHosts(Protocol):
+    """The store, as the requester asks for it."""
+
+    async def hosts(self, host_ids: Sequence[int], /) -> list[Host]:
+        """Return hosts with all that is stored of them."""
+
+
+class RefusalLog(Protocol):
+    """An archive, which keeps why URLs were not requested."""
+
+    def unasked(self, due: DueUrl, observation: Observation, /) -> None:
+        """Keep the reason why a URL is not requested."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
     """Performs requests: pages by the ``pipeline``, robots.txt, probes and API requests itself.
 
-    ``stored`` reads whole hosts. ``on_refusal`` is called for each URL that is not requested. In a
-    ``lasting`` run no host is hopeless: it may come back.
+    In a ``lasting`` run no host is hopeless: it may come back.
     """
 
     pipeline: Pipeline
@@ -61,9 +74,9 @@ class Requester:
     admission: Admission
     discovery: SourceDiscovery
     seeding: Seeding
-    queue_key: Callable[[str], Awaitable[str]]
-    stored: Callable[[Sequence[int]], Awaitable[list[Host]]]
-    on_refusal: Callable[[DueUrl, Observation], None] | None = None
+    queues: HostQueues
+    past: StoredHosts
+    archive: RefusalLog | None = None
     lasting: bool = False
 
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
@@ -95,8 +108,8 @@ class Requester:
     def refuse(self, refusal: Refusal) -> Visit:
         """Return the visit of a URL that is not requested, with the reason."""
         observation = self._why_not(refusal)
-        if self.on_refusal is not None:
-            self.on_refusal(refusal.due, observation)
+        if self.archive is not None:
+            self.archive.unasked(refusal.due, observation)
         return unasked(refusal.due, observation)
 
     def _why_not(self, refusal: Refusal) -> Observation:
@@ -167,7 +180,7 @@ class Requester:
             return None
         if not self.robots.is_fresh(host[0], now) or self.robots.barred(host[0]):
             return None
-        (stored,) = await self.stored([host[0]])
+        (stored,) = await self.past.hosts([host[0]])
         return stored.robots if stored.robots and not stored.robots.stale_since else None
 
     async def next_hop(self, request: RobotsRequest, result: FetchResult) -> RobotsRequest | None:
@@ -176,7 +189,7 @@ class Requester:
             return None
         if request.redirects >= self.rules.max_redirects:
             return None
-        queue = await self.queue_key(result.location)
+        queue = await self.queues.queue_key(result.location)
         hops = request.redirects + 1
         return replace(request, url=result.location, queue=queue, redirects=hops, repeat_of=None)
 
@@ -208,7 +221,7 @@ class Requester:
     async def read_robots(self, host_id: int) -> None:
         """Read the robots.txt of a host from the store if it was put away."""
         if self.robots.is_put_away(host_id):
-            (host,) = await self.stored([host_id])
+            (host,) = await self.past.hosts([host_id])
             self.robots.restore(host, await self._file(host.robots))
 
     async def _file(self, record: RobotsRecord | None) -> RobotsTxt:

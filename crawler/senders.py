@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from freshet.crawler.lru import LruCache
+from freshet.crawler.bounds import LruCache
 from freshet.storage.records import Acknowledged, Entry
 
 # -- buckets -----------------------------------------------------------------

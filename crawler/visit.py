@@ -10,22 +10,22 @@ The ladder of change detection stops at the first rung that decides: a 304 befor
 the bytes, this digest before the parse, the text's digest before the last sketch is read.
 """
 
+from __future__ import annotations
+
 import errno
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import zstandard
 
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
-from freshet.crawler.admission.copies import Copies
-from freshet.crawler.admission.same_page import Shown
+from freshet.crawler.admission.copies import Copies, Shown
 from freshet.crawler.clock import Clock
-from freshet.crawler.compare.kinds import ChangeKinds
-from freshet.crawler.compare.ladder import Detector, Verdict
+from freshet.crawler.compare.ladder import COMPARED, Detector, PageHistories, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
@@ -49,12 +49,12 @@ from freshet.crawler.politeness import (
 )
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.formats import as_shown, format_of, is_mislabelled, no_page_type
-from freshet.crawler.reduce.head import MetaRefresh, refresh_of
+from freshet.crawler.reduce.links import MetaRefresh, refresh_of
 from freshet.crawler.reduce.page import ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
-from freshet.crawler.robots.parser import Directives, parse_directives
+from freshet.crawler.robots import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
 from freshet.crawler.signals.listings import (
     Claimed,
@@ -70,6 +70,7 @@ from freshet.storage.entries import (
     REBASED,
     Advertised,
     AliasKind,
+    Channel,
     CopyFinding,
     ParameterFinding,
     Retraction,
@@ -88,6 +89,9 @@ from freshet.storage.records import (
     Validators,
     Visit,
 )
+
+if TYPE_CHECKING:
+    from freshet.crawler.archive.requisites import Requisites
 
 log = logging.getLogger(__name__)
 
@@ -302,14 +306,18 @@ class Reducer:
         return Directives(nofollow, meta.noindex, noarchive)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Comparer:
-    """The compare stage: decides whether a page is content, and whether it has changed."""
+    """The compare stage: decides whether a page is content, and whether it has changed.
+
+    ``counts`` returns the kinds of change that count of the page at a URL.
+    """
 
     detector: Detector
     check: NotContentCheck
     redirects: Redirects
-    kinds: ChangeKinds
+    past: PageHistories
+    counts: Callable[[str], Collection[Channel]]
 
     async def compare(self, due: DueUrl, result: FetchResult, content: Reduced) -> Verdict:
         """Compare content with the page's last version in the store."""
@@ -319,8 +327,7 @@ class Comparer:
             self.redirects.end(due)
         match content:
             case ReducedPage():
-                found = await self._page(due, result, content)
-                return await self.kinds.judge(due, result, found)
+                return await self._kinds(due, result, await self._page(due, result, content))
             case ReducedFeed():
                 return await self._judged(due, result, content)
             case ReducedSitemap() | Opaque():
@@ -330,6 +337,15 @@ class Comparer:
             case Verdict(kind="unchanged") if due.doubt is not None:
                 return _doubtful(content, due.doubt)
         return content
+
+    async def _kinds(self, due: DueUrl, result: FetchResult, found: Verdict) -> Verdict:
+        """Judge what differs beside the text of a page that was compared."""
+        if found.kind not in COMPARED:
+            return found
+        from freshet.crawler.compare.kinds import ChangeKinds  # noqa: PLC0415 - no first crawl asks
+
+        kinds = ChangeKinds(self.check.parser, self.past, self.counts(due.url))
+        return await kinds.judge(due, result, found)
 
     async def _page(self, due: DueUrl, result: FetchResult, page: ReducedPage) -> Verdict:
         """Judge a page; one that is refused is a failure, and nothing of it is kept."""
@@ -517,7 +533,7 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """The stages of a visit, in order; ``need`` takes the URLs that content needs to be shown.
+    """The stages of a visit, in order; ``requisites`` get the URLs that content needs to be shown.
 
     In a ``lasting`` run a host without an address is down: it may have one again.
     """
@@ -529,7 +545,7 @@ class Pipeline:
     sitemap_max_bytes: int | None = None
     max_body_bytes: int = 10 * 1024 * 1024
     lasting: bool = False
-    need: Callable[[Sequence[str]], None] | None = None
+    requisites: Requisites | None = None
 
     async def visit(self, request: PageRequest) -> Visit | Note:
         """Visit a due URL, or only count a request that is to be repeated as a plain one.
@@ -630,8 +646,8 @@ class Pipeline:
     async def _judged(self, due: DueUrl, result: FetchResult) -> tuple[Reduced, Verdict]:
         content = await self.reducer.reduce(due, result)
         verdict = await self.comparer.compare(due, result, content)
-        if self.need is not None and result.outcome == "fetched" and verdict.kind in _CONTENT:
-            self.need(await self._needed(due, result, content))
+        if self.requisites is not None and result.outcome == "fetched" and verdict.kind in _CONTENT:
+            self.requisites.need(await self._needed(due, result, content))
         return content, verdict
 
     async def _needed(self, due: DueUrl, result: FetchResult, content: Reduced) -> Sequence[str]:

@@ -31,7 +31,7 @@ import aiosqlite
 
 from freshet.storage import extensions
 from freshet.storage.errors import StoreError, StoreUnavailable, trouble
-from freshet.storage.migrations import migrations, newest, oldest
+from freshet.storage.extensions import migrations, newest, oldest
 
 # -- errors: one line for the user, with the file's name ---------------------
 
@@ -494,7 +494,7 @@ def _writable(path: Path) -> sqlite3.Connection:
                 # Each is applied and recorded in one transaction.
                 now = time.time()
                 connection.executescript(f"BEGIN IMMEDIATE;\n{sql}")
-                if name == "identity":
+                if name == "identity" and not is_new:
                     from freshet.storage.joining import join  # noqa: PLC0415 - it imports this
 
                     join(connection, now)

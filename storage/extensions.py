@@ -1,7 +1,13 @@
-"""Tables that extensions keep in the store, each with a schema version of its own."""
+"""The schema's history, and tables that extensions keep, each with a schema version of its own.
+
+The first migration makes the schema of 0.1.0. Those of the time before are not kept, nor are their
+stores read; from 0.1.0 on each change of the schema is a further file, applied once, in one
+transaction.
+"""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from sqlite3 import Connection
@@ -10,6 +16,34 @@ from typing import Protocol
 from freshet.entry_points import loaded
 from freshet.storage.errors import StoreError
 from freshet.storage.records import Visit
+
+
+@cache
+def migrations() -> tuple[tuple[int, str, str], ...]:
+    """Return number, name and SQL of all steps in order, from ``NNNN_name.sql`` in their folder.
+
+    The number becomes ``PRAGMA user_version``.
+    """
+    steps = [
+        f
+        for f in files("freshet.storage").joinpath("migrations").iterdir()
+        if f.name.endswith(".sql")
+    ]
+    return tuple(
+        (int(f.name[:4]), f.name[5:-4], f.read_text("utf-8"))
+        for f in sorted(steps, key=lambda f: f.name)
+    )
+
+
+def oldest() -> int:
+    """Return the number of the oldest schema that can be migrated."""
+    return migrations()[0][0]
+
+
+def newest() -> int:
+    """Return the number of the last migration, which is that of the schema."""
+    return migrations()[-1][0]
+
 
 #: Entry points that give :class:`Tables`, by the name of the extension.
 GROUP = "freshet.tables"

@@ -42,7 +42,7 @@ from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.stores import is_folder, open_stores, shards_of
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
-from freshet.storage.tables.outgoing import HELD
+from freshet.storage.tables.pages import FOREIGN
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -121,7 +121,7 @@ def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Cop
 # its pages of other shards again, and is told theirs: what is known there stays as it is.
 
 _TELL_ALL: Final = (
-    f"INSERT OR IGNORE INTO outgoing (page_id) SELECT id FROM page WHERE held_back = '{HELD}'"
+    f"INSERT OR IGNORE INTO outgoing (page_id) SELECT id FROM page WHERE held_back = '{FOREIGN}'"
 )
 #: The folder of copies that are not in their places yet; locked.
 PARTIAL: Final = ".partial"

@@ -5,10 +5,10 @@ reduced and compared into an :class:`Observation`, and stored as part of a :clas
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from freshet.storage import entries
 
@@ -504,6 +504,31 @@ class Acknowledged:
     def admitted(self) -> int:
         """Return the number of new URLs."""
         return len(self.pages)
+
+
+T = TypeVar("T")
+
+
+class WriterHost:
+    """The run that a writer works for; by itself it does nothing more."""
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Observe a batch that is in the store now."""
+
+    def coming(self) -> int:
+        """Return how many entries may come soon."""
+        return 0
+
+    async def secure(self) -> None:
+        """Sync what must not be behind the store, an archive; called before each transaction."""
+
+    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do some work on the store, and decide whether it is tried again where it is unavailable.
+
+        Raises:
+            StoreUnavailable: it is not.
+        """
+        return await work()
 
 
 class Agenda(Protocol):

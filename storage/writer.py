@@ -7,18 +7,27 @@ Consequence: kill -9 loses nothing that was counted, shown or logged.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
 from sqlite3 import Connection, DataError, IntegrityError, InterfaceError, ProgrammingError
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from freshet.storage.database import Database
 from freshet.storage.entries import Claims, HostState, Kind, Retraction
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import Recording
-from freshet.storage.records import Acknowledged, Churn, Entry, Note, Observation, Targets, Visit
+from freshet.storage.records import (
+    Acknowledged,
+    Churn,
+    Entry,
+    Note,
+    Observation,
+    Targets,
+    Visit,
+    WriterHost,
+)
 from freshet.storage.tables import (
     changefeed,
     claims,
@@ -26,7 +35,6 @@ from freshet.storage.tables import (
     hosts,
     links,
     observations,
-    outgoing,
     pages,
     runs,
     url_patterns,
@@ -210,7 +218,7 @@ class VisitTables:
         if len(self._admitted) > _REMEMBERED:
             self._admitted.clear()
         columns = zip(targets.urls, targets.held_back, strict=True)
-        settled = (None, outgoing.HELD)
+        settled = (None, pages.FOREIGN)
         self._admitted.update([url for url, held_back in columns if held_back in settled])
 
     def _know_hosts(self, db: Connection, targets: Targets) -> None:
@@ -315,38 +323,21 @@ def _failed(visit: Visit, why: str) -> Visit:
 T = TypeVar("T")
 
 
-class Endure(Protocol):
-    """Does work, perhaps again while it raises StoreUnavailable."""
-
-    def __call__(self, work: Callable[[], Awaitable[T]], /) -> Awaitable[T]:
-        """Return what the work returns."""
-
-
-async def at_once(work: Callable[[], Awaitable[T]]) -> T:
-    """Do the work once: a store that is unavailable ends the run."""
-    return await work()
-
-
 @dataclass(slots=True, eq=False)
 class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
     A transaction takes what arrived while the one before it was committing: batches grow with the
-    load and an idle writer adds no delay. Where something arrived and more is ``coming``, it waits
-    for that, but not for long: a transaction of one visit costs as much as one of three. While the
-    store is unavailable, ``endure`` decides whether a transaction is tried again. ``secure`` runs
-    before each transaction: it syncs what must not be behind the store, an archive. An entry that
+    load and an idle writer adds no delay. Where something arrived and more is coming, it waits for
+    that, but not for long: a transaction of one visit costs as much as one of three. An entry that
     cannot be written takes no other with it.
     """
 
     database: Database
     tables: VisitTables
-    acknowledge: Callable[[Sequence[Acknowledged]], None]
+    host: WriterHost
     _: KW_ONLY
     batch: int
-    endure: Endure = at_once
-    secure: Callable[[], Awaitable[None]] | None = None
-    coming: Callable[[], int] = lambda: 0
     _queue: asyncio.Queue[Entry | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -372,7 +363,7 @@ class Writer:
     async def _linger(self) -> None:
         """Wait a little while more entries are on their way, if some wait already."""
         for _ in range(_LOOKS):
-            if not (0 < self._queue.qsize() < self.batch and self.coming()):
+            if not (0 < self._queue.qsize() < self.batch and self.host.coming()):
                 return
             await asyncio.sleep(_LOOK_S)
 
@@ -397,7 +388,7 @@ class Writer:
                     await self._write([entry])
                 return
             acknowledged = await self._endured_without(entries[0], error)
-        self.acknowledge(acknowledged)
+        self.host.committed(acknowledged)
 
     async def _endured_without(self, entry: Entry, error: Exception) -> list[Acknowledged]:
         """Write a visit as a failure, of a note only its requests: neither can be written."""
@@ -413,9 +404,8 @@ class Writer:
         return [replace(each, entry=entry) for each in rest]
 
     async def _endured(self, entries: list[Entry]) -> list[Acknowledged]:
-        return await self.endure(partial(self._committed, entries))
+        return await self.host.endure(partial(self._committed, entries))
 
     async def _committed(self, entries: list[Entry]) -> list[Acknowledged]:
-        if self.secure is not None:
-            await self.secure()
+        await self.host.secure()
         return await self.tables.write(self.database, entries)

@@ -3,12 +3,14 @@
 Everything in scope becomes a known page; a page that is not crawled has a reason.
 """
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from freshet.crawler.admission.traps import (
     Combinations,
@@ -19,10 +21,8 @@ from freshet.crawler.admission.traps import (
     classify,
     pattern_of,
 )
-from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, meet, share
+from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, LruCache, meet, share
 from freshet.crawler.compare.ladder import Verdict
-from freshet.crawler.fetch.cookies import Cookie, after, header
-from freshet.crawler.lru import LruCache
 from freshet.crawler.urls import (
     canonical,
     origin,
@@ -34,6 +34,8 @@ from freshet.crawler.urls import (
 from freshet.storage.entries import AliasKind, Role
 from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, StoredSeed, Targets
 
+if TYPE_CHECKING:
+    from freshet.crawler.fetch.cookies import Cookie
 # -- scope -------------------------------------------------------------------
 # Invariant: a URL is in scope if and only if one of its keys is the key of a root of that kind.
 # Hence the cost of a check does not depend on the number of seeds.
@@ -404,6 +406,28 @@ class _Chain:
     cookies: tuple[Cookie, ...] = ()
     again: bool = False
 
+    def header(self, url: str) -> str:
+        """Return the Cookie header of a request for a URL, empty for none."""
+        from freshet.crawler.fetch.cookies import header  # noqa: PLC0415 - few pages redirect
+
+        return header(self.cookies, url)
+
+    def after(self, set_cookie: Iterable[str], url: str, now: float) -> tuple[Cookie, ...]:
+        """Return the cookies after a response from a URL that has set these."""
+        from freshet.crawler.fetch.cookies import after  # noqa: PLC0415 - likewise
+
+        return after(self.cookies, set_cookie, url, now)
+
+
+class Aliases(Protocol):
+    """The store, as the judge of redirects asks for it."""
+
+    async def alias_target(self, url: str, /) -> int | None:
+        """Return the page that a URL is an alias of, or None."""
+
+    async def led_to(self, page_id: int, /) -> str | None:
+        """Return the URL to which a page redirected at its last visit, or None."""
+
 
 class _Hop(NamedTuple):
     """A redirect at ``at`` to a canonical URL, after a request with this Cookie header."""
@@ -420,14 +444,10 @@ class Redirects:
     A seed moves to the target on its own site, and for good where it redirects permanently, to
     another registrable domain if two visits agree. Elsewhere on its domain only the target itself
     is visited; another domain is a link out of scope.
-
-    ``alias_target`` reads the id of the page that a URL is an alias of, or None, and ``led_to`` the
-    URL to which a page redirected at its last visit.
     """
 
     admission: Admission
-    alias_target: Callable[[str], Awaitable[int | None]]
-    led_to: Callable[[int], Awaitable[str | None]]
+    past: Aliases
     _: KW_ONLY
     max_redirects: int
     # Targets out of scope to which the sitemaps of an origin redirect.
@@ -444,7 +464,7 @@ class Redirects:
         if chain is not None and now - chain.at > _CHAIN_S:
             self.end(due)
             chain = None
-        return "" if chain is None else header(chain.cookies, due.fetch_url)
+        return "" if chain is None else chain.header(due.fetch_url)
 
     def end(self, due: DueUrl) -> None:
         """Forget the cookies of a chain that ends with this page."""
@@ -473,8 +493,9 @@ class Redirects:
         self._recent[due.url] = _Hop(target, sent, now)
         circle = self._circle(target, due.url, now)
         late = self._cookies_of(circle)
-        chain = replace(chain, cookies=after((*late, *chain.cookies), (), due.fetch_url, now))
-        sends = header(chain.cookies, redirect.location)
+        chain = replace(chain, cookies=(*late, *chain.cookies))
+        chain = replace(chain, cookies=chain.after((), due.fetch_url, now))
+        sends = chain.header(redirect.location)
         again = has_room and bool(circle) and self._recent[target].sent != sends
         if target == due.url:
             verdict = _same_page(due, redirect.location, again=again)
@@ -510,7 +531,7 @@ class Redirects:
         """Judge a redirect to another page: it may lead back, or out of scope."""
         back = self._recent.get(target)
         leads_back = back is not None and back.target == due.url and now - back.at <= _RECENT_S
-        is_loop = leads_back or await self.alias_target(target) == due.page_id
+        is_loop = leads_back or await self.past.alias_target(target) == due.page_id
         if is_loop and not again:
             self._recent.pop(due.url, None)
             return _failed("redirect_loop", f"{target} redirects back here")
@@ -522,9 +543,7 @@ class Redirects:
         """Return the chain after a redirect."""
         last = self._chains.pop(due.url, None) or _Chain(now)
         return _Chain(
-            now,
-            last.hops + last.again,
-            after(last.cookies, redirect.set_cookie, due.fetch_url, now),
+            now, last.hops + last.again, last.after(redirect.set_cookie, due.fetch_url, now)
         )
 
     def _circle(self, target: str, url: str, now: float) -> list[str]:
@@ -559,7 +578,7 @@ class Redirects:
                 meet("sitemaps elsewhere", str(origin(due.url)))
             return target in foreign
         agreed = redirect.kind == "permanent" and due.seed_id is not None
-        return agreed and await self.led_to(due.page_id) == target
+        return agreed and await self.past.led_to(due.page_id) == target
 
     def found(self, due: DueUrl, redirect: RedirectTarget, verdict: Verdict) -> FoundUrls:
         """Return the target of a redirect with this verdict; a seed's redirect moves the scope."""

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime
 from typing import Final, Literal
 from urllib.parse import unquote_plus
 
-from freshet.crawler.lru import LruCache
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.urls import is_session, without_fragment
 from freshet.storage.entries import DATES
 

@@ -6,14 +6,16 @@ work as in a crawl.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Accept
 from freshet.crawler.fetch.responses import is_plain, is_repeatable
 from freshet.crawler.frontier import Refusal, RobotsRequest
+from freshet.crawler.pool import Submitting
 from freshet.crawler.requester import Requester
 from freshet.crawler.urls import canonical, origin
 from freshet.crawler.visit import unasked
@@ -60,6 +62,22 @@ class Counts:
     not_http: int = 0
 
 
+class PlayedStore(Protocol):
+    """The store that a replay fills, as it asks for it."""
+
+    async def find_pages(self, urls: Collection[str], /) -> Sequence[DueUrl]:
+        """Return the pages with these URLs."""
+
+    async def find_host(self, host_id: int, /) -> Host:
+        """Return a host."""
+
+    async def host_at(self, origin: str, /) -> Host | None:
+        """Return the host of an origin, if it is known."""
+
+    async def count_at(self, page_id: int, at: float, /) -> int:
+        """Return the number of observations of a page at a time."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Player:
     """Feeds exchanges to the parts of a crawl that take answers, one after the other.
@@ -67,20 +85,15 @@ class Player:
     *Invariant.* An exchange is processed when everything that earlier ones found about its page,
     and that the page exists at all, has committed. Consequence: a replay gives what the crawl gave.
 
-    ``write`` hands an entry to the writer, which commits a batch in one transaction; the store is
-    asked for pages by URLs, for hosts by id and by origin, and (``count_at``) for the number of
-    observations of a page at a time. The pages of the exchanges that are ``coming`` are read
-    together, anew after each commit. ``done_at`` is the time of the last observation of an earlier
-    replay.
+    The writer commits a batch in one transaction. The pages of the exchanges that are ``coming``
+    are read together, anew after each commit. ``done_at`` is the time of the last observation of an
+    earlier replay.
     """
 
     requester: Requester
     clock: VirtualClock
-    write: Callable[[Entry], Awaitable[None]]
-    find_pages: Callable[[Collection[str]], Awaitable[Sequence[DueUrl]]]
-    find_host: Callable[[int], Awaitable[Host]]
-    host_at: Callable[[str], Awaitable[Host | None]]
-    count_at: Callable[[int, float], Awaitable[int]]
+    writer: Submitting
+    store: PlayedStore
     counts: Counts
     done_at: float
     coming: deque[Played] = field(default_factory=deque, init=False)
@@ -118,7 +131,7 @@ class Player:
         batch, self._batch = self._batch, []
         self._read.clear()
         for entry in batch:
-            await self.write(entry)
+            await self.writer.submit(entry)
         while self._waiting:
             self._done.clear()
             await self._done.wait()
@@ -200,7 +213,7 @@ class Player:
         # An archive may hold several captures of one second, of which some were taken in.
         capture = due.page_id, result.ended_at
         self._passed[capture] += 1
-        return await self.count_at(*capture) >= self._passed[capture]
+        return await self.store.count_at(*capture) >= self._passed[capture]
 
     def _refusal(self, due: DueUrl, rule: str) -> Visit:
         return self.requester.refuse(Refusal(due, rule))
@@ -224,7 +237,7 @@ class Player:
             for each in self.coming:
                 with suppress(ValueError):
                     self._read[canonical(each.result.url)] = None
-            found = await self.find_pages(self._read)
+            found = await self.store.find_pages(self._read)
             self._read.update({due.url: due for due in found})
         return self._read[url]
 
@@ -247,7 +260,7 @@ class Player:
     async def _know_host(self, host_id: int, at_origin: str) -> None:
         if self.requester.frontier.knows(host_id):
             return
-        host = await self.find_host(host_id)
+        host = await self.store.find_host(host_id)
         self.requester.frontier.add_host(host, host.origin)
         for played in self._early_robots.pop(at_origin, ()):
             await self._robots(played)
@@ -279,7 +292,7 @@ class Player:
         known = self.requester.frontier.host_of(at_origin)
         if known is None:
             await self.settled()
-            host = await self.host_at(at_origin)
+            host = await self.store.host_at(at_origin)
             if host is None:
                 return None
             self.requester.frontier.add_host(host, at_origin)

@@ -11,16 +11,15 @@ do. What is archived of late is not asked for again.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from freshet.crawler.archive.writer import ArchiveWriter
-from freshet.crawler.bounds import REQUISITE_BYTES, REQUISITES_WAITING, meet
+from freshet.crawler.bounds import REQUISITE_BYTES, REQUISITES_WAITING, LruCache, meet
 from freshet.crawler.fetch.responses import media_type
 from freshet.crawler.frontier import RequisiteUrl
-from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import answer_of
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.requisites import css_references, resolved
@@ -57,6 +56,16 @@ class Requisite(RequisiteUrl):
     room: _Room = field(repr=False)
 
 
+class RequisiteStore(Protocol):
+    """The store, as the agenda of requisites asks for it."""
+
+    async def refused(self, urls: Collection[str], /) -> Collection[str]:
+        """Return those of some URLs that the user refuses."""
+
+    async def hosts_of(self, origins: Collection[str], /) -> Sequence[Host]:
+        """Return the hosts of origins."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Requisites:
     """An agenda of requisites around that of the pages, which it takes turns with.
@@ -64,8 +73,7 @@ class Requisites:
     Of the requests at most ``share`` go to requisites as long as there are pages to be asked, and
     with ``lasting`` always. A page may have ``per_page`` of them. What was asked for within
     ``age_s`` is not needed, nor what ``is_never``; the last time is remembered here and in the
-    archive. ``refused`` returns those of some URLs that the user refuses, ``hosts`` the hosts of
-    origins. While ``alone`` no page is chosen.
+    archive. While ``alone`` no page is chosen.
 
     Attributes:
         left: those that wait or are under way.
@@ -82,8 +90,7 @@ class Requisites:
     max_redirects: int
     lasting: bool
     is_never: Callable[[str], bool]
-    refused: Callable[[Collection[str]], Awaitable[Collection[str]]]
-    hosts: Callable[[Collection[str]], Awaitable[Sequence[Host]]]
+    store: RequisiteStore
     alone: bool = field(default=False, init=False)
     left: int = field(default=0, init=False)
     asked: int = field(default=0, init=False)
@@ -161,7 +168,7 @@ class Requisites:
             self._asked_at[url] = at
         places = await self._places([url for url in wanted if self._is_old(url, now)])
         unknown = set(places.values()) - self._host_ids.keys()
-        hosts = await self.hosts(unknown) if unknown else ()
+        hosts = await self.store.hosts_of(unknown) if unknown else ()
         self._host_ids |= {host.origin: host.host_id for host in hosts}
         for url, place in places.items():
             room, depth, redirects = wanted[url]
@@ -195,7 +202,7 @@ class Requisites:
     async def _places(self, urls: Sequence[str]) -> Mapping[str, str]:
         """Return those of these URLs that the user does not refuse, each with its origin."""
         names = {url: canonical(url) for url in urls}
-        refused = await self.refused(names.values()) if urls else ()
+        refused = await self.store.refused(names.values()) if urls else ()
         allowed = [url for url in urls if names[url] not in refused and not self.is_never(url)]
         return {url: str(origin(url)) for url in allowed}
 

@@ -1,13 +1,10 @@
 """``freshet check URL``: fetch a page now, and show the result of every step."""
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
-import aiosqlite
 import typer
 
 from freshet.config.settings import Settings, SiteSettings
@@ -42,12 +39,12 @@ from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.reduce.formats import as_shown
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.sketch import body_digest, sketch
-from freshet.crawler.robots.parser import in_force, record_of
-from freshet.crawler.run.rules import never_at
+from freshet.crawler.reduce.tree import SelectorHints
+from freshet.crawler.robots import in_force, record_of
+from freshet.crawler.run.past import StoredPast
+from freshet.crawler.run.rules import counts_at, never_at
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.run.wiring import stored_histories, stored_kinds
 from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
@@ -283,10 +280,9 @@ async def _judged(
         return found
     text_version = parser.text_version(result.url, result.header("Content-Type"))
     seen = Digests(body_digest(result.body), None, text_version)
-    kinds = partial(stored_kinds, parser=parser, settings=settings)
     try:
         found.conclusion = await _compared(
-            parser, db, found, seen, parsed=parsed, result=result, kinds=kinds, now=now
+            parser, db, found, seen, parsed=parsed, result=result, settings=settings, now=now
         )
     except ParserLost as error:
         raise CrawlError(f"{result.url}: not compared: {error}; try again") from error
@@ -334,10 +330,6 @@ def _read(parsed: ParsedPage) -> Step:
     return Step("parse", parsed.encoding or "bytes", joined((words, parsed.remark), "; ") or words)
 
 
-#: The judge of what differs beside the text of a page in an open store.
-_Kinds: TypeAlias = Callable[[aiosqlite.Connection], ChangeKinds]
-
-
 async def _compared(
     parser: Parser,
     db: Path,
@@ -346,7 +338,7 @@ async def _compared(
     *,
     parsed: ParsedPage,
     result: FetchResult,
-    kinds: _Kinds,
+    settings: Settings,
     now: float,
 ) -> str:
     """Return the conclusion; the rungs of the ladder become steps."""
@@ -363,7 +355,8 @@ async def _compared(
         found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
         new = sketch(parsed.blocks.texts, parsed.blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
-        detector = Detector(stored_histories(connection, parser))
+        past = StoredPast(connection, parser)
+        detector = Detector(past)
         version, text = seen.text_version, parsed.blocks
         verdict = await detector.detect(due, new, now, text_version=version, text=text)
         if verdict.reason == REBASED:
@@ -371,7 +364,8 @@ async def _compared(
         answer = "equal" if digests.text == new.text_digest else "differs"
         found.steps.append(Step("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
         found.steps.extend(_rung(verdict))
-        verdict = await kinds(connection).judge(due, result, verdict)
+        kinds = ChangeKinds(parser, past, counts_at(settings)(due.url))
+        verdict = await kinds.judge(due, result, verdict)
         return _concluded(found, verdict)
 
 

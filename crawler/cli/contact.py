@@ -12,25 +12,12 @@ from freshet.config import ConfigError
 from freshet.config.loading import Origins, users_file
 from freshet.config.settings import Settings, contact
 from freshet.crawler import terminal
-from freshet.crawler.cli.options import stores_at
+from freshet.crawler.cli.options import host_to_tell
 from freshet.crawler.cli.verbs import TYPED
-from freshet.crawler.network import public_host
 from freshet.crawler.terminal import fail, say
-from freshet.storage.database import open_store
 from freshet.storage.records import StoredSeed
-from freshet.storage.tables import runs
 
 _NAME = "crawl.contact"
-
-
-def _public_host(settings: Settings, db: Path | None, urls: Sequence[str]) -> str | None:
-    """Return a public host of these URLs, or else of the store ``db``; None: there is none."""
-    host = public_host(urls, settings.network.resolve)
-    if host is None and db is not None and db.exists():
-        there = [path for path in stores_at(db).paths if path.exists()]
-        stored = [url for path in there for url in terminal.run(_stored(path))]
-        host = public_host(stored, settings.network.resolve)
-    return host
 
 
 def with_contact(
@@ -40,16 +27,17 @@ def with_contact(
     seeds: Sequence[StoredSeed],
     context: typer.Context,
 ) -> Settings:
-    """Return the settings with a contact, if these seeds or those of the store ``db`` need one.
+    """Return the settings with a contact, if these seeds or those of the store ``db`` need one."""
+    host = host_to_tell(settings, db, seeds)
+    return settings if host is None else asked(settings, origins, host, context)
+
+
+def asked(settings: Settings, origins: Origins, host: str, context: typer.Context) -> Settings:
+    """Return the settings with the contact that a visit of this public host needs.
 
     On a terminal it is asked for, and stored in the user's own file. Elsewhere the program exits
     with the command to type, which is that of the ``context``.
     """
-    if settings.crawl.contact:
-        return settings
-    host = _public_host(settings, db, [seed.url for seed in seeds])
-    if host is None:
-        return settings
     if origins[_NAME] != "default":
         fail(f"{host} is a public host, and {_NAME} is empty ({origins[_NAME]}): set it there", 2)
     if not terminal.asks():
@@ -59,15 +47,6 @@ def with_contact(
         _keep(found)
     crawl = settings.crawl.model_copy(update={"contact": found})
     return settings.model_copy(update={"crawl": crawl})
-
-
-async def _stored(path: Path) -> list[str]:
-    # Opened for writing, which migrates a store of an older version.
-    database = await open_store(path)
-    try:
-        return [seed.root_url or seed.url for seed in await runs.load(database.reader)]
-    finally:
-        await database.close()
 
 
 def _refuse(host: str, context: typer.Context) -> NoReturn:

@@ -8,7 +8,7 @@ import typer
 
 from freshet.crawler import terminal
 from freshet.crawler.cli import options
-from freshet.crawler.run.indexing import indexing
+from freshet.crawler.provided import indexing
 from freshet.crawler.run.orders import SUMMARISED, CrawlReport
 from freshet.crawler.terminal import (
     blocks,
@@ -248,10 +248,10 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     )
     settings = options.overruled(settings, scope=scope, max_depth=max_depth, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
-    if not settings.crawl.contact:
-        from freshet.crawler.cli.contact import with_contact  # noqa: PLC0415 - few need it
+    if (host := options.host_to_tell(settings, db, seeds)) is not None:
+        from freshet.crawler.cli.contact import asked  # noqa: PLC0415 - few need it
 
-        settings = with_contact(settings, origins, db, seeds, context)
+        settings = asked(settings, origins, host, context)
     order = CrawlOrder(db, seeds, resume=resume if resume or new else None)
     if (index_of := indexing()) is not None:
         index_of.prepare(db, settings)

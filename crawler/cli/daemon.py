@@ -15,7 +15,7 @@ from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
 from freshet.crawler.cli.status import print_standing
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.run.indexing import indexing
+from freshet.crawler.provided import indexing
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
 from freshet.crawler.terminal import fail, print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, Owner, owner_of
@@ -127,10 +127,10 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     settings, origins = options.read_settings(config, given)
     settings = options.overruled(settings, scope=scope, delay_s=delay)
     seeds = options.given_seeds(sites or [], sites_file, strict=strict)
-    if not settings.crawl.contact:
-        from freshet.crawler.cli.contact import with_contact  # noqa: PLC0415 - few need it
+    if (host := options.host_to_tell(settings, db, seeds)) is not None:
+        from freshet.crawler.cli.contact import asked  # noqa: PLC0415 - few need it
 
-        settings = with_contact(settings, origins, db, seeds, context)
+        settings = asked(settings, origins, host, context)
     budgeted = settings.daemon.budget
     per_day = crawls_per_day(budgeted) if budgeted else None
     order = DaemonOrder(db, seeds, per_day, settings.daemon.policy, time_limit)

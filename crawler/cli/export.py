@@ -13,7 +13,7 @@ import typer
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, tell_down
 from freshet.crawler.clock import dated
-from freshet.crawler.tally import needs_extra
+from freshet.crawler.errors import needs_extra
 from freshet.crawler.terminal import err, fail, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS

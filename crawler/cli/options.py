@@ -1,6 +1,6 @@
 """Options shared by verbs: settings, site lists, lookups of a URL, moments in the past."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -437,3 +437,37 @@ def since(text: str, now: float) -> float:
         return moment_of(text, now)
     except ValueError as error:
         fail(f"--since {error}", 2)
+
+
+# -- a contact ---------------------------------------------------------------
+
+
+def host_to_tell(settings: "Settings", db: Path | None, seeds: Sequence[StoredSeed]) -> str | None:
+    """Return a public host of these seeds, or those of the store ``db``, that needs a contact.
+
+    None: there is none, or the settings have a contact.
+    """
+    if settings.crawl.contact:
+        return None
+    return _public_host(settings, db, [seed.url for seed in seeds])
+
+
+def _public_host(settings: "Settings", db: Path | None, urls: Sequence[str]) -> str | None:
+    """Return a public host of these URLs, or else of the store ``db``; None: there is none."""
+    from freshet.crawler.network import public_host  # noqa: PLC0415 - slow to import
+
+    host = public_host(urls, settings.network.resolve)
+    if host is None and db is not None and db.exists():
+        there = [path for path in stores_at(db).paths if path.exists()]
+        stored = [url for path in there for url in terminal.run(_stored(path))]
+        host = public_host(stored, settings.network.resolve)
+    return host
+
+
+async def _stored(path: Path) -> list[str]:
+    # Opened for writing, which migrates a store of an older version.
+    database = await open_store(path)
+    try:
+        return [seed.root_url or seed.url for seed in await runs.load(database.reader)]
+    finally:
+        await database.close()

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from freshet.crawler.logs import LogFormat, configure_logging
 from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.orders import DaemonSnapshot
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.tally import DaemonSnapshot
 from freshet.crawler.terminal import blocks, counted, err, percent, span, spending
 from freshet.storage.records import Acknowledged, Visit
 

@@ -19,8 +19,8 @@ from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.run.past import parse_content
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.run.wiring import parse_content
 from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, open_store
 from freshet.storage.errors import StoreError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
 from freshet.crawler.hooks import status_parts
+from freshet.crawler.run.orders import AUDITED_S
 from freshet.crawler.run.status import StoreStatus, merged, read_shard, read_status, since_of
-from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import (
     amount,
     clock_time,

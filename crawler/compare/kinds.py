@@ -9,67 +9,56 @@ the last one, or a finding that names what differs. Consequence: a document that
 than noise is told in the changefeed. A page pays for this from its second version on.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.compare.ladder import COMPARED, PageHistories, Verdict
+from freshet.crawler.reduce.channels import Channels, kinds_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import CHANNELS, TEXT_CHANNELS, Channel, Rung
 from freshet.storage.records import DueUrl, FetchResult
-
-if TYPE_CHECKING:
-    from freshet.crawler.reduce.channels import Channels
 
 #: Verdicts of which the differences of the text are noise.
 _NOISE: Final = frozenset[Rung | None]({"volatile", "frame", "flip"})
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class ChangeKinds:
-    """Judges what differs beside the text.
-
-    ``counts`` returns the kinds that count as a change of the page at a URL. ``channels`` and
-    ``content`` are queries of the store: what was kept of the last version of a page.
-    """
+    """Judges what differs beside the text, where the kinds ``counts`` are a change of a page."""
 
     parser: Parser
-    counts: Callable[[str], Collection[Channel]]
-    channels: Callable[[int], Awaitable[bytes | None]]
-    content: Callable[[int], Awaitable[tuple[bytes, str | None] | None]]
+    past: PageHistories
+    counts: Collection[Channel]
 
     async def judge(self, due: DueUrl, result: FetchResult, verdict: Verdict) -> Verdict:
         """Return the verdict on a page whose bytes differ, with the kinds of change.
 
         Raises as :meth:`.Parser.channels`.
         """
-        if verdict.kind not in {"changed", "unchanged"}:
+        if verdict.kind not in COMPARED:
             return verdict
         of_text = _of_text(verdict)
         if due.digests is None:
             # It stood at another URL before.
-            return _judged(verdict, of_text, frozenset(), self.counts(due.url))
-        from freshet.crawler.reduce.channels import kinds_of  # noqa: PLC0415 - no first crawl asks
-
+            return _judged(verdict, of_text, frozenset(), self.counts)
         new = await self._made(due, result.body, result.header("Content-Type"))
         old = None if new is None else await self._last(due, new.made)
         found = frozenset[Channel]() if new is None or old is None else kinds_of(old, new)
         if verdict.rung in _NOISE:
             found -= TEXT_CHANNELS
-        judged = _judged(verdict, of_text, found, self.counts(due.url))
+        judged = _judged(verdict, of_text, found, self.counts)
         return judged if new is None else replace(judged, channels=new.to_bytes())
 
-    async def _last(self, due: DueUrl, made: int) -> "Channels | None":
+    async def _last(self, due: DueUrl, made: int) -> Channels | None:
         """Return the channels of the last version; None if its bytes are not kept, either."""
-        from freshet.crawler.reduce.channels import Channels  # noqa: PLC0415 - likewise
-
-        stored = Channels.from_bytes(await self.channels(due.page_id))
+        stored = Channels.from_bytes(await self.past.channels(due.page_id))
         if stored is not None and stored.made == made:
             return stored
-        kept = await self.content(due.page_id)
+        kept = await self.past.content(due.page_id)
         return None if kept is None else await self._made(due, *kept)
 
-    async def _made(self, due: DueUrl, body: bytes, content_type: str | None) -> "Channels | None":
+    async def _made(self, due: DueUrl, body: bytes, content_type: str | None) -> Channels | None:
         made = await self.parser.channels(body, due.fetch_url, content_type)
         return None if isinstance(made, Unparsable) else made
 

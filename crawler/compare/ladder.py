@@ -18,15 +18,18 @@ Digests decide exactly whether a page changed; MinHash only estimates by how muc
 pages never come here: a failed fetch is no version of a page.
 """
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.history import (
     ALWAYS,
     COME,
@@ -37,26 +40,22 @@ from freshet.crawler.compare.history import (
     STREAK,
     STREAK_AGAINST_THE_SITE,
     Delta,
-    PageMemory,
-    PageRecord,
-    Presence,
-    SlotHistory,
-    alternates,
-    bounded,
-    is_near,
-    later,
-)
-from freshet.crawler.compare.layout import (
     Item,
     Layout,
     LayoutDifference,
+    PageMemory,
+    PageRecord,
+    Presence,
     Slot,
+    SlotHistory,
+    alternates,
     beside_slots,
+    bounded,
     difference,
     equal_ends,
+    is_near,
+    later,
 )
-from freshet.crawler.compare.templates import HostRun, Template, frame_items, frame_of_small
-from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage.entries import REBASED, RETURN, Amendment, Channel, Kind, Retraction, Rung
@@ -64,6 +63,7 @@ from freshet.storage.records import Digests, Doubt, DueUrl, PageHistory
 
 if TYPE_CHECKING:
     from freshet.crawler.compare.minor import Difference
+    from freshet.crawler.compare.templates import HostRun, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Verdict:
     channels: bytes | None = None
     doubt: Doubt | None = None
     may_be_copy: bool = False
-    difference: "Difference | None" = field(default=None, compare=False, repr=False)
+    difference: Difference | None = field(default=None, compare=False, repr=False)
 
 
 # -- renaming ----------------------------------------------------------------
@@ -215,30 +215,46 @@ def judge_blocks(
     else:
         explained = _explained(found, removed, added, memory, host)
     verdict = _verdict(explained, past.sketch, new, significant_below)
-    is_changed, differing = verdict.kind == "changed", None
-    if is_changed and past.memory.blocks.get(_text(new)):
-        verdict = replace(verdict, reason=RETURN, detail=_RETURN)
-    if is_changed and not explained.moved:
-        is_all = not found.moved() and explained.has_all(found)
-        differing = _differing(
-            explained.beside_frame(), before, as_before, past.memory, host.template,
-            may_be_marks=not is_all or has_same_words(past.sketch, new),
-        )  # fmt: skip
+    if verdict.kind == "changed":
+        if past.memory.blocks.get(_text(new)):
+            verdict = replace(verdict, reason=RETURN, detail=_RETURN)
+        differing = _difference_of(explained, found, past, new, (as_before, host.template))
+        verdict = replace(verdict, difference=differing)
     memory, amendments = _amended(memory, None if is_own else is_volatile)
-    # Later visits, or other pages, may correct this verdict.
-    is_open = is_changed or verdict.rung == "frame"
-    if is_open and not explained.moved and (explained.removed or explained.added):
-        delta = Delta(at, verdict.kind, explained.removed, explained.added)
-        memory = replace(memory, deltas=bounded([*memory.deltas, delta]))
+    memory = _with_delta(memory, verdict, explained, at)
     memory = memory.renamed(names) if names else memory
     is_covered = verdict.rung == "volatile" and PageRecord(past.sketch, memory).layout == layout
     return replace(
-        verdict,
-        memory=memory.to_bytes(),
-        amendments=amendments,
-        keeps_sketch=not is_covered,
-        difference=differing,
+        verdict, memory=memory.to_bytes(), amendments=amendments, keeps_sketch=not is_covered
     )
+
+
+def _difference_of(
+    explained: _Explained,
+    found: LayoutDifference,
+    past: PageRecord,
+    new: Sketch,
+    as_before: tuple[Layout, Template],
+) -> Difference | None:
+    """Return the difference of a change, None of one that only moved blocks."""
+    if explained.moved:
+        return None
+    is_all = not found.moved() and explained.has_all(found)
+    return _differing(
+        explained.beside_frame(), past.layout, as_before[0], past.memory, as_before[1],
+        may_be_marks=not is_all or has_same_words(past.sketch, new),
+    )  # fmt: skip
+
+
+def _with_delta(
+    memory: PageMemory, verdict: Verdict, explained: _Explained, at: float
+) -> PageMemory:
+    """Return the memory with the difference of a verdict that others may correct later."""
+    is_open = verdict.kind == "changed" or verdict.rung == "frame"
+    if not is_open or explained.moved or not (explained.removed or explained.added):
+        return memory
+    delta = Delta(at, verdict.kind, explained.removed, explained.added)
+    return replace(memory, deltas=bounded([*memory.deltas, delta]))
 
 
 def _differing(
@@ -249,11 +265,11 @@ def _differing(
     template: Template,
     *,
     may_be_marks: bool,
-) -> "Difference":
+) -> Difference:
     """Return the removed and the added blocks of a change, with what may make them minor."""
     from freshet.crawler.compare.minor import Difference  # noqa: PLC0415 - no first crawl asks
 
-    shares, frame = _shares(chain(*items), memory), frame_of_small(*items, before, template)
+    shares, frame = _shares(chain(*items), memory), template.frame_of_small(*items, before)
     return Difference(before, after, *items, shares, frame, may_be_marks=may_be_marks)
 
 
@@ -390,7 +406,7 @@ def _explained(
         return _Explained(None, removed, added, moved=True)
     if not removed and not added:
         return _Explained("frame" if shuffled else "volatile")
-    went, came = frame_items(removed, added, host)
+    went, came = host.frame_items(removed, added)
     rest = {*removed, *added} - went - came
     if not rest:
         return _Explained("frame", removed, added)
@@ -466,25 +482,36 @@ _HOSTS: Final = 256
 _SAME_PAGE: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageHistories:
-    """The store's queries that a comparison needs.
+class PageHistories(Protocol):
+    """The store, as a comparison asks for it."""
 
-    ``history`` of a page is None before its first capture with a text; ``predecessor`` is the
-    history of the URL from which a page has moved here. ``sample`` returns histories of a host's
-    pages, at most so many; ``not_content`` its block pages as stored (versioned bytes). ``again``
-    reads the last text of a page as texts are read now; None if its bytes are not kept. ``text``
-    returns it itself.
-    """
+    async def history(self, page_id: int, /) -> PageHistory | None:
+        """Return the history of a page, None before its first capture with a text."""
 
-    history: Callable[[int], Awaitable[PageHistory | None]]
-    predecessor: Callable[[int], Awaitable[PageHistory | None]]
-    sample: Callable[[int, int], Awaitable[list[PageHistory]]]
-    not_content: Callable[[int], Awaitable[bytes | None]]
-    again: Callable[[DueUrl], Awaitable[Sketch | None]]
-    text: Callable[[DueUrl], Awaitable[Blocks | None]]
+    async def predecessor(self, page_id: int, /) -> PageHistory | None:
+        """Return the history of the URL from which a page has moved here."""
+
+    async def sample(self, host_id: int, most: int, /) -> list[PageHistory]:
+        """Return histories of a host's pages, at most so many."""
+
+    async def not_content(self, host_id: int, /) -> bytes | None:
+        """Return a host's block pages as stored (versioned bytes)."""
+
+    async def text(self, due: DueUrl, /) -> Blocks | None:
+        """Return the last text of a page as texts are read now; None if its bytes are not kept."""
+
+    async def again(self, due: DueUrl, /) -> Sketch | None:
+        """Return the sketch of that text."""
+
+    async def channels(self, page_id: int, /) -> bytes | None:
+        """Return the channels of a page's last version, None if they are not kept."""
+
+    async def content(self, page_id: int, /) -> tuple[bytes, str | None] | None:
+        """Return the bytes of that version, and their type; None if they are not kept."""
 
 
+#: Kinds of verdicts on a text that was compared with an earlier one.
+COMPARED: Final = frozenset({"changed", "unchanged"})
 _SAME_TEXT: Final = Verdict("unchanged", "text", keeps_sketch=False)
 #: The old memory names blocks that the text does not have any more.
 _REBASED: Final = Verdict(
@@ -534,7 +561,9 @@ class Detector:
             return _SAME_TEXT
         if due.digests.text is not None:
             history = history or await self._past.history(due.page_id)
-        if due.digests.text is None or history is None:
+        else:
+            history = None
+        if history is None:
             # The last version had no text: the bytes, which differ, decide.
             return Verdict("changed", "body")
         found = await self._judged(due, PageRecord.of(history), new, at)
@@ -547,7 +576,7 @@ class Detector:
         return await self._weighed(due, found, found.difference, text, at)
 
     async def _weighed(
-        self, due: DueUrl, found: Verdict, difference: "Difference", text: Blocks | None, at: float
+        self, due: DueUrl, found: Verdict, difference: Difference, text: Blocks | None, at: float
     ) -> Verdict:
         """Return the verdict by the words that differ."""
         from freshet.crawler.compare.minor import may_be_minor, why_minor  # noqa: PLC0415 - likewise
@@ -604,6 +633,8 @@ class Detector:
         return judge_blocks(past, new, host, at, significant_below=self._significant_below)
 
     async def _host(self, host_id: int) -> HostRun:
+        from freshet.crawler.compare.templates import HostRun, Template  # noqa: PLC0415 - no first crawl asks
+
         known = self._hosts.use(host_id)
         # Of a small host one page that changes is a large part: all are read each time.
         if (

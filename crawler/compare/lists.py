@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from freshet.crawler.compare.layout import Item, Layout
+from freshet.crawler.compare.history import Item, Layout
 from freshet.crawler.compare.minor import Difference
 
 MOVED: Final = "entries of a list moved between its pages"

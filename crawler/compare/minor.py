@@ -23,7 +23,7 @@ from math import exp, log1p
 from typing import Final, NamedTuple
 
 from freshet.crawler.compare.diff import align, compare_words
-from freshet.crawler.compare.layout import Item, Layout
+from freshet.crawler.compare.history import Item, Layout
 from freshet.crawler.compare.moments import may_move_alike, moved_alike
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import block_digest
@@ -467,7 +467,8 @@ def _coupled(
     others = list(right)
     texts = [old.texts[went[item]] for item in rest], [new.texts[came[item]] for item in others]
     for block in align(*texts):
-        yield (
-            [] if block.before is None else [rest[block.before]],
-            [] if block.after is None else [others[block.after]],
-        )
+        yield _at(rest, block.before), _at(others, block.after)
+
+
+def _at(items: Sequence[Item], number: int | None) -> list[Item]:
+    return [] if number is None else [items[number]]

@@ -21,8 +21,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from freshet.crawler.compare.history import NOTHING, Delta, PageRecord, SlotHistory
-from freshet.crawler.compare.layout import Item, Layout, Slot, beside_slots
+from freshet.crawler.compare.history import (
+    NOTHING,
+    Delta,
+    Item,
+    Layout,
+    PageRecord,
+    Slot,
+    SlotHistory,
+    beside_slots,
+)
 from freshet.storage.entries import Kind
 
 #: Pages, and the share of the sample, that make a template.
@@ -133,23 +141,22 @@ class Template:
         shared = frozenset.intersection(*blocks)
         return shared if all(2 * len(shared) <= len(each) for each in blocks) else frozenset()
 
+    def frame_of_small(
+        self, removed: Sequence[Item], added: Sequence[Item], before: Layout
+    ) -> frozenset[Item]:
+        """Return the items of the frame of a small host.
 
-def frame_of_small(
-    removed: Sequence[Item], added: Sequence[Item], before: Layout, template: Template
-) -> frozenset[Item]:
-    """Return the items of the frame of a small host.
-
-    A block is, that stood on all of its pages, and what stands where such a one was, or where only
-    such ones were.
-    """
-    shared = template.shared()
-    if not shared:
-        return frozenset()
-    went = {item for item in removed if (item.place, item.digest) in shared}
-    left = {slot for item in went for slot in item.slots}
-    places = {item.place for item in added if _is_framed(item.place, before, shared)}
-    came = {item for item in added if item.place in places or not left.isdisjoint(item.slots)}
-    return frozenset(went | came)
+        A block is, that stood on all of its pages, and what stands where such a one was, or where
+        only such ones were.
+        """
+        shared = self.shared()
+        if not shared:
+            return frozenset()
+        went = {item for item in removed if (item.place, item.digest) in shared}
+        left = {slot for item in went for slot in item.slots}
+        places = {item.place for item in added if _is_framed(item.place, before, shared)}
+        came = {item for item in added if item.place in places or not left.isdisjoint(item.slots)}
+        return frozenset(went | came)
 
 
 def _is_framed(place: int, before: Layout, shared: frozenset[tuple[int, int]]) -> bool:
@@ -247,32 +254,31 @@ class HostRun:
         """Return whether the event was seen on enough of the pages visited so far."""
         return self._events[event] >= enough(self.pages)
 
+    def frame_items(
+        self, removed: Sequence[Item], added: Sequence[Item]
+    ) -> tuple[set[Item], set[Item]]:
+        """Return the removed and added items that belong to the host's template."""
+        template = self.template
+        went = {
+            item
+            for item in removed
+            if any(template.at(slot).uniform == item.digest for slot in item.slots)
+            or self.is_common((False, item.place, item.digest))
+        }
+        left = {slot for item in went for slot in item.slots}
+        came = {
+            item
+            for item in added
+            if any(slot in left or template.at(slot).uniform == item.digest for slot in item.slots)
+            or self.is_common((True, item.place, item.digest))
+        }
+        return went, came
+
 
 def _events(removed: Iterable[Item], added: Iterable[Item]) -> set[Event]:
     return {(False, i.place, i.digest) for i in removed} | {
         (True, i.place, i.digest) for i in added
     }
-
-
-def frame_items(
-    removed: Sequence[Item], added: Sequence[Item], host: HostRun
-) -> tuple[set[Item], set[Item]]:
-    """Return the removed and added items that belong to the host's template."""
-    template = host.template
-    went = {
-        item
-        for item in removed
-        if any(template.at(slot).uniform == item.digest for slot in item.slots)
-        or host.is_common((False, item.place, item.digest))
-    }
-    left = {slot for item in went for slot in item.slots}
-    came = {
-        item
-        for item in added
-        if any(slot in left or template.at(slot).uniform == item.digest for slot in item.slots)
-        or host.is_common((True, item.place, item.digest))
-    }
-    return went, came
 
 
 @dataclass(frozen=True, slots=True)

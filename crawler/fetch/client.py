@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, Protocol
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, meet
+from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
 from freshet.crawler.errors import NotMade, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
 from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
@@ -35,7 +35,6 @@ from freshet.crawler.fetch.responses import (
     whole_bytes,
 )
 from freshet.crawler.fetch.transport import Access, Connections
-from freshet.crawler.lru import LruCache
 from freshet.crawler.masking import MASK
 from freshet.crawler.reduce.formats import no_page_type
 from freshet.crawler.urls import origin

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
 
-from freshet.crawler.reduce.nesting import NAMES
+from freshet.crawler.reduce.tree import NAMES
 
 #: Version of the main text of given bytes. Raise it with every change that alters the text or the
 #: blocks of some page: texts of two versions are never compared.

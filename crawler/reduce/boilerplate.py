@@ -14,7 +14,7 @@ from importlib.resources import files
 from itertools import compress, repeat
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from freshet.crawler.reduce.nesting import ELEMENTS
+from freshet.crawler.reduce.tree import ELEMENTS
 
 
 def _words(text: str) -> frozenset[str]:

@@ -21,10 +21,9 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.boilerplate import Verdicts, are_stamps
-from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.document import DOCUMENT_VERSION, MadeDocument, content_of
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import PLACES, Tree
+from freshet.crawler.reduce.pieces import HEADINGS, Piece
+from freshet.crawler.reduce.tree import NO_HINTS, PLACES, SelectorHints, Tree
 from freshet.crawler.urls import canonical, is_session
 from freshet.storage.entries import Channel
 

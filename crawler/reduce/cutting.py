@@ -7,12 +7,12 @@ block, a quote, an image. :mod:`.pieces` has those of a whole page, which the co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
-from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, Tree
+from freshet.crawler.reduce.pieces import HEADINGS, Piece
+from freshet.crawler.reduce.tree import CONTROL, NAMES, NUMBERS, TRAITS, Tree
 
 #: Blocks of an item of a list, and characters of a cell of a table; beyond it is a layout.
 _PARTS: Final = 6
@@ -23,7 +23,6 @@ _LONGEST_ITEM: Final = 600
 #: No number of a line has more.
 _DIGITS: Final = 6
 
-HEADINGS: Final = NAMES["headings"]
 _LISTS: Final = NAMES["lists"]
 _VERBATIM: Final = NAMES["verbatim"]
 _BLOCK: Final = TRAITS["block"]
@@ -33,20 +32,6 @@ _IMAGE: Final = TRAITS["image"]
 _BUTTON: Final = TRAITS["button"]
 _HELD: Final = TRAITS["control"]
 _BREAK: Final = NUMBERS["br"]
-
-
-@dataclass(slots=True, eq=False)
-class Piece:
-    """A run of text, or one element, that is kept or left out as a whole: its nodes in a tree.
-
-    ``kind`` is the tag of what is written, ``p`` for any run of text; ``holder`` is the element, or
-    the block in which the run stands.
-    """
-
-    kind: str
-    nodes: Sequence[int]
-    holder: int
-    link: str | None = None
 
 
 def pieces_of(tree: Tree, node: int) -> list[Piece]:

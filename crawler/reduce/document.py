@@ -13,14 +13,13 @@ from html import escape, unescape
 from typing import Any, Final, NamedTuple
 
 from freshet.crawler.reduce.content import choice_of, title_of
-from freshet.crawler.reduce.cutting import HEADINGS, Piece
 from freshet.crawler.reduce.formats import Body, format_of, versions
-from freshet.crawler.reduce.head import PageHead
-from freshet.crawler.reduce.markdown import written
+from freshet.crawler.reduce.links import PageHead
+from freshet.crawler.reduce.main_text import written
 from freshet.crawler.reduce.page import chosen_lately, refuse_depth, tree_shown
+from freshet.crawler.reduce.pieces import HEADINGS, Piece
 from freshet.crawler.reduce.plain_text import plain_text
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import PLACES, Tree
+from freshet.crawler.reduce.tree import NO_HINTS, PLACES, SelectorHints, Tree
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
 DOCUMENT_VERSION: Final = f"7{versions()}"

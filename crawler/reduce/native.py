@@ -33,16 +33,20 @@ from typing import Any, Final
 
 from freshet.compiled import function
 from freshet.crawler.errors import TreeLimit
-from freshet.crawler.reduce import features, links, main_text, sketch
+from freshet.crawler.reduce import content, links, main_text, sketch
 from freshet.crawler.reduce.blocks import KINDS, ROOT, Blocks, named
 from freshet.crawler.reduce.boilerplate import are_controls
-from freshet.crawler.reduce.characters import know
 from freshet.crawler.reduce.content import model
-from freshet.crawler.reduce.head import PRAGMAS, RELATIONS, PageHead, base_by
-from freshet.crawler.reduce.links import answers_about, parts_of
-from freshet.crawler.reduce.main_text import settled
-from freshet.crawler.reduce.markdown import MOMENT
-from freshet.crawler.reduce.pieces import ELEMENTS, Pieces, columns_of
+from freshet.crawler.reduce.links import (
+    PRAGMAS,
+    RELATIONS,
+    PageHead,
+    answers_about,
+    base_by,
+    parts_of,
+)
+from freshet.crawler.reduce.main_text import MOMENT, settled
+from freshet.crawler.reduce.pieces import ELEMENTS, Pieces, columns_of, know
 from freshet.crawler.reduce.tree import NUMBERS, PARSER_OPTIONS, PLACES, TRAITS, Tree, TreeLimits
 from freshet.crawler.reduce.tree_parser import failure_of, is_usable, limits_told, tree_at
 from freshet.crawler.urls import without_fragment
@@ -103,7 +107,7 @@ def _title(question: bytes) -> bytes:
     (count,) = memoryview(question[:4]).cast("I")
     begin, end = 4, 4 + 8 * count
     texts, _, title = question[end:].rpartition(b"\n")
-    return array("q", features.titles(question[begin:end], texts, title.decode())).tobytes()
+    return array("q", content.titles(question[begin:end], texts, title.decode())).tobytes()
 
 
 def _moments(question: bytes) -> bytes:
@@ -187,7 +191,7 @@ def _reader() -> tuple[_Reader, Any]:
     reader = _Reader(
         *(vocabulary.address, ELEMENTS.address, main_text.WORDING.address, trees.address),
         *(addressof(sketch.CLASSES), factors.ctypes.data, summands.ctypes.data),
-        *(*texts, *map(len, texts), sketch.SLICE, features.SECONDS, links.KEYS, ROOT),
+        *(*texts, *map(len, texts), sketch.SLICE, content.SECONDS, links.KEYS, ROOT),
         *(PARSER_OPTIONS, sketch.VERSION, *map(NUMBERS.__getitem__, _NAMES)),
         *(TRAITS["anchor"], *map(PLACES.__getitem__, _PLACES)),
         cast(_ASK, c_void_p),
@@ -293,5 +297,5 @@ def read(
         error, _READING.error = _READING.error, None
         raise error or SystemError("the core was not answered")
     if result == _TOO_MANY_PIECES:
-        raise TreeLimit(f"its pieces took more than {features.SECONDS:g} s of a processor")
+        raise TreeLimit(f"its pieces took more than {content.SECONDS:g} s of a processor")
     raise failure_of(result, limits, len(html))

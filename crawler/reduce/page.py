@@ -19,17 +19,23 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode, utf8_of
 from freshet.crawler.reduce.content import choice_of
-from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.formats import format_of
-from freshet.crawler.reduce.head import MetaRefresh, PageHead
-from freshet.crawler.reduce.links import links_of
+from freshet.crawler.reduce.links import MetaRefresh, PageHead, links_of
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.native import ReadPage
 from freshet.crawler.reduce.native import read as read_at_once
-from freshet.crawler.reduce.nesting import max_depth, start_tags
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.pieces import Piece
 from freshet.crawler.reduce.sketch import Sketch
-from freshet.crawler.reduce.tree import NO_LIMITS, PARSER_OPTIONS, Tree, TreeLimits
+from freshet.crawler.reduce.tree import (
+    NO_HINTS,
+    NO_LIMITS,
+    PARSER_OPTIONS,
+    SelectorHints,
+    Tree,
+    TreeLimits,
+    max_depth,
+    start_tags,
+)
 from freshet.crawler.reduce.tree_parser import is_usable, tree_of, with_shadow_roots
 from freshet.crawler.urls import without_fragment
 from freshet.storage.records import Links

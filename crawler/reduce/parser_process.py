@@ -27,16 +27,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from freshet.crawler.bounds import SLOW_BYTES, meet
+from freshet.crawler.bounds import SLOW_BYTES, LruCache, meet
 from freshet.crawler.errors import ParserLost
-from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.formats import MODULES, format_of
-from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
-from freshet.crawler.reduce.tree import TreeLimits
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints, TreeLimits, is_calm
 from freshet.crawler.urls import origin
 from freshet.storage.records import Links
 

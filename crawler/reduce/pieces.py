@@ -19,16 +19,68 @@ from ctypes import (
     c_void_p,
     string_at,
 )
+from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, Self, overload
+from unicodedata import category
 
 import numpy as np
 
 from freshet.compiled import function, numeric
-from freshet.crawler.reduce.cutting import HEADINGS, Piece
-from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.tree import CONTROL, NUMBERS, TRAITS, UNSEEN, Tree
+from freshet.compiled.numeric import CONSTANTS
+from freshet.crawler.reduce.tree import CONTROL, NAMES, NUMBERS, TRAITS, UNSEEN, Tree
+
+#: Characters that are made known together.
+_BLOCK: Final = 256
+_KNOWN, _UPPER, _DIGIT, _WORD, _PUNCTUATION = (
+    int(CONSTANTS[name])
+    for name in ("KNOWN_CHARACTER", "UPPER_CASE", "DIGIT", "WORD", "PUNCTUATION")
+)
+#: Bits of each character, 0 if they are not known yet; threads may write the same ones twice.
+CHARACTERS: Final = np.zeros(int(CONSTANTS["CHARACTERS"]), np.uint8)
+
+
+def know(blocks: Iterable[int]) -> None:
+    """Fill in the characters of these blocks of 256."""
+    for block in blocks:
+        begin = block * _BLOCK
+        characters = [*map(chr, range(begin, begin + _BLOCK))]
+        bits = zip(
+            map(str.isupper, characters),
+            map(str.isdecimal, characters),
+            map(str.isalnum, characters),
+            map(category, characters),
+            strict=True,
+        )
+        CHARACTERS[begin : begin + _BLOCK] = [
+            _KNOWN | _UPPER * upper | _DIGIT * digit | _WORD * word
+            | _PUNCTUATION * (kind[0] in "PS")
+            for upper, digit, word, kind in bits
+        ]  # fmt: skip
+
+
+# Those of ASCII; "_" is part of words.
+know([0])
+CHARACTERS[ord("_")] |= _WORD
+
+
+HEADINGS: Final = NAMES["headings"]
+
+
+@dataclass(slots=True, eq=False)
+class Piece:
+    """A run of text, or one element, that is kept or left out as a whole: its nodes in a tree.
+
+    ``kind`` is the tag of what is written, ``p`` for any run of text; ``holder`` is the element, or
+    the block in which the run stands.
+    """
+
+    kind: str
+    nodes: Sequence[int]
+    holder: int
+    link: str | None = None
+
 
 #: Kinds of pieces by their numbers in the core.
 KINDS: Final = ("p", "blockquote", "list", "table", "pre", *sorted(HEADINGS, reverse=True))

@@ -36,7 +36,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.compiled import function
 from freshet.crawler.errors import TreeLimit
-from freshet.crawler.reduce.selectors import IGNORED, INCLUDED, MARK
 from freshet.crawler.reduce.tree import (
     ACTS,
     ALT,
@@ -44,11 +43,14 @@ from freshet.crawler.reduce.tree import (
     ANCHOR,
     CONTROL,
     FIRST,
+    IGNORED,
+    INCLUDED,
     KNOWN,
     LASTING,
     LEVELS,
     LINK,
     LINKS,
+    MARK,
     MEANINGS,
     NO_LIMITS,
     NOTHING,

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from math import ceil, inf, log2
 from random import Random
 
-from freshet.crawler.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS
-from freshet.crawler.lru import LruCache
+from freshet.crawler.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS, LruCache
 from freshet.crawler.politeness import PolitenessRules, back_off_s
-from freshet.crawler.robots.parser import RobotsTxt, RobotsVerdict, after_fetch, in_force
+from freshet.crawler.robots import RobotsTxt, RobotsVerdict, after_fetch, in_force
 from freshet.crawler.urls import resolve
 from freshet.storage.entries import Host, RobotsRecord
 

@@ -7,8 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from freshet.config.sites import with_stored
-from freshet.storage.tables import frontier, site_settings
-from freshet.storage.tables.site_settings import VISIT, SiteSetting
+from freshet.storage.tables import frontier, runs
+from freshet.storage.tables.runs import VISIT, SiteSetting
 
 if TYPE_CHECKING:
     from freshet.config.settings import Settings
@@ -45,7 +45,7 @@ class BrowserWishes:
             return settings
         self._next_at = now + _EVERY_S
         asyncio.get_running_loop().call_later(_EVERY_S, self._pool.wake)
-        found = await site_settings.load(self._database.reader)
+        found = await runs.site_settings(self._database.reader)
         wishes = {it for it in found if it.key == VISIT}
         new = [it.match for it in found if it in wishes and it not in self._heeded]
         self._heeded = wishes

@@ -1,13 +1,18 @@
 """A crawl, from settings and a site list to a report."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import chain
 from math import inf
 from pathlib import Path
 from random import Random
+
+import aiosqlite
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import HasRoom, Seeding
@@ -15,14 +20,12 @@ from freshet.crawler.bounds import LISTED_URLS, connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.hooks import RunShard
+from freshet.crawler.hooks import Companions, RunShard, check_companions
 from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.pacing import Pacer
-from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.rendering import require_renderer
-from freshet.crawler.run import companions
-from freshet.crawler.run.indexing import open_index
-from freshet.crawler.run.orders import CrawlReport, make_report
+from freshet.crawler.politeness import Pacer
+from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
+from freshet.crawler.provided import open_index, require_renderer
+from freshet.crawler.run.orders import CrawlReport, DaemonSnapshot, Tally, make_report
 from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.upkeep import (
     Grouping,
@@ -40,15 +43,208 @@ from freshet.crawler.run.wiring import (
     archiving,
     stopping_on_signals,
 )
-from freshet.crawler.tally import DaemonSnapshot, Ending, Tally
-from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
+from freshet.storage.entries import Host
 from freshet.storage.extensions import recorders
-from freshet.storage.records import StoredSeed
+from freshet.storage.records import Acknowledged, DueUrl, StoredSeed, Visit
+from freshet.storage.tables import frontier, hosts, observations, runs, url_patterns
 from freshet.storage.tables import frontier as frontier_tables
-from freshet.storage.tables import observations, runs, site_settings, url_patterns
 from freshet.storage.tables.runs import RunState
+
+_WINDOW = 64
+_LEAST = 2
+_LOW_WATER = 16
+_IN_MEMORY = 20_000
+_HOSTS_PER_QUERY = 200
+#: URLs that a sitemap may have (sitemaps.org).
+_OF_A_SITEMAP = 50_000
+
+
+class BreadthFirst:
+    """An :class:`~freshet.storage.records.Agenda` over the stored frontier, a queue per host.
+
+    All queues together hold ``_IN_MEMORY`` URLs, and ``_LEAST`` more for each host. No sitemap of a
+    host is read that could make more than ``most_listed`` of its URLs due.
+    """
+
+    def __init__(self, reader: aiosqlite.Connection, most_listed: float = inf) -> None:
+        self._reader = reader
+        self._most_listed = most_listed
+        # URLs that sitemaps brought, by the sitemap's host, since its due URLs were last counted.
+        self._listed: Counter[int] = Counter()
+        # Sitemaps that were handed out, and have not been acknowledged.
+        self._reading: Counter[int] = Counter()
+        self._known: set[int] = set()
+        # Neither has empty entries: hosts come and go by the hundred thousand.
+        self._queues: dict[int, deque[DueUrl]] = {}
+        self._taken: dict[int, set[int]] = {}
+        self._held = 0
+        # Hosts with due URLs beyond their queue, and those of them to be read next.
+        self._more: set[int] = set()
+        self._hungry: dict[int, None] = {}
+        # A heap: when to load URLs of a host that are not due yet.
+        self._later: list[tuple[float, int]] = []
+        # Pages settled while a read is under way: its snapshot may still show them as due.
+        self._settled: set[int] = set()
+
+    async def open(self) -> None:
+        """Learn which hosts have URLs due; call once, before anything else."""
+        self._later = [(at, host_id) for host_id, at in await frontier.wake_times(self._reader)]
+        heapify(self._later)
+
+    def next(self, ready: Collection[int], now: float) -> DueUrl | None:
+        """Take the shallowest due URL of the host that has been ready longest."""
+        for host_id in ready:
+            while queue := self._queues.get(host_id):
+                due = queue.popleft()
+                self._held -= 1
+                if not queue:
+                    del self._queues[host_id]
+                waits = due.role == "sitemap" and self._is_full(host_id)
+                if waits or (len(queue) < _LOW_WATER and host_id in self._more):
+                    self._hungry[host_id] = None
+                if not waits:
+                    self._reading[host_id] += due.role == "sitemap"
+                    return due
+                self._taken[host_id].discard(due.page_id)
+        return None
+
+    def put_back(self, due: DueUrl) -> None:
+        """Take back a URL that has not been visited."""
+        self._queues.setdefault(due.host_id, deque()).appendleft(due)
+        self._held += 1
+        self._reading[due.host_id] -= due.role == "sitemap"
+
+    def waiting(self, host_id: int) -> bool:
+        """Return whether a due URL of this host can be taken now."""
+        return host_id in self._queues
+
+    def done(self, acknowledged: Acknowledged) -> None:
+        """Forget a settled URL; remember its retry, and the hosts that grew by it."""
+        if isinstance(acknowledged.entry, Visit):
+            self._settle(acknowledged.entry)
+            if acknowledged.entry.role == "sitemap":
+                host_id = acknowledged.entry.due.host_id
+                self._listed[host_id] += len(acknowledged.pages)
+                self._reading[host_id] -= 1
+                self._hungry[host_id] = None
+        for host_id, page_ids in acknowledged.withdrawn:
+            self._withdraw(host_id, page_ids)
+        for host_id in acknowledged.supplied:
+            if len(self._queues.get(host_id, ())) < _LOW_WATER:
+                self._hungry[host_id] = None
+            else:
+                self._more.add(host_id)
+
+    @property
+    def hungry(self) -> bool:
+        """Return whether :meth:`replenish` would load something although nothing falls due."""
+        return bool(self._hungry)
+
+    def wakes_at(self) -> float | None:
+        """Return when the next URL that waits for its time falls due, or None."""
+        return self._later[0][0] if self._later else None
+
+    def overdue_at(self) -> float:
+        """Return inf: each page is fetched once."""
+        return inf
+
+    def target_of(self, host_id: int) -> int | None:
+        """Return None: pages are fetched as they come."""
+        del host_id
+        return None
+
+    async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
+        """Fill the queues that run low."""
+        while self._later and self._later[0][0] <= now:
+            self._hungry[heappop(self._later)[1]] = None
+        asked = list(self._hungry)[:_HOSTS_PER_QUERY]
+        if not asked:
+            return (), ()
+        for host_id in asked:
+            del self._hungry[host_id]
+        await self._fill(asked, now)
+        new = [host_id for host_id in asked if host_id not in self._known]
+        self._known.update(new)
+        new_hosts = await hosts.load(self._reader, new) if new else []
+        return new_hosts, [h for h in asked if h in self._queues]
+
+    def _is_full(self, host_id: int) -> bool:
+        """Return whether a further sitemap of a host could bring too many URLs."""
+        sitemaps = self._reading[host_id] + 1
+        return self._listed[host_id] + sitemaps * _OF_A_SITEMAP > self._most_listed
+
+    def _settle(self, visit: Visit) -> None:
+        due = visit.due
+        self._settled.add(due.page_id)
+        taken = self._taken.get(due.host_id, set())
+        taken.discard(due.page_id)
+        if not taken:
+            self._taken.pop(due.host_id, None)
+        if visit.retry_at is not None:
+            heappush(self._later, (visit.retry_at, due.host_id))
+
+    def _withdraw(self, host_id: int, page_ids: Collection[int]) -> None:
+        """Remove pages that are no longer due from a queue.
+
+        The last one is left in it: that a host has something to take is known elsewhere, and
+        one needless visit is cheap.
+        """
+        queue = self._queues.get(host_id, deque())
+        kept = [due for due in queue if due.page_id not in page_ids] or [*queue][:1]
+        taken = self._taken.get(host_id, set())
+        taken.difference_update(due.page_id for due in queue)
+        taken.update(due.page_id for due in kept)
+        # A read that is under way may still show them as due.
+        self._settled.update(page_ids)
+        self._held -= len(queue) - len(kept)
+        if queue:
+            self._queues[host_id] = deque(kept)
+        if len(kept) < _LOW_WATER and host_id in self._more:
+            self._hungry[host_id] = None
+
+    async def _still_full(self, host_ids: list[int], now: float) -> list[int]:
+        """Count the due URLs of hosts that were full; return those that are."""
+        full = [host_id for host_id in host_ids if self._is_full(host_id)]
+        for host_id in full:
+            self._listed[host_id] = await frontier.due_count(self._reader, host_id, now)
+        return [host_id for host_id in full if self._is_full(host_id)]
+
+    async def _fill(self, host_ids: list[int], now: float) -> None:
+        """Load more URLs after the last ones of these hosts."""
+        room = (_IN_MEMORY - self._held) // len(host_ids)
+        size = max(_LEAST, min(_WINDOW, room))
+        # What is found or settled while the read is under way is not in its snapshot.
+        self._more.difference_update(host_ids)
+        self._settled.clear()
+        full = await self._still_full(host_ids, now)
+        # Those in memory are still in the table.
+        taken = list(chain.from_iterable(self._taken.get(host_id, ()) for host_id in host_ids))
+        loaded = await frontier.load(
+            self._reader, host_ids, now, size, without_pages=taken, without_sitemaps=full
+        )
+        by_host: dict[int, list[DueUrl]] = {host_id: [] for host_id in host_ids}
+        for due in loaded:
+            by_host[due.host_id].append(due)
+        for host_id, rows in by_host.items():
+            left_out = self._supply(host_id, rows, size)
+            if left_out or len(rows) == size or host_id in full:
+                self._more.add(host_id)
+
+    def _supply(self, host_id: int, rows: list[DueUrl], size: int) -> bool:
+        """Fill a queue to ``size`` from these rows; return whether some did not fit."""
+        taken = self._taken.get(host_id, set())
+        fresh = [d for d in rows if d.page_id not in self._settled]
+        queue = self._queues.get(host_id, deque())
+        chosen = fresh[: max(0, size - len(queue))]
+        if chosen:
+            queue.extend(chosen)
+            taken.update(due.page_id for due in chosen)
+            self._queues[host_id], self._taken[host_id] = queue, taken
+            self._held += len(chosen)
+        return len(chosen) < len(fresh)
+
 
 _DAY_S = 86_400.0
 #: Pages compared in one transaction, some 0.3 s: Ctrl-C waits for it.
@@ -111,7 +307,7 @@ async def crawl(
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
-    companions.check(settings)
+    check_companions(settings)
     require_renderer(settings)
     async with AsyncExitStack() as stack:
         clock = clock or SteadyClock()
@@ -127,7 +323,7 @@ async def crawl(
         stack.push_async_callback(parser.close)
         was_killed = await resumed(database, clock)
         run_id, is_resumed, has_room = await _open_run(database, settings, order, clock.now())
-        await database.write(partial(site_settings.put_first, now=clock.now()))
+        await database.write(partial(runs.put_wished_first, now=clock.now()))
         stored = await runs.load(database.reader)
         await network.require_contact([s.root_url or s.url for s in stored])
         began_at = await runs.began_at(database.reader, run_id)
@@ -140,18 +336,18 @@ async def crawl(
             run_id=run_id,
             clock=clock,
             fetcher=fetcher or OursOrTheirs(network.fetcher),
-            queue_key=network.queue_key,
+            queues=network,
             parser=parser,
             rng=Random(),
             was_killed=was_killed,
             embedded=embedded,
             index=await open_index(database, settings),
             has_room=has_room,
-            is_ours=None if shard is None else shard.is_ours,
+            shard=shard,
             archive=archive,
             renderer=network.renderer,
         )
-        beside = companions.Companions(context, network)
+        beside = Companions(context, network)
         stack.push_async_callback(beside.close)
         return await _CrawlRun(context, shard, beside).perform(watch, resumed=is_resumed)
 
@@ -187,12 +383,10 @@ async def _open_run(
     return await database.write(begin)
 
 
-class _CrawlRun:
+class _CrawlRun(Supervisor):
     """One invocation of a crawl."""
 
-    def __init__(
-        self, context: RunContext, shard: RunShard | None, beside: companions.Companions
-    ) -> None:
+    def __init__(self, context: RunContext, shard: RunShard | None, beside: Companions) -> None:
         self._context = context
         self._companions = beside
         self._shard = shard
@@ -200,7 +394,8 @@ class _CrawlRun:
         self._database = context.database
         self._clock = context.clock
         self._tally = Tally()
-        self._assembly = Assembly(context, BreadthFirst(context.database.reader, LISTED_URLS))
+        self._assembly = Assembly(context, BreadthFirst(context.database.reader, LISTED_URLS), self)
+        self._watch: Observer | None = None
 
     async def perform(self, watch: Callable[[Live], Observer], *, resumed: bool) -> CrawlReport:
         """Run to the end and report."""
@@ -208,8 +403,6 @@ class _CrawlRun:
         newest = await observations.newest(self._database.reader)
         seeds = await runs.load(self._database.reader)
         seeding = Seeding(seeds, self._assembly.admission)
-        listeners = self._assembly.listeners
-        listeners.append(self._tally.add)
         chosen = self._settings.crawl
         rules = PoolRules(
             exchanges=connections(chosen.exchanges),
@@ -219,20 +412,16 @@ class _CrawlRun:
             patience_s=chosen.patience_s,
         )
         pacer = Pacer(inf, started_at)
-        pool = self._assembly.pool(seeding, rules, pacer, begun=self._companions.begun)
+        pool = self._assembly.pool(seeding, rules, pacer)
         if self._shard is not None:
-            pool.more_comes = self._shard.may_get_more
-            listeners.append(
-                self._shard.attend(
-                    pool=pool, admission=self._assembly.admission, database=self._database,
-                    clock=self._clock,
-                )
+            self._shard.attend(
+                pool=pool, admission=self._assembly.admission, database=self._database,
+                clock=self._clock,
             )  # fmt: skip
         comparing = Grouping(lambda: pool.stopping)
         left = partial(frontier_tables.due_by_host, self._database.reader)
         live = Live(pool=pool, tally=self._tally, comparing=comparing, left=left)
-        listeners.append(watch(live))
-        listeners.append(self._companions.committed)
+        self._watch = watch(live)
         with stopping_on_signals(pool, self._context):
             await self._assembly.ask_schemes(seeding)
             async with self._companions.beside(self._assembly, pool):
@@ -253,6 +442,29 @@ class _CrawlRun:
             parser=self._context.parser,
         )
         return replace(report, requisites=self._assembly.counted_requisites())
+
+    def begun(self) -> None:
+        """Tell the companions that the first turn is over."""
+        self._companions.begun()
+
+    async def turn(self) -> None:
+        """Do what a shard and the companions have to do."""
+        if self._shard is not None:
+            await self._shard.turn()
+        await self._companions.turn(self._clock.now())
+
+    def may_get_more(self) -> bool:
+        """Return whether another shard may still find pages."""
+        return self._shard is not None and self._shard.may_get_more()
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Count a batch, and pass it on."""
+        self._tally.add(batch)
+        if self._shard is not None:
+            self._shard.committed(batch)
+        if self._watch is not None:
+            self._watch(batch)
+        self._companions.committed(batch)
 
     async def _correct(self, invoked_at: float) -> None:
         """Correct verdicts of the run, also of its earlier invocations, by its other pages."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
 from random import Random
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,16 +20,16 @@ from freshet.crawler.bounds import connections
 from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.hooks import RunShard
+from freshet.crawler.hooks import Companions, RunShard, check_companions
 from freshet.crawler.importance import ListedPage
 from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.pacing import Pacer
-from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.rendering import require_renderer
-from freshet.crawler.run import companions, default_budget
+from freshet.crawler.politeness import Pacer
+from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
+from freshet.crawler.provided import open_index, require_renderer
+from freshet.crawler.run import default_budget
 from freshet.crawler.run.browser_wishes import BrowserWishes
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.daily import DailyUpkeep
+from freshet.crawler.run.daily import EVERY_S, DailyUpkeep
 from freshet.crawler.run.default_budget import DefaultBudget, limited
 from freshet.crawler.run.in_force import (
     InForce,
@@ -40,9 +40,8 @@ from freshet.crawler.run.in_force import (
     waiting_for_a_restart,
     with_budget,
 )
-from freshet.crawler.run.indexing import open_index
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, make_report
+from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, Tally, make_report
 from freshet.crawler.run.reports import Reports
 from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.service import Service
@@ -64,7 +63,6 @@ from freshet.crawler.run.wiring import (
     described,
     stopping_on_signals,
 )
-from freshet.crawler.tally import Ending, Tally
 from freshet.scheduler import PolicyError
 from freshet.scheduler.agenda.hooks import AgendaHooks
 from freshet.scheduler.agenda.rankers import ranker_of
@@ -73,14 +71,13 @@ from freshet.scheduler.arrays import Bools
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.errors import StoreError
-from freshet.storage.records import Estimate
+from freshet.storage.records import Acknowledged, Estimate
 from freshet.storage.tables import observations, runs, url_patterns
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _DAY_S = 86_400.0
-#: The daemon pauses this often to correct verdicts and delete old bodies.
-_UPKEEP_EVERY_S = _DAY_S
 _MOMENT_S = 1e-3
 #: It looks this often for how many pages there are, if its budget follows them.
 _COUNTED_S = 10.0
@@ -148,7 +145,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             run_id=run_id,
             clock=clock,
             fetcher=fetcher or OursOrTheirs(network.fetcher),
-            queue_key=network.queue_key,
+            queues=network,
             parser=parser,
             rng=rng or Random(),
             lasting=True,
@@ -156,7 +153,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             embedded=embedded,
             index=await open_index(database, settings),
             has_room=has_room,
-            is_ours=None if shard is None else shard.is_ours,
+            shard=shard,
             archive=archive,
             renderer=network.renderer,
         )
@@ -174,7 +171,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
 def _check(settings: Settings, order: DaemonOrder) -> None:
     """Raise an error where the order cannot be obeyed, before anything is opened."""
     ranker_of(order.policy, order.budget or 1.0)
-    companions.check(settings)
+    check_companions(settings)
     require_renderer(settings)
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_KEEP)
@@ -271,7 +268,7 @@ class _DaemonHooks(AgendaHooks):
 # -- the visits ----------------------------------------------------------------
 
 
-class _Daemon:
+class _Daemon(Supervisor):
     """One invocation of the daemon, from its first visit to its report."""
 
     def __init__(
@@ -304,8 +301,8 @@ class _Daemon:
             hooks=hooks,
         )
         self.agenda.budget = force.per_day
-        self._assembly = Assembly(context, self.agenda, alias_age_s=_UPKEEP_EVERY_S)
-        self.companions = companions.Companions(context, network)
+        self._assembly = Assembly(context, self.agenda, self, alias_age_s=EVERY_S)
+        self.companions = Companions(context, network)
         self._tally = Tally()
         self._recorder = StatusRecorder(self.state, self._pacer, clock.now(), context.database)
         self._reports = Reports(
@@ -313,23 +310,35 @@ class _Daemon:
             context.database.reader,
         )  # fmt: skip
         self._seeding = Seeding(force.sites.seeds, self._assembly.admission)
-        self._assembly.listeners.append(self._tally.add)
         rules = PoolRules(
             connections(context.settings.crawl.exchanges), patience_s=inf, goes_on=True
         )
-        self._pool = self._assembly.pool(
-            self._seeding, rules, self._pacer, begun=self.companions.begun
-        )
+        self._pool = self._assembly.pool(self._seeding, rules, self._pacer)
         hooks.attach(self._pool)
+        if shard is not None:
+            shard.attend(
+                pool=self._pool, admission=self._assembly.admission, database=context.database,
+                clock=clock, pacer=self._pacer, state=self.state, reload=self.reload,
+            )  # fmt: skip
         self._outages = StoreOutages(self._pool, clock)
         self._browser = BrowserWishes(context.database, self.agenda, self._pool)
         self._upkeep = DailyUpkeep(
             context, self.state, self.companions, self._pacer, self._pool, since=clock.now()
         )
         self._reread: Reread | None = None
-        self._ends_at = inf
-        #: When the pages are counted next, if the budget follows them.
-        self._counts_at = -inf
+        self._chores = list(self._in_order())
+        #: Observers of batches beside those that have a name.
+        self._observers: list[Observer] = []
+
+    def _in_order(self) -> Iterator[Callable[[float], Awaitable[None]]]:
+        """Yield what is due before each turn of the pool."""
+        yield self._service.turn
+        if self._shard is None:
+            yield enduring(self._follow_pages)
+        yield enduring(partial(self._recorder.chore, submit=self._pool.submit))
+        yield self._reports.chore
+        if isinstance(self._context.clock, SteadyClock):
+            yield enduring(self._heed)
 
     @property
     def agenda(self) -> RecrawlAgenda:
@@ -355,9 +364,10 @@ class _Daemon:
         context, clock, pool = self._context, self._context.clock, self._pool
         started_at = clock.now()
         newest = await observations.newest(context.database.reader)
-        self._ends_at = started_at + (self._force.order.time_limit_s or inf)
+        self._upkeep.ends_at = started_at + (self._force.order.time_limit_s or inf)
         clock.on_step(self._shift)
-        self._observe(watch)
+        live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
+        self._observers = [watch(live), unreachable_hosts()]
         self._service.attend(pool, self._recorder, self._outages, context.database)
         listens = [each for each in (self._service.address, *self.companions.listens) if each]
         with stopping_on_signals(pool, context):
@@ -382,30 +392,36 @@ class _Daemon:
         requisites = self._assembly.counted_requisites()
         return replace(report, forgone=round(self._pacer.forgone, 1), requisites=requisites)
 
-    def _observe(self, watch: Callable[[Live], Observer]) -> None:
-        """Add the chores of the pool, and the observers of its batches."""
-        pool, assembly, shard = self._pool, self._assembly, self._shard
-        if shard is None:
-            pool.chores.append(enduring(self._follow_pages))
-        pool.chores.append(enduring(partial(self._recorder.chore, submit=pool.submit)))
-        pool.chores.append(self._reports.chore)
-        if isinstance(self._context.clock, SteadyClock):
-            pool.chores.append(enduring(self._heed))
-        if shard is not None:
-            attended = shard.attend(
-                pool=pool, admission=assembly.admission,
-                database=self._context.database, clock=self._context.clock,
-                pacer=self._pacer, state=self.state, reload=self.reload,
-            )  # fmt: skip
-            assembly.listeners.append(attended)
-        live = Live(pool=pool, tally=self._tally, snapshot=self._recorder.snapshot)
-        assembly.endure = self._outages.endure
-        assembly.listeners += [
-            watch(live),
-            unreachable_hosts(),
-            self._service.committed,
-            self.companions.committed,
-        ]
+    # -- what the pool and the writer ask for (:class:`Supervisor`)
+
+    def begun(self) -> None:
+        """Tell the companions that the first turn is over."""
+        self.companions.begun()
+
+    async def turn(self) -> None:
+        """Do what is due, before each turn of the pool."""
+        clock = self._context.clock
+        for chore in self._chores:
+            await chore(clock.now())
+        if self._shard is not None:
+            await self._shard.turn()
+        await self.companions.turn(clock.now())
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Count a batch, and pass it on."""
+        self._tally.add(batch)
+        if self._shard is not None:
+            self._shard.committed(batch)
+        for observe in self._observers:
+            observe(batch)
+        self._service.committed(batch)
+        self.companions.committed(batch)
+
+    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do some work, again and again while the store is unavailable."""
+        return await self._outages.endure(work)
+
+    # -- the visits, day by day
 
     async def _importances(self, listed: Sequence[ListedPage]) -> Sequence[float]:
         ids = np.array([each.page_id for each in listed], np.int64)
@@ -419,11 +435,10 @@ class _Daemon:
         ending: Ending = "limit"
         clock, upkeep = self._context.clock, self._upkeep
         upkeep.since = clock.now()
-        while ending in {"limit", "paused"} and clock.now() < self._ends_at:
+        while ending in {"limit", "paused"} and clock.now() < upkeep.ends_at:
             while self._reread is not None:
                 await self._reload(self._reread)
-            until = min(upkeep.since + _UPKEEP_EVERY_S, self._ends_at)
-            limit = max(_MOMENT_S, until - clock.now())
+            limit = max(_MOMENT_S, upkeep.until() - clock.now())
             ending = await self._assembly.run(self._pool, self._seeding, time_limit_s=limit)
             if ending != "paused":
                 self._service.keeps_up()
@@ -432,9 +447,9 @@ class _Daemon:
         return ending
 
     def _shift(self, by: float) -> None:
-        self._ends_at += by
-        self._counts_at += by
-        self._upkeep.since += by
+        if self._reports.default is not None:
+            self._reports.default.counts_at += by
+        self._upkeep.shift(by)
         self._browser.shift(by)
         self._reports.shift(by)
         self.agenda.shift(by, self._context.clock.now())
@@ -476,11 +491,11 @@ class _Daemon:
     async def _follow_pages(self, now: float) -> None:
         """Let the default budget follow the pages, and the ranker the budget."""
         default = self._reports.default
-        if default is None or now < self._counts_at:
+        if default is None or now < default.counts_at:
             return
         await self.agenda.at_rest()
         before, per_day = default.steady, default.per_day()
-        self._counts_at = now + (1.0 if default.first else _COUNTED_S)
+        default.counts_at = now + (1.0 if default.first else _COUNTED_S)
         if per_day != self._pacer.per_day:
             self._pacer.change(per_day, now)
             self.agenda.budget = per_day
@@ -578,7 +593,9 @@ class _Daemon:
 
     def _spend(self, now: float) -> None:
         """Go by the budget in force from now on; a shard is told its own."""
-        force, self._counts_at = self._force, -inf
+        force = self._force
+        if self._reports.default is not None:
+            self._reports.default.counts_at = -inf
         self.agenda.budget = force.per_day
         if self._shard is None:
             self._pacer.change(force.per_day, now)

@@ -11,7 +11,7 @@ import aiosqlite
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.tally import AUDITED_S
+from freshet.crawler.run.orders import AUDITED_S
 from freshet.scheduler.agenda.audit import Staleness, staleness
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook, summed

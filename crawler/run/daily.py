@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from freshet.crawler.importance import interests
@@ -19,15 +20,17 @@ from freshet.storage.tables import observations
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from freshet.crawler.pacing import Pacer
+    from freshet.crawler.hooks import Companions
+    from freshet.crawler.politeness import Pacer
     from freshet.crawler.pool import FetchPool
-    from freshet.crawler.run.companions import Companions
     from freshet.crawler.run.in_force import InForce
     from freshet.crawler.run.state import DaemonState
     from freshet.crawler.run.wiring import RunContext
 
 log = logging.getLogger(__name__)
 
+#: A day.
+EVERY_S: Final = 86_400.0
 #: Share of the budget that may go unused without a log line.
 _UNLOGGED: Final = 0.02
 #: With more observations, learning anew takes over a minute and waits for the next start.
@@ -40,6 +43,7 @@ class DailyUpkeep:
 
     Attributes:
         since: when it was done last, or when the visits began.
+        ends_at: when the visits end.
     """
 
     context: RunContext
@@ -48,8 +52,18 @@ class DailyUpkeep:
     pacer: Pacer
     pool: FetchPool
     since: float
+    ends_at: float = inf
     #: Requests spent and forgone at the last report.
     _reported: tuple[int, float] = field(default=(0, 0.0), init=False)
+
+    def shift(self, by: float) -> None:
+        """Follow a jump of the time."""
+        self.since += by
+        self.ends_at += by
+
+    def until(self) -> float:
+        """Return when the pages rest next."""
+        return min(self.since + EVERY_S, self.ends_at)
 
     async def keep_up(self, force: InForce) -> None:
         """Do all that is due after a day; may be repeated if the store was unavailable."""

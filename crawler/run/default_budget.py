@@ -6,13 +6,13 @@ new site is read in hours. That is two requests for each of them, and ten: URLs 
 answers cannot keep it up.
 """
 
-from math import log2
+from math import inf, log2
 from typing import Final
 
 import aiosqlite
 import numpy as np
 
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.storage.queries import columns
 
@@ -49,6 +49,7 @@ class DefaultBudget:
         steady: requests a day once all pages were visited.
         first: whether pages wait for their first visit, at one request a second.
         waiting: how many do.
+        counts_at: when the pages are counted next.
     """
 
     def __init__(self, agenda: RecrawlAgenda, pacer: Pacer, per_day: float) -> None:
@@ -60,6 +61,7 @@ class DefaultBudget:
         self.steady = per_day
         self.first = True
         self.waiting = 0
+        self.counts_at = -inf
 
     def per_day(self) -> float:
         """Return the budget for the pages that are known now."""

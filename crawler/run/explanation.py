@@ -9,7 +9,7 @@ import aiosqlite
 
 from freshet.config.settings import Settings
 from freshet.crawler import documents
-from freshet.crawler.robots.parser import RobotsVerdict, in_force, is_fresh
+from freshet.crawler.robots import RobotsVerdict, in_force, is_fresh
 from freshet.crawler.run.forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
 from freshet.crawler.terminal import (
     Cell,
@@ -38,7 +38,7 @@ from freshet.storage.queries.page import (
 )
 from freshet.storage.records import Doubt
 from freshet.storage.tables import claims as claims_tables
-from freshet.storage.tables import hosts, outgoing, url_patterns
+from freshet.storage.tables import hosts, pages, url_patterns
 from freshet.storage.tables.claims import HeardClaim
 from freshet.storage.tables.url_patterns import Throttle
 
@@ -217,7 +217,7 @@ def _unlinked(known: KnownUrl) -> _Provenance | None:
 
 def _held_back(why: str, pattern: Throttle | None) -> str:
     """Return why a URL is not crawled, and why its pattern is closed."""
-    if why == outgoing.HELD:
+    if why == pages.FOREIGN:
         return "not crawled here: it belongs to another shard of the store"
     if why == url_patterns.BY_PART:
         return (

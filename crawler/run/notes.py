@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from freshet.crawler.capacities import Limits
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
+from freshet.crawler.run.orders import DaemonSnapshot
 from freshet.crawler.run.state import DaemonState
-from freshet.crawler.tally import DaemonSnapshot
 from freshet.scheduler.agenda.ephemeral import item_terms
 from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
 from freshet.scheduler.agenda.ranker import Beliefs

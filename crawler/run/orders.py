@@ -1,5 +1,7 @@
 """Orders to a daemon, and the report of a run."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import aiosqlite
 
 from freshet.crawler.errors import UsageError
-from freshet.crawler.tally import ANSWERED, Ending, Tally
 from freshet.crawler.terminal import fail
+from freshet.storage.entries import OWN_FAULTS, REBASED, Outlook
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
-from freshet.storage.records import StoredSeed
+from freshet.storage.records import Acknowledged, Observation, StoredSeed, Visit
 from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
 from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
@@ -23,7 +25,86 @@ from freshet.storage.tables.url_patterns import Throttle
 
 if TYPE_CHECKING:
     from freshet.config.settings import Settings
+    from freshet.crawler.pool import Ending
     from freshet.crawler.reduce.parser_process import Parser
+
+
+ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
+
+
+class Tally:
+    """Counts of one invocation; only pages count, not robots.txt, sitemaps and feeds.
+
+    A page that is retried counts once, when it is settled. ``internal_errors`` are the failures
+    through a fault of this program, by the name of the exception.
+    """
+
+    def __init__(self) -> None:
+        self.fetches = 0
+        self.admitted = 0
+        self.kinds: Counter[str] = Counter()
+        self.reasons: Counter[tuple[str, str]] = Counter()
+        self.internal_errors: Counter[str] = Counter()
+        self.retries = 0
+
+    def add(self, batch: Sequence[Acknowledged]) -> None:
+        """Count what the writer has committed."""
+        for item in batch:
+            self.fetches += item.entry.fetches
+            self.admitted += item.admitted
+            if isinstance(item.entry, Visit) and item.entry.role == "page":
+                self._count(item.entry)
+            for was, reason in item.retracted:
+                self.kinds[was] -= 1
+                self.kinds["failed"] += 1
+                self.reasons["failed", reason] += 1
+
+    @property
+    def pages(self) -> int:
+        """Pages that answered 200 or 304."""
+        return sum(self.kinds[kind] for kind in ANSWERED)
+
+    @property
+    def refused_by_robots(self) -> int:
+        """URLs that robots.txt forbids."""
+        return self.reasons["refused", "robots"]
+
+    @property
+    def errors(self) -> int:
+        """URLs that failed for good in this invocation."""
+        return self.kinds["failed"]
+
+    def _count(self, visit: Visit) -> None:
+        if visit.retry_at is not None:
+            self.retries += 1
+            return
+        observation: Observation = visit.observation
+        kind = observation.kind
+        self.kinds[REBASED if observation.reason == REBASED else kind] += 1
+        if observation.reason is not None:
+            self.reasons[observation.kind, observation.reason] += 1
+        if observation.reason in OWN_FAULTS:
+            # The words in brackets may differ from page to page.
+            self.internal_errors[(observation.detail or "unknown").partition("(")[0]] += 1
+
+
+#: Audits of this many seconds measure the freshness of the copy.
+AUDITED_S: Final = 7 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSnapshot:
+    """A daemon at one moment, and its last outlook.
+
+    ``spent`` requests of the ``flowed`` ones, which the budget has allowed since the start;
+    ``next_url`` is requested next, not before ``next_at``.
+    """
+
+    spent: int
+    flowed: float
+    next_at: float
+    next_url: str | None
+    outlook: Outlook | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +121,7 @@ class DaemonOrder:
     budget: float | None
     policy: str = "site_clock"
     time_limit_s: float = 0.0
-    settings: "Settings | None" = None
+    settings: Settings | None = None
 
     @property
     def given_budget(self) -> float:
@@ -241,7 +322,7 @@ async def make_report(
     after: int,
     seconds: float,
     resumed: bool = False,
-    parser: "Parser | None" = None,
+    parser: Parser | None = None,
 ) -> CrawlReport:
     """Gather the report of an invocation, whose visits are those ``after`` an observation.
 
@@ -285,7 +366,7 @@ async def make_report(
 
 
 async def _summaries(
-    reader: aiosqlite.Connection, parser: "Parser | None", changed: "Sequence[overview.PageChange]"
+    reader: aiosqlite.Connection, parser: Parser | None, changed: Sequence[overview.PageChange]
 ) -> dict[str, str]:
     """Return what changed in words, by URL; nothing without a parser."""
     if parser is None or not changed:

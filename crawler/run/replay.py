@@ -1,17 +1,21 @@
 """Replay of archives into a store, with the result of the original crawl."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from math import inf
 from pathlib import Path
 from random import Random
 from time import perf_counter
-from typing import Final
+from typing import Final, Protocol
+
+from aiosqlite import Connection as Reader
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Seeding
@@ -25,19 +29,19 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.network import parser_of, with_kept
-from freshet.crawler.run.indexing import open_index
-from freshet.crawler.run.orders import CrawlReport, make_report
+from freshet.crawler.pool import Supervisor
+from freshet.crawler.provided import open_index
+from freshet.crawler.run.crawl import BreadthFirst
+from freshet.crawler.run.orders import CrawlReport, Tally, make_report
 from freshet.crawler.run.rules import copy_rule, depth_at
 from freshet.crawler.run.upkeep import correct, retention_of
 from freshet.crawler.run.wiring import Assembly, RunContext
-from freshet.crawler.tally import Tally
 from freshet.crawler.urls import origin
-from freshet.scheduler.agenda.breadth_first import BreadthFirst
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Host
 from freshet.storage.extensions import recorders
-from freshet.storage.records import FetchResult, StoredSeed
+from freshet.storage.records import Acknowledged, DueUrl, FetchResult, StoredSeed
 from freshet.storage.tables import frontier, hosts, observations, pages, url_patterns
 from freshet.storage.tables import runs as runs_tables
 
@@ -49,6 +53,16 @@ _AHEAD: Final = 48
 _AHEAD_BYTES: Final = 4 << 20
 
 
+class RecordedRun(Protocol):
+    """The exchanges of a run."""
+
+    def exchanges(self, after: float, /) -> AsyncIterator[Played]:
+        """Return those that ended from a time on, in order."""
+
+    async def probe(self, origin: str, after: float, /) -> FetchResult | None:
+        """Return the answer to the next soft-404 probe of a host after a time, or None."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunPast:
     """A run in the archives.
@@ -56,15 +70,13 @@ class RunPast:
     Attributes:
         began_at: Unix seconds.
         seeds: text, URL, fallback URL and importance of each line of its site list.
-        exchanges: those that ended from a time on, in order.
-        probe: the answer to the next soft-404 probe of a host after a time, or None.
+        recorded: its exchanges.
         is_lasting: whether a daemon made it.
     """
 
     began_at: float
     seeds: Sequence[StoredSeed]
-    exchanges: Callable[[float], AsyncIterator[Played]]
-    probe: Callable[[str, float], Awaitable[FetchResult | None]]
+    recorded: RecordedRun
     is_lasting: bool = False
 
     def last_upkeep(self, at: float) -> float:
@@ -81,9 +93,50 @@ class _Nowhere:
         raise AssertionError(f"{request.url} was requested in a replay")
 
 
-async def _own_queue(url: str) -> str:
-    """Give each host a queue of its own: nothing is requested."""
-    return url
+class _OwnQueues:
+    """A queue for each host: nothing is requested."""
+
+    async def queue_key(self, url: str) -> str:
+        """Return the URL."""
+        return url
+
+
+class _Store:
+    """The store that is filled."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def find_pages(self, urls: Collection[str]) -> Sequence[DueUrl]:
+        """Return the pages with these URLs."""
+        return await frontier.of_urls(self._reader, urls)
+
+    async def find_host(self, host_id: int) -> Host:
+        """Return a host."""
+        (host,) = await hosts.load(self._reader, [host_id])
+        return host
+
+    async def host_at(self, origin: str) -> Host | None:
+        """Return the host of an origin, if it is known."""
+        return await hosts.find(self._reader, origin)
+
+    async def count_at(self, page_id: int, at: float) -> int:
+        """Return the number of observations of a page at a time."""
+        return await observations.count_at(self._reader, page_id, at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Probes:
+    """The probes of a run, as they were answered."""
+
+    store: _Store
+    past: RunPast
+    clock: VirtualClock
+
+    async def ask(self, host_id: int, _url: str) -> FetchResult | None:
+        """Return the answer to the next one of a host."""
+        host = await self.store.find_host(host_id)
+        return await self.past.recorded.probe(host.origin, self.clock.now())
 
 
 async def replay(
@@ -111,30 +164,15 @@ async def replay(
                 run_id=run_id,
                 clock=clock,
                 fetcher=_Nowhere(),
-                queue_key=_own_queue,
+                queues=_OwnQueues(),
                 parser=parser,
                 rng=Random(0),
                 lasting=past.is_lasting,
                 index=index,
-                probe=_probes(database, past, clock),
+                probes=_Probes(_Store(database.reader), past, clock),
             )
             reports.append(await _Replay(around, past, clock, counts).perform())
         return reports, counts
-
-
-async def _host(database: Database, host_id: int) -> Host:
-    (host,) = await hosts.load(database.reader, [host_id])
-    return host
-
-
-def _probes(
-    database: Database, past: RunPast, clock: VirtualClock
-) -> Callable[[int, str], Awaitable[FetchResult | None]]:
-    async def probe(host_id: int, _url: str) -> FetchResult | None:
-        host = await _host(database, host_id)
-        return await past.probe(host.origin, clock.now())
-
-    return probe
 
 
 async def _left(database: Database, pasts: Sequence[RunPast]) -> Sequence[RunPast]:
@@ -170,7 +208,7 @@ async def _open_run(database: Database, settings: Settings, past: RunPast) -> in
     return await database.write(begin)
 
 
-class _Replay:
+class _Replay(Supervisor):
     """The replay of one run."""
 
     def __init__(
@@ -184,10 +222,17 @@ class _Replay:
         self._assembly = Assembly(
             around,
             BreadthFirst(around.database.reader),
+            self,
             alias_age_s=_DAY_S if past.is_lasting else inf,
         )
-        self._assembly.listeners.append(self._tally.add)
+        self._player: Player | None = None
         self._counts = counts
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Count a batch, and let the player go on."""
+        self._tally.add(batch)
+        if self._player is not None:
+            self._player.acknowledged(batch)
 
     async def perform(self) -> CrawlReport:
         """Process all exchanges, and close the run as a crawl does."""
@@ -207,21 +252,16 @@ class _Replay:
         )  # fmt: skip
 
     async def _play(self, seeding: Seeding) -> None:
-        assembly, database = self._assembly, self._around.database
-        reader = database.reader
+        assembly, reader = self._assembly, self._around.database.reader
         done_at = await observations.last_at(reader, self._around.run_id)
-        player = Player(
+        player = self._player = Player(
             requester=assembly.requester(seeding),
             clock=self._clock,
-            write=assembly.writer.submit,
-            find_pages=partial(frontier.of_urls, reader),
-            find_host=partial(_host, database),
-            host_at=partial(hosts.find, reader),
-            count_at=partial(observations.count_at, reader),
+            writer=assembly.writer,
+            store=_Store(reader),
             counts=self._counts,
             done_at=done_at,
         )
-        assembly.listeners.append(player.acknowledged)
         for note in seeding.decided(self._past.began_at):
             await player.submit(note)
         await player.settled()
@@ -236,7 +276,7 @@ class _Replay:
     async def _announced(self, player: Player, after: float) -> AsyncIterator[Played]:
         """Yield the exchanges after a time; the player knows those that are coming."""
         size = 0
-        async for played in self._past.exchanges(after):
+        async for played in self._past.recorded.exchanges(after):
             player.coming.append(played)
             size += len(played.result.body)
             while len(player.coming) > _AHEAD or (size > _AHEAD_BYTES and player.coming):
@@ -304,6 +344,24 @@ class Losses:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """The exchanges of one run; nobody else sends probes."""
+
+    archives: Archives
+    begin: float
+    end: float
+    sends_probes: bool
+
+    def exchanges(self, after: float) -> AsyncIterator[Played]:
+        """Return those that ended from a time on, in order."""
+        return self.archives.exchanges(max(after, self.begin), self.end)
+
+    async def probe(self, origin: str, after: float) -> FetchResult | None:
+        """Return the answer to the next soft-404 probe of a host after a time, or None."""
+        return await self.archives.probe(origin, after) if self.sends_probes else None
+
+
 class Archives:
     """Archives in the order of time, over an index that stands beside the new store."""
 
@@ -335,17 +393,15 @@ class Archives:
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
         if first.ended_at < ends[0]:
             others = Account(first.started_at, is_lasting=False, seeds=())
-            # Nobody else sends probes.
-            found.insert(0, replace(self._run(others, ends[0]), probe=_no_probe))
+            found.insert(0, self._run(others, ends[0], sends_probes=False))
         return found
 
-    def _run(self, account: Account, end: float) -> RunPast:
-        def exchanges(after: float) -> AsyncIterator[Played]:
-            return self._exchanges(max(after, account.began_at), end)
+    def _run(self, account: Account, end: float, *, sends_probes: bool = True) -> RunPast:
+        recorded = _Recorded(self, account.began_at, end, sends_probes)
+        return RunPast(account.began_at, account.seeds, recorded, account.is_lasting)
 
-        return RunPast(account.began_at, account.seeds, exchanges, self._probe, account.is_lasting)
-
-    async def _exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
+    async def exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
+        """Yield those that ended between two times, in order."""
         for number, found in enumerate(self._reading.exchanges(begin)):
             if isinstance(found, Damage):
                 self.losses.add(found)
@@ -360,7 +416,7 @@ class Archives:
         result = fetch_result(found, self._settings.fetch.max_body_bytes)
         return Played(result, accept_of(found), is_ours(found), found.facts.is_unasked)
 
-    async def _probe(self, at_origin: str, after: float) -> FetchResult | None:
+    async def probe(self, at_origin: str, after: float) -> FetchResult | None:
         """Return the answer to a host's next probe, if the probe was its next request."""
         probe = self._order.next_probe(at_origin, after)
         if probe is None:
@@ -390,10 +446,6 @@ def _order_of(
             index.unlink()
         raise
     return order
-
-
-async def _no_probe(_at_origin: str, _after: float) -> None:
-    return None
 
 
 def _is_of(entry: IndexEntry, at_origin: str) -> bool:

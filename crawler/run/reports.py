@@ -10,11 +10,11 @@ from aiosqlite import Connection as Reader
 
 from freshet import __version__
 from freshet.crawler.logs import REPORTS
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
+from freshet.crawler.pool import Ending
 from freshet.crawler.run.default_budget import DefaultBudget, recurring
 from freshet.crawler.run.notes import StatusRecorder
-from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.tally import Ending, Tally
+from freshet.crawler.run.orders import DaemonOrder, Tally
 from freshet.crawler.terminal import amount, counted, percent, span
 from freshet.scheduler.costs import binary_cost
 from freshet.storage.queries import columns

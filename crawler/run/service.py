@@ -31,10 +31,10 @@ from freshet.crawler.bounds import met
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.notes import StatusRecorder
+from freshet.crawler.run.orders import AUDITED_S
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HtmlPages, HttpServer
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
-from freshet.crawler.tally import AUDITED_S
 from freshet.crawler.terminal import counted, percent, spending
 from freshet.scheduler.agenda.audit import Staleness
 from freshet.storage.database import Database, store_errors
@@ -161,7 +161,6 @@ class Service:
     ) -> None:
         """Report on these parts; the daemon is ready at the pool's first turn."""
         parts = self._parts = _Parts(pool, recorder, outages, database)
-        pool.chores.insert(0, self._turn)
         if self._is_entered:
             self._sampler = asyncio.create_task(self._sampling(parts))
 
@@ -212,7 +211,7 @@ class Service:
             self._state = "stopping"
             self._manager.stopping()
 
-    async def _turn(self, _now: float) -> None:
+    async def turn(self, _now: float) -> None:
         """Count a turn of the pool."""
         self._turns += 1
         if self._state == "starting":

@@ -20,7 +20,7 @@ from freshet.storage.queries.overview import DoubtfulPage, Holdings, WaitingHost
 from freshet.storage.tables import hosts, near_duplicates, runs, url_patterns
 from freshet.storage.tables.hosts import RejectingHost
 from freshet.storage.tables.near_duplicates import IndexState
-from freshet.storage.tables.outgoing import HELD
+from freshet.storage.tables.pages import FOREIGN
 from freshet.storage.tables.runs import CrawlRun, RunState
 from freshet.storage.tables.url_patterns import Throttle
 
@@ -193,7 +193,7 @@ async def read_shard(paths: Sequence[Path], now: float, db: Path) -> ShardStatus
         status, owner = await store_status(connection, db, now), owner_of(db)
         ((outgoing, foreign),) = await connection.execute_fetchall(
             "SELECT (SELECT count(*) FROM outgoing), count(DISTINCT host_id) FROM page "
-            f"WHERE held_back = '{HELD}'"
+            f"WHERE held_back = '{FOREIGN}'"
         )
     it = status.daemon
     row = {
@@ -220,7 +220,7 @@ def merged(db: Path, now: float, shards: Sequence[ShardStatus]) -> StoreStatus:
     all_of = [shard.status for shard in shards]
     held_back = _counts(all_of, "held_back")
     # A page of another shard counts there.
-    stubs = held_back.pop(HELD, 0)
+    stubs = held_back.pop(FOREIGN, 0)
     foreign = sum(shard.foreign for shard in shards)
     return StoreStatus(
         **_together(all_of, now),

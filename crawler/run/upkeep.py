@@ -1,5 +1,7 @@
 """Upkeep of a store: formats, corrections by other pages, near-duplicates, and retention."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import signal
@@ -27,7 +29,6 @@ from freshet.crawler.compare.near_duplicates import (
     optimal_banding,
 )
 from freshet.crawler.compare.not_content import host
-from freshet.crawler.compare.templates import Correction, Template, settled
 from freshet.crawler.hooks import RunShard
 from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
@@ -40,11 +41,12 @@ from freshet.storage.maintenance import Retention, VersionedData, formats
 from freshet.storage.records import Acknowledged
 from freshet.storage.tables import changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
-from freshet.storage.tables.outgoing import lease_of, take_lease
+from freshet.storage.tables.runs import lease_of, take_lease
 
 if TYPE_CHECKING:
     import aiosqlite
 
+    from freshet.crawler.compare.templates import Correction
     from freshet.crawler.pool import FetchPool
 
 log = logging.getLogger(__name__)
@@ -71,6 +73,8 @@ async def correct(
             for page_id, text, data in memories
         }
         sample = await observations.sample(database.reader, host_id, SAMPLE_PAGES)
+        from freshet.crawler.compare.templates import Template, settled  # noqa: PLC0415 - if one differs
+
         template = Template.learnt([PageRecord.of(history) for history in sample])
         corrections += settled(differing, pages, template)
     corrections += await _moves(database, run_id)
@@ -102,6 +106,8 @@ async def _moves(database: Database, run_id: int) -> list[Correction]:
     for page_id, at, old_sketch, new_sketch in await observations.moves(database.reader, run_id):
         old, new = Sketch.from_bytes(old_sketch), Sketch.from_bytes(new_sketch)
         if is_same_page(old, new):
+            from freshet.crawler.compare.templates import Correction  # noqa: PLC0415 - if one moved
+
             kind: Kind = "unchanged" if old.text_digest == new.text_digest else "changed"
             corrections.append(Correction(page_id, at, "new", kind))
     return corrections
@@ -319,7 +325,7 @@ class StoreOutages:
     begins and when it ends. A stop during an outage ends with the error of the last try.
     """
 
-    def __init__(self, pool: "FetchPool", clock: Clock) -> None:
+    def __init__(self, pool: FetchPool, clock: Clock) -> None:
         self._pool = pool
         self._clock = clock
         self._since: float | None = None
@@ -462,7 +468,7 @@ _READ: dict[VersionedData, int] = {
 }  # fmt: skip
 
 
-async def require_readable(connection: "aiosqlite.Connection", path: Path) -> None:
+async def require_readable(connection: aiosqlite.Connection, path: Path) -> None:
     """Refuse a store whose pages this program cannot compare.
 
     Raises:

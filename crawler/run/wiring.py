@@ -15,36 +15,32 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-import aiosqlite
-
 from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, Seeding
-from freshet.crawler.admission.copies import Copies
-from freshet.crawler.admission.parameters import MOST_BYTES, ParameterPairs
-from freshet.crawler.admission.same_page import Shown
+from freshet.crawler.admission.copies import Copies, ParameterPairs
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.bounds import met
 from freshet.crawler.clock import Clock
-from freshet.crawler.compare.kinds import ChangeKinds
-from freshet.crawler.compare.ladder import Detector, PageHistories
-from freshet.crawler.compare.not_content.check import NotContentCheck, Probes, waits_for_scripts
+from freshet.crawler.compare.ladder import Detector
+from freshet.crawler.compare.not_content.check import (
+    Asking,
+    NotContentCheck,
+    Probes,
+    waits_for_scripts,
+)
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable, CrawlError, UsageError
 from freshet.crawler.fetch.client import Fetcher
 from freshet.crawler.frontier import Frontier
 from freshet.crawler.network import selector_hints, user_agent
-from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import Retries
-from freshet.crawler.pool import FetchPool, PoolRules
-from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.page import ParsedPage
-from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits
-from freshet.crawler.reduce.sketch import Sketch
-from freshet.crawler.rendering import PageFetcher, PageRenderer, require_renderer
+from freshet.crawler.politeness import HostQueues, Pacer, Retries
+from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
+from freshet.crawler.provided import PageFetcher, PageRenderer, RunIndex, require_renderer
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.run.indexing import RunIndex
+from freshet.crawler.run.past import StoredPast
 from freshet.crawler.run.rules import (
     copy_rule,
     counts_at,
@@ -57,24 +53,15 @@ from freshet.crawler.run.rules import (
 )
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
-from freshet.crawler.tally import Ending
-from freshet.crawler.urls import origin, robots_url
-from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer, sketch_of
+from freshet.crawler.urls import origin
+from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, sqlite_errors
-from freshet.storage.entries import Host, Role
+from freshet.storage.entries import Host
 from freshet.storage.errors import StoreUnavailable
 from freshet.storage.extensions import recorders
-from freshet.storage.queries import page
-from freshet.storage.records import (
-    Acknowledged,
-    Agenda,
-    DueUrl,
-    FetchResult,
-    PageHistory,
-    StoredSeed,
-)
-from freshet.storage.tables import hosts, links, observations, pages, url_patterns
-from freshet.storage.writer import Endure, VisitTables, Writer, at_once
+from freshet.storage.records import Acknowledged, Agenda, StoredSeed, WriterHost
+from freshet.storage.tables import hosts, pages
+from freshet.storage.writer import VisitTables, Writer
 
 if TYPE_CHECKING:
     from freshet.crawler.archive.requisites import Requisites
@@ -100,15 +87,22 @@ class _OpenAgenda(Agenda, Protocol):
         """Read the store; called once, before anything else."""
 
 
+class OwnPages(Protocol):
+    """A shard, which visits a part of the pages."""
+
+    def is_ours(self, at_origin: str, /) -> bool:
+        """Return whether it visits the pages of an origin."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """Resources of a run; the owner opens and closes them.
 
-    ``queue_key`` returns the politeness key of a URL's host; a ``lasting`` run has no end. The
-    ``archive``, if there is one, keeps all fetch results; ``probe`` answers probes in a replay. The
+    A ``lasting`` run has no end. The ``archive``, if there is one, keeps all fetch results;
+    ``probes`` answers probes in a replay. The
     last run ``was_killed``: its requests may have been under way until now. A run that is
     ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
-    ``is_ours`` tells which origins belong to this shard. The ``index`` is that of its words. The
+    the ``shard`` which origins are its. The ``index`` is that of its words. The
     ``renderer`` renders pages.
     """
 
@@ -117,7 +111,7 @@ class RunContext:
     run_id: int
     clock: Clock
     fetcher: Fetcher
-    queue_key: Callable[[str], Awaitable[str]]
+    queues: HostQueues
     parser: Parser
     rng: Random
     lasting: bool = False
@@ -125,77 +119,13 @@ class RunContext:
     embedded: bool = False
     index: RunIndex = field(default_factory=RunIndex)
     has_room: HasRoom | None = None
-    is_ours: Callable[[str], bool] | None = None
+    shard: OwnPages | None = None
     archive: ArchiveWriter | None = None
     renderer: PageRenderer | None = None
-    probe: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
+    probes: Asking | None = None
 
 
-async def parse_content(
-    parser: Parser, role: Role, url: str, content: tuple[bytes, str | None]
-) -> ParsedPage | Feed | Unparsable:
-    """Parse the content of a page or a feed: its bytes, and their type."""
-    if role == "feed":
-        return await parser.parse_feed(content[0], url)
-    return await parser.parse(content[0], url, content[1])
-
-
-def stored_histories(
-    reader: aiosqlite.Connection,
-    parser: Parser,
-    may_be_final: Callable[[int], bool] = lambda _: True,
-) -> PageHistories:
-    """Return the queries of a comparison, on the store; some pages have surely no predecessor."""
-
-    async def predecessor(page_id: int) -> PageHistory | None:
-        return await observations.predecessor(reader, page_id) if may_be_final(page_id) else None
-
-    async def text(due: DueUrl) -> Blocks | None:
-        if (found := await page.last_content(reader, due.page_id)) is None:
-            return None
-        parsed = await parse_content(parser, due.role, due.fetch_url, found)
-        return None if isinstance(parsed, Unparsable) else parsed.blocks
-
-    async def again(due: DueUrl) -> Sketch | None:
-        last = await text(due)
-        return None if last is None else await sketch_of(last)
-
-    return PageHistories(
-        history=partial(observations.load, reader),
-        predecessor=predecessor,
-        sample=partial(observations.sample, reader),
-        not_content=partial(hosts.not_content, reader),
-        again=again,
-        text=text,
-    )
-
-
-def stored_pages(
-    reader: aiosqlite.Connection, parser: Parser
-) -> Callable[[int, str], Awaitable[Shown | None]]:
-    """Return the query that reads a page once more; the URL is one of its host."""
-
-    async def shown(page_id: int, url: str) -> Shown | None:
-        found = await page.last_content(reader, page_id)
-        if found is None or len(found[0]) > MOST_BYTES:
-            return None
-        parsed = await parser.parse(found[0], url, found[1])
-        return None if isinstance(parsed, Unparsable) else Shown(url, parsed.blocks.texts, *found)
-
-    return shown
-
-
-def stored_kinds(reader: aiosqlite.Connection, parser: Parser, settings: Settings) -> ChangeKinds:
-    """Return the judge of what differs beside the text, with its queries on the store."""
-    return ChangeKinds(
-        parser=parser,
-        counts=counts_at(settings),
-        channels=partial(page.channels, reader),
-        content=partial(page.last_content, reader),
-    )
-
-
-class Assembly:
+class Assembly(WriterHost):
     """The parts of one invocation.
 
     A redirect seen in the run is taken to hold for ``alias_age_s``.
@@ -205,15 +135,18 @@ class Assembly:
         admission: chooses the URLs that are crawled.
         robots: the robots cache.
         writer: takes entries, and commits them in batches.
-        listeners: called with every committed batch, in this order.
-        endure: decides whether what the store refused for now is tried again.
     """
 
     def __init__(
-        self, context: RunContext, agenda: _OpenAgenda, *, alias_age_s: float = inf
+        self,
+        context: RunContext,
+        agenda: _OpenAgenda,
+        supervisor: Supervisor,
+        *,
+        alias_age_s: float = inf,
     ) -> None:
-        self._context = context
-        self._alias_age_s = alias_age_s
+        self._context, self._supervisor = context, supervisor
+        self._pool: FetchPool | None = None
         settings, rng = context.settings, context.rng
         self._agenda = agenda
         self.requisites = self._requisites(agenda)
@@ -223,7 +156,6 @@ class Assembly:
         self.robots = RobotsCache(self.agent_token, self._robots_rules, rules, rng)
         self.frontier = Frontier(
             self.requisites or agenda, self.robots, rules, rng,
-            robots_url_of=lambda o: robots_url(origin(o)),
             held_at=context.clock.now() if context.was_killed else -inf,
             share_of=lambda url: self.admission.scope.share_of(url, settings.crawl.exchanges),
             rules_at=rules_at(settings),
@@ -240,7 +172,7 @@ class Assembly:
             excluded_extensions=settings.fetch.excluded_extensions,
             is_never=None if context.lasting else never_at(settings),
             has_room=context.has_room,
-            is_ours=context.is_ours,
+            is_ours=None if context.shard is None else context.shard.is_ours,
             now=context.clock.now,
         )
         self.admission.follow_nofollow = settings.crawl.follow_nofollow
@@ -252,26 +184,38 @@ class Assembly:
         )
         self._probes = Probes(self.frontier.probe)
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
-        archive = context.archive
         self._tables = VisitTables(
             context.run_id, copy_rule(settings), [*recorders(settings), context.index], met
         )
         self._is_never = never_at(settings) or nowhere
         self._rendering = self._renderer()
+        self._past = StoredPast(
+            context.database.reader, context.parser, self._tables,
+            clock=context.clock, alias_age_s=alias_age_s,
+        )  # fmt: skip
         self._pipeline = self._stages()
-        self.listeners: list[Observer] = []
-        self.endure: Endure = at_once
-        self.writer = Writer(
-            context.database,
-            self._tables,
-            self._tell,
-            batch=settings.store.batch,
-            endure=self._enduring,
-            secure=partial(secure, archive.flush) if archive is not None else None,
-        )
+        self.writer = Writer(context.database, self._tables, self, batch=settings.store.batch)
 
-    async def _enduring(self, work: Callable[[], Awaitable[T]]) -> T:
-        return await self.endure(work)
+    # -- what the writer asks for (:class:`WriterHost`)
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Tell the pool first, and then all others."""
+        if self._pool is not None:
+            self._pool.acknowledged(batch)
+        self._supervisor.committed(batch)
+
+    def coming(self) -> int:
+        """Return the number of requests under way."""
+        return 0 if self._pool is None else self._pool.active
+
+    async def secure(self) -> None:
+        """Flush the archive."""
+        if self._context.archive is not None:
+            await secure(self._context.archive.flush)
+
+    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do some work on the store as the supervisor says."""
+        return await self._supervisor.endure(work)
 
     @property
     def context(self) -> RunContext:
@@ -296,15 +240,18 @@ class Assembly:
             max_redirects=context.settings.crawl.max_redirects,
             lasting=context.lasting,
             is_never=never_at(context.settings) or nowhere,
-            refused=partial(pages.refused, context.database.reader),
-            hosts=self._hosts_of,
+            store=self,
         )
 
     def counted_requisites(self) -> dict[str, int] | None:
         """Return how many requisites ended how, None where none are fetched."""
         return None if self.requisites is None else self.requisites.counted()
 
-    async def _hosts_of(self, origins: Collection[str]) -> Sequence[Host]:
+    async def refused(self, urls: Collection[str]) -> Collection[str]:
+        """Return those of some URLs that the user refuses."""
+        return await pages.refused(self._context.database.reader, urls)
+
+    async def hosts_of(self, origins: Collection[str]) -> Sequence[Host]:
         """Return the hosts of origins, which are made if they are missing."""
         database = self._context.database
         making = partial(database.write, partial(hosts.ensure, origins=origins))
@@ -314,27 +261,12 @@ class Assembly:
     def _stages(self) -> Pipeline:
         """Wire the stages of a visit."""
         context, settings = self._context, self._context.settings
-        reader = context.database.reader
-        complaints = Complaints()
-        stored = stored_histories(reader, context.parser, self._tables.may_be_final)
+        past, complaints = self._past, Complaints()
         limits = SitemapLimits(settings.sitemaps.max_bytes, settings.sitemaps.max_entries)
-        listings = Listings(
-            self.admission,
-            self.robots,
-            limits,
-            complaints,
-            sources=partial(pages.sources, reader),
-            offsite_at=partial(links.offsite_at, reader),
-        )
+        listings = Listings(self.admission, self.robots, limits, complaints, past)
         headers = HostHeaders(complaints)
-        redirects = Redirects(
-            self.admission,
-            lambda url: pages.alias_target(reader, url, context.clock.now() - self._alias_age_s),
-            partial(pages.led_to, reader),
-            max_redirects=settings.crawl.max_redirects,
-        )
-        self._kinds = stored_kinds(reader, context.parser, settings)
-        ask = context.probe or self._probes.ask
+        redirects = Redirects(self.admission, past, max_redirects=settings.crawl.max_redirects)
+        probes = context.probes or self._probes
         fetcher = self._rendering or context.fetcher
         if context.archive is not None:
             fetcher = context.archive.keeping(fetcher)
@@ -348,24 +280,23 @@ class Assembly:
                 zstd_level=settings.store.zstd_level,
             ),
             comparer=Comparer(
-                detector=Detector(stored, significant_below=settings.change.significant_below),
+                detector=Detector(past, significant_below=settings.change.significant_below),
                 check=NotContentCheck(
-                    stored, context.parser, context.rng, ask=ask if settings.change.probe else None
+                    past,
+                    context.parser,
+                    context.rng,
+                    probes=probes if settings.change.probe else None,
                 ),
                 redirects=redirects,
-                kinds=self._kinds,
+                past=past,
+                counts=counts_at(settings),
             ),
             recorder=Recorder(
                 discovery=self._discovery,
                 listings=listings,
                 redirects=redirects,
                 copies=Copies(
-                    self.admission.pattern,
-                    partial(url_patterns.texts, reader),
-                    self.admission.proof,
-                    ParameterPairs(
-                        settings.traps.min_copy_pairs, stored_pages(reader, context.parser)
-                    ),
+                    self.admission, past, ParameterPairs(settings.traps.min_copy_pairs, past.shown)
                 ),
                 headers=headers,
                 agent_token=self.agent_token,
@@ -377,7 +308,7 @@ class Assembly:
             sitemap_max_bytes=settings.sitemaps.max_bytes,
             max_body_bytes=settings.fetch.max_body_bytes,
             lasting=context.lasting,
-            need=None if self.requisites is None else self.requisites.need,
+            requisites=self.requisites,
         )
 
     def _renderer(self) -> PageFetcher | None:
@@ -416,41 +347,28 @@ class Assembly:
         self.robots.politeness = rules
         self._retries.rules = rules
         self._is_never = never_at(settings) or nowhere
-        self._kinds.counts = counts_at(settings)
+        self._pipeline.comparer.counts = counts_at(settings)
         if self.requisites is not None:
             self.requisites.is_never = self._is_never
         if self._rendering is not None:
             self._rendering.obey(settings)
 
-    def _tell(self, batch: Sequence[Acknowledged]) -> None:
-        for listener in self.listeners:
-            listener(batch)
-
-    def pool(
-        self,
-        seeding: Seeding,
-        rules: PoolRules,
-        pacer: Pacer,
-        *,
-        begun: Callable[[], None] | None = None,
-    ) -> FetchPool:
+    def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
         """Return the fetch pool, which observes committed batches first."""
         context = self._context
-        pool = FetchPool(
+        pool = self._pool = FetchPool(
             frontier=self.frontier,
             agenda=self.requisites or self._agenda,
-            perform=self.requester(seeding).perform,
+            requester=self.requester(seeding),
             probes=self._probes,
-            write=self.writer.submit,
-            queue_key=context.queue_key,
+            writer=self.writer,
+            queues=context.queues,
             clock=context.clock,
             rules=rules,
             pacer=pacer,
-            begun=begun,
+            supervisor=self._supervisor,
             requisites=self.requisites,
         )
-        self.writer.coming = lambda: pool.active
-        self.listeners.append(pool.acknowledged)
         for shift in (pool.shift, pacer.shift):
             context.clock.on_step(shift)
         return pool
@@ -468,9 +386,9 @@ class Assembly:
             admission=self.admission,
             discovery=self._discovery,
             seeding=seeding,
-            queue_key=context.queue_key,
-            stored=partial(hosts.load, context.database.reader, whole=True),
-            on_refusal=context.archive.unasked if context.archive is not None else None,
+            queues=context.queues,
+            past=self._past,
+            archive=context.archive,
             lasting=context.lasting,
         )
 
@@ -484,7 +402,7 @@ class Assembly:
             return
         ids = await self._context.database.write(partial(hosts.ensure, origins=origins))
         for host in await hosts.load(self._context.database.reader, list(ids.values())):
-            self.frontier.add_host(host, await self._context.queue_key(host.origin))
+            self.frontier.add_host(host, await self._context.queues.queue_key(host.origin))
             self.frontier.ask_robots(host.host_id)
 
     async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:
@@ -527,7 +445,7 @@ class _LoadRules:
         self.agent_token = of.agent_token
         context, frontier = of.context, of.frontier
         self.needs = partial(waits_for_scripts, context.parser)
-        self.queue_key = context.queue_key
+        self.queue_key = context.queues.queue_key
         self.allows = of.allows
         self.pause_s, self.heed = frontier.pause_s, frontier.heed
         self.now = context.clock.now

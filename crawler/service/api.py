@@ -50,9 +50,9 @@ from freshet.entry_points import loaded
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
-from freshet.storage.tables import changefeed, site_settings
+from freshet.storage.tables import changefeed, runs
 from freshet.storage.tables.changefeed import LastChange
-from freshet.storage.tables.site_settings import SiteSetting
+from freshet.storage.tables.runs import SiteSetting
 
 _FEED: Final = "/v1/changefeed"
 _ATOM: Final = "/v1/changefeed.atom"
@@ -128,7 +128,7 @@ class StoreApi:
             raise UsageError(f"since: {error}") from error
         wait_s, headers = asked["heartbeat"] / 1_000, down_header(changes.down)
         if feed == "normal":
-            kept, _ = await self.library.each(lambda _: asking(site_settings.load))
+            kept, _ = await self.library.each(lambda _: asking(runs.site_settings))
             name = f"{now} {kept} {self._sites} {DOCUMENT_VERSION} {request.query_string}"
             pieces = _results(changes, since, limit, _STEP[docs])
             return Answer(pieces, etag=name, headers=headers)
@@ -245,7 +245,7 @@ async def _version(
     final = known.alias or known
     version = await document_version(db, final, wanted)
     (source,) = (await page.document_sources(db, [version.version_id])).values()
-    return final.url, version.body_kept, source, tuple(await site_settings.load(db))
+    return final.url, version.body_kept, source, tuple(await runs.site_settings(db))
 
 
 async def _stored(made: Documents, version_id: int) -> StoredDocument | None:

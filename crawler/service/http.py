@@ -445,6 +445,5 @@ def _digest(content: bytes) -> str:
 
 def _is_known(request: web.BaseRequest, etag: str) -> bool:
     """Return whether the reader has the content of this name, in whichever coding."""
-    given = [each.strip() for each in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]
-    known = {each.removeprefix("W/").strip('"').removesuffix("-gzip") for each in given}
+    known = {each.value.removesuffix("-gzip") for each in request.if_none_match or ()}
     return "*" in known or etag in known

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.errors import Refused
-from freshet.crawler.lru import LruCache
 from freshet.crawler.senders import Buckets
 
 LOGIN: Final = "/login"

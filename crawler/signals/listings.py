@@ -6,21 +6,21 @@ waits for them.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.fetch.responses import GZIP_MAGIC
-from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.links import is_feed, relations
 from freshet.crawler.reduce.page import header_links
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, entry_allowed, parse_sitemap
+from freshet.crawler.robots import parse
 from freshet.crawler.robots.cache import RobotsCache
-from freshet.crawler.robots.parser import parse
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
 from freshet.storage.entries import Claim
@@ -111,28 +111,31 @@ class SitemapEntries:
     problem: str | None
 
 
+class KnownLinks(Protocol):
+    """The store, as the reader of listings asks for it."""
+
+    async def sources(self, page_id: int, /) -> Sequence[SitemapSource]:
+        """Return the sitemaps that redirect to a page, or name it in an index."""
+
+    async def offsite_at(self, url: str, origin: str, /) -> list[tuple[str, int]]:
+        """Return the URLs of an origin to which a page links out of its scope, and its depth."""
+
+
 @dataclass(slots=True, eq=False)
 class Listings:
-    """Reader of sitemaps and feeds, which logs once for each what is not believed.
-
-    ``sources`` reads the sitemaps that redirect to a page or name it in an index, and
-    ``offsite_at(page, origin)`` the URLs of an origin that a known page links to out of its scope,
-    with that page's depth.
-    """
+    """Reader of sitemaps and feeds, which logs once for each what is not believed."""
 
     admission: Admission
     robots: RobotsCache
     limits: SitemapLimits
     complaints: Complaints
-    _: KW_ONLY
-    sources: Callable[[int], Awaitable[Sequence[SitemapSource]]]
-    offsite_at: Callable[[str, str], Awaitable[list[tuple[str, int]]]]
+    past: KnownLinks
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
         naming = self.robots.naming_origins(due.url) | self.robots.naming_origins(due.fetch_url)
-        for source in await self.sources(due.page_id):
+        for source in await self.past.sources(due.page_id):
             parsing = partial(parse, source.robots, limit_bytes=len(source.robots))
             robots = await off_loop(_COSTLY * len(source.robots), parsing)
             is_own = source.is_seed or _is_among(robots.sitemaps, source.url)
@@ -156,7 +159,7 @@ class Listings:
     ) -> None:
         """Append what a sitemap listed before these origins named it."""
         for each in naming_origins:
-            for url, depth in await self.offsite_at(sitemap_url, each):
+            for url, depth in await self.past.offsite_at(sitemap_url, each):
                 self.admission.add(targets, url, url, depth=depth + 1)
 
     async def redirected(self, due: DueUrl, targets: Targets) -> None:

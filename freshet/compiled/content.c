@@ -1,4 +1,4 @@
-/* The pieces of a page in numbers, and the trees' judgement of each: crawler/reduce/features.py
+/* The pieces of a page in numbers, and the trees' judgement of each: crawler/reduce/content.py
  * says what the numbers mean, and its reference in Python makes the same ones.
  *
  * Python is asked twice. `content_read` makes the text of each piece and goes through the elements

@@ -1,4 +1,4 @@
-/* What the tags of a body make a parser of HTML do: crawler/reduce/nesting.py.
+/* What the tags of a body make a parser of HTML do: crawler/reduce/tree.py.
  *
  * Bodies come from strangers. What has been read is never read again, so that any of them costs
  * time in proportion to its length. */

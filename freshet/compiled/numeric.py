@@ -129,6 +129,20 @@ _ARRAY = re.compile(r"(\w+)(!?)\[(\w+)\]")
 _address_of = (ctypes.c_char * 0).from_buffer
 
 
+def _kind(word: str) -> Any:
+    """Return the type by which C takes an argument."""
+    is_address = word[-1] == "]" or word[0] == "*"
+    return _KINDS.get(word, ctypes.c_void_p if is_address else ctypes.c_int64)
+
+
+def _step(name: str, word: str) -> tuple[str, str, np.dtype[Any] | None, bool]:
+    """Return of an argument its text for errors, its length, its type, and whether C writes it."""
+    if it := _ARRAY.fullmatch(word):
+        dtype = np.dtype(_TYPES[it[1]]) if it[1] in _TYPES else record(it[1])
+        return f"{name}: {word}", it[3], dtype, bool(it[2])
+    return word, word, None, False
+
+
 def _function(name: str, signature: str) -> Callable[..., int]:
     """Return a function of C that checks what it gets.
 
@@ -137,18 +151,8 @@ def _function(name: str, signature: str) -> Callable[..., int]:
     ``double![n]``, one that C writes; or ``n``, that length, which the function gives by itself.
     """
     words = signature.split()
-    kinds = [
-        _KINDS.get(word, ctypes.c_void_p if word[-1] == "]" or word[0] == "*" else ctypes.c_int64)
-        for word in words
-    ]
-    called = function(name, kinds, ctypes.c_int64)
-    steps: list[tuple[str, str, np.dtype[Any] | None, bool]] = []
-    for word in words:
-        if it := _ARRAY.fullmatch(word):
-            dtype = np.dtype(_TYPES[it[1]]) if it[1] in _TYPES else record(it[1])
-            steps.append((f"{name}: {word}", it[3], dtype, bool(it[2])))
-        else:
-            steps.append((word, word, None, False))
+    called = function(name, [*map(_kind, words)], ctypes.c_int64)
+    steps = [_step(name, word) for word in words]
 
     def call(*given: Any) -> int:
         lengths: dict[str, int] = {}

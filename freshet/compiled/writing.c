@@ -1,4 +1,4 @@
-/* The pieces of a page as Markdown and as clean HTML: crawler/reduce/markdown.py. The tests have
+/* The pieces of a page as Markdown and as clean HTML: crawler/reduce/main_text.py. The tests have
  * the same in Python (tests/crawler/reduce/reference/markdown.py).
  *
  * Pages are made by strangers. Each step takes time and memory in proportion to the tree, whose

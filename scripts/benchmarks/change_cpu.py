@@ -13,9 +13,10 @@ import sys
 import time
 import zlib
 from base64 import b64decode
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from freshet.crawler.compare.ladder import Detector, PageHistories
@@ -24,6 +25,8 @@ from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
+
+_NAMES = ("history", "predecessor", "sample", "not_content", "again", "text")
 
 
 def _blocks(body: bytes, url: str) -> Any:
@@ -44,10 +47,16 @@ class Host:
         queries: dict[str, Any] = {
             "history": self._history, "sample": self._sample, "text": self._text,
         }  # fmt: skip
-        names = [each.name for each in fields(PageHistories)]
-        past = PageHistories(**{name: queries.get(name, self._nothing) for name in names})
+        # An older checkout takes functions.
+        histories: Any = PageHistories
+        is_old = is_dataclass(histories)
+        known = [each.name for each in fields(histories)] if is_old else _NAMES
+        queries = {name: queries.get(name, self._nothing) for name in known}
+        past: Any = histories(**queries) if is_old else SimpleNamespace(**queries)
+        probing: Any = {"ask": _gone} if is_old else {"probes": SimpleNamespace(ask=_gone)}
         self.detector = Detector(past)
-        self.check = NotContentCheck(past, Parser(), Random(0), ask=_gone)
+        self.check = NotContentCheck(past, Parser(), Random(0), **probing)
+        self._takes_text = "text" in known
         self.seconds = self.both = 0.0
 
     async def _history(self, page_id: int) -> PageHistory | None:
@@ -70,7 +79,7 @@ class Host:
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(page_id, url, url, 1, at, digests=self.digests.get(page_id))
         more: dict[str, Any] = {}
-        if "text" in {each.name for each in fields(PageHistories)}:
+        if self._takes_text:
             more["text"] = blocks
         headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
         result = FetchResult(url, "fetched", at, 0.0, 200, headers=headers, body=html)

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 from urllib.parse import quote
 
-from freshet.crawler.compare.ladder import Detector, PageHistories, Verdict
+from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.sketch import sketch
@@ -227,26 +227,23 @@ class Host:
         self.pages: dict[int, PageHistory] = {}
         self.digests: dict[int, Digests] = {}
         self.texts: dict[int, Blocks] = {}
-        self.detector = Detector(
-            PageHistories(
-                history=self._history, predecessor=self._nothing, sample=self._sample,
-                not_content=self._nothing, again=self._unread, text=self._text,
-            )
-        )  # fmt: skip
+        self.detector = Detector(self)
 
-    async def _history(self, page_id: int) -> PageHistory | None:
+    async def history(self, page_id: int) -> PageHistory | None:
+        """Return that of a page."""
         return self.pages.get(page_id)
 
-    async def _sample(self, host_id: int, most: int) -> list[PageHistory]:
+    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
+        """Return the first pages."""
         return list(self.pages.values())[:most]
 
-    async def _nothing(self, page_id: int) -> None:
-        return None
+    async def nothing(self, of: object) -> None:
+        """Return None."""
 
-    async def _unread(self, due: DueUrl) -> None:
-        return None
+    predecessor = not_content = again = channels = content = nothing
 
-    async def _text(self, due: DueUrl) -> Blocks | None:
+    async def text(self, due: DueUrl) -> Blocks | None:
+        """Return the last text of a page."""
         return self.texts.get(due.page_id)
 
     async def visit(self, page_id: int, blocks: Blocks, at: float) -> Verdict:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.features import Vocabulary, described, names_in
+from freshet.crawler.reduce.content import Vocabulary, described, names_in
 from freshet.crawler.reduce.page import markup_of, tree_shown
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree import Tree

@@ -33,14 +33,18 @@ from freshet.crawler.extensions.readers.search_quality import ScoreTable, Scorin
 from freshet.crawler.extensions.search.words import index_lines
 from freshet.crawler.reduce.content import choice_of, chosen
 from freshet.crawler.reduce.cutting import pieces_of
-from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.markdown import written
-from freshet.crawler.reduce.nesting import is_calm, max_depth
+from freshet.crawler.reduce.main_text import main_text, written
 from freshet.crawler.reduce.page import markup_of, parse, tree_shown
 from freshet.crawler.reduce.pieces import Pieces
-from freshet.crawler.reduce.selectors import NO_HINTS
 from freshet.crawler.reduce.sketch import sketch
-from freshet.crawler.reduce.tree import PARSER_OPTIONS, Tree, TreeLimits
+from freshet.crawler.reduce.tree import (
+    NO_HINTS,
+    PARSER_OPTIONS,
+    Tree,
+    TreeLimits,
+    is_calm,
+    max_depth,
+)
 from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.crawler.reduce.tree_reference import reference
 from scripts.benchmarks.fuzz_commands import Case

@@ -18,7 +18,7 @@ import numpy as np
 import zstandard
 
 from freshet.storage.database import APPLICATION_ID, open_store
-from freshet.storage.migrations import migrations
+from freshet.storage.extensions import migrations
 from scripts.benchmarks import command
 
 DAYS = 40

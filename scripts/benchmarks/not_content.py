@@ -25,7 +25,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zlib import crc32
 
-from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.check import CheckedPage, NotContentCheck, facts_of
 from freshet.crawler.compare.not_content.cues import is_short
 from freshet.crawler.compare.not_content.host import HostJudge
@@ -108,8 +107,9 @@ class Visitor:
         """
         self.at += 1.0
         if self._check is None:
-            ask = self._probed if self.probing else None
-            self._check = NotContentCheck(_past(self._past), Parser(), random.Random(SEED), ask=ask)
+            probes = self if self.probing else None
+            past = _Past(self._past)
+            self._check = NotContentCheck(past, Parser(), random.Random(SEED), probes=probes)
         parsed, text = _parsed(page), _text(page)
         before = (
             sketch(("Some other text stood here.",)) if had_content else self.texts.get(page.url)
@@ -125,26 +125,31 @@ class Visitor:
             self.texts[page.url] = text
         return checked
 
-    async def _probed(self, _host: int, url: str) -> FetchResult:
+    async def ask(self, _host: int, url: str) -> FetchResult:
+        """Return the answer to a probe."""
         if self.soft is None:
             return FetchResult(url, "gone", self.at, 0.0, 404, "http_404")
         return _result(Served(url, self.maker.filled(self.soft, url)), self.at)
 
 
-def _past(histories: dict[int, PageHistory]) -> PageHistories:
-    async def history(page_id: int) -> PageHistory | None:
-        return histories.get(page_id)
+@dataclass
+class _Past:
+    """A store of these histories, by page."""
 
-    async def nothing(*_: object) -> None:
-        return None
+    histories: dict[int, PageHistory]
 
-    async def sample(*_: object) -> list[PageHistory]:
+    async def history(self, page_id: int) -> PageHistory | None:
+        """Return that of a page."""
+        return self.histories.get(page_id)
+
+    async def sample(self, _host: int, _most: int) -> list[PageHistory]:
+        """Return none."""
         return []
 
-    return PageHistories(
-        history=history, predecessor=nothing, sample=sample, not_content=nothing, again=nothing,
-        text=nothing,
-    )  # fmt: skip
+    async def nothing(self, _of: object) -> None:
+        """Return None."""
+
+    predecessor = not_content = again = text = channels = content = nothing
 
 
 def facts_of_page(page: Served) -> PageFacts:

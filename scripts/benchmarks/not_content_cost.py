@@ -15,9 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import is_dataclass
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,11 +65,13 @@ def measured(pages: Sequence[tuple[str, str, str]]) -> float:
     async def gone(_host: int, url: str) -> FetchResult:
         return FetchResult(url, "gone", 0.0, 0.0, 404)
 
-    queries: dict[str, Any] = {
-        each.name: _no_pages if each.name == "sample" else _nothing
-        for each in fields(PageHistories)
-    }
-    past = PageHistories(**queries)
+    names = "history predecessor sample not_content again text".split()
+    queries: dict[str, Any] = {each: _no_pages if each == "sample" else _nothing for each in names}
+    # An older checkout takes functions.
+    histories: Any = PageHistories
+    is_old = is_dataclass(histories)
+    past: Any = histories(**queries) if is_old else SimpleNamespace(**queries)
+    probing: Any = {"ask": gone} if is_old else {"probes": SimpleNamespace(ask=gone)}
     hosts: dict[str, int] = {}
     visits = []
     for n, (host, url, html) in enumerate(pages):
@@ -80,12 +83,12 @@ def measured(pages: Sequence[tuple[str, str, str]]) -> float:
         visits.append((DueUrl(n + 1, url, url, host_id, 0.0), result, parsed, text))
 
     async def check_all() -> None:
-        check = NotContentCheck(past, Parser(), Random(0), ask=gone)
+        check = NotContentCheck(past, Parser(), Random(0), **probing)
         for visit in visits:
             await check.check(*visit)
 
     async def warm_up() -> None:
-        check = NotContentCheck(past, Parser(), Random(0), ask=gone)
+        check = NotContentCheck(past, Parser(), Random(0), **probing)
         for visit in visits[:20]:
             await check.check(*visit)
 

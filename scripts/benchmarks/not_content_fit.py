@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.crawler.compare.not_content import score
+from freshet.crawler.compare.not_content import host
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.host import ShownTexts
 from freshet.crawler.compare.not_content.page import NotContentKind
@@ -37,7 +37,7 @@ from scripts.benchmarks.not_content_sites import Served, SiteMaker
 from scripts.benchmarks.short_pages import RealPage, paragraphs, read_folder, short
 
 _PAGES: Final = Path(__file__).parent / "not_content_pages" / "tuned"
-_WEIGHTS: Final = Path(score.__file__).with_name("weights.json")
+_WEIGHTS: Final = Path(host.__file__).with_name("weights.json")
 #: Block pages among short ones in a crawl.
 _PRIOR: Final = 0.05
 _RIDGE: Final = 3.0
@@ -223,7 +223,7 @@ _GAINS: Final = ("gain", "harm", "harm_texts")
 
 def _marked(rows: Sequence[Row], without: str = "") -> NDArray[np.bool_]:
     features = ({n: v for n, v in r.features.items() if n != without} for r in rows)
-    return np.array([score.probability(each) >= score.DOUBTFUL_FROM for each in features])
+    return np.array([host.probability(each) >= host.DOUBTFUL_FROM for each in features])
 
 
 def judged_rules(folders: Sequence[Path], blocks: Sequence[Path], most: int) -> None:

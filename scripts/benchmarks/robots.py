@@ -15,7 +15,7 @@ from typing import Any
 
 from protego import Protego
 
-from freshet.crawler.robots import parser
+from freshet.crawler import robots
 from scripts.benchmarks.command import arguments, finish
 
 CASES = (
@@ -33,7 +33,7 @@ RULES = "User-agent: *\n" + "".join(
 
 def passes(case: dict[str, Any]) -> bool:
     """Whether Freshet's verdict is the expected one."""
-    verdict = parser.allowed(case["robots_txt"].encode(), case["user_agent"], case["url"])
+    verdict = robots.allowed(case["robots_txt"].encode(), case["user_agent"], case["url"])
     return verdict == bool(case["allowed"])
 
 
@@ -50,9 +50,9 @@ def best_s(work: Callable[[], object], number: int) -> float:
 
 def speed() -> dict[str, float]:
     """What the file of 200 rules costs."""
-    ours, theirs = parser.parse(RULES.encode()), Protego.parse(RULES)
+    ours, theirs = robots.parse(RULES.encode()), Protego.parse(RULES)
     return {
-        "parse_ms": round(1e3 * best_s(lambda: parser.allowed(RULES.encode(), AGENT, URL), 20), 3),
+        "parse_ms": round(1e3 * best_s(lambda: robots.allowed(RULES.encode(), AGENT, URL), 20), 3),
         "check_us": round(1e6 * best_s(lambda: ours.allows(AGENT, URL), 5_000), 2),
         "protego_parse_ms": round(
             1e3 * best_s(lambda: Protego.parse(RULES).can_fetch(URL, AGENT), 5), 3

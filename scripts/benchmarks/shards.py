@@ -21,7 +21,7 @@ from time import process_time
 import numpy as np
 
 from freshet.crawler.extensions.shards.shard import Coordinator
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
 from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats

@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from freshet.crawler.admission.admit import Admission, Scope
@@ -97,9 +98,8 @@ async def _read(body: bytes) -> dict[str, object]:
     politeness = PolitenessRules()
     book = RobotsCache("freshet", RobotsRules(), politeness, Random(1))
     admission = Admission(scope, TrapLimits())
-    listings = Listings(
-        admission, book, SitemapLimits(), Complaints(), sources=_nothing, offsite_at=_nothing
-    )
+    past: Any = SimpleNamespace(sources=_nothing, offsite_at=_nothing)
+    listings = Listings(admission, book, SitemapLimits(), Complaints(), past)
     due = DueUrl(1, f"{_SITE}/sitemap.xml", f"{_SITE}/sitemap.xml", 1, 0.0, role="sitemap")
     ticking = asyncio.create_task(_worst_delay())
     await asyncio.sleep(0)

@@ -19,12 +19,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.crawler.extensions.lab import bandits
-from freshet.crawler.extensions.lab.bandits import BanditPolicy
 from freshet.crawler.terminal import Cell, show_line, show_list
 from freshet.scheduler.arrays import Floats
 from scripts.benchmarks.command import say
+from scripts.reproductions import bandit_policies as bandits
 from scripts.reproductions import bandits_drawing as drawing
+from scripts.reproductions.bandit_policies import BanditPolicy
 from scripts.reproductions.bandits_market import (
     Contender,
     Days,

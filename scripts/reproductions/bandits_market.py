@@ -9,14 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from freshet.crawler.extensions.lab.bandits import (
+from freshet.crawler.extensions.readers.appeal import BetaPrior
+from freshet.scheduler.arrays import Floats, Ints
+from scripts.reproductions.bandit_policies import (
     BanditPlayers,
     BanditPolicy,
     earnings_bound,
     prior_plays,
 )
-from freshet.crawler.extensions.readers.appeal import BetaPrior
-from freshet.scheduler.arrays import Floats, Ints
 
 #: Queries of the first day after which a prior is learnt again, beside every beginning of a day.
 _AGAIN = frozenset({1_000, 5_000, 20_000, 60_000, 120_000})

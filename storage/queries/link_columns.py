@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from freshet.storage.database import as_json, columns_of, load_columns, pieces, table_of
 from freshet.storage.entries import Columns, Role, stored
-from freshet.storage.tables.outgoing import HELD
+from freshet.storage.tables.pages import FOREIGN
 
 _PAGE = np.dtype(
     [("id", np.int64), ("host", np.int64), ("depth", np.int32)]
@@ -20,7 +20,9 @@ _PAGE = np.dtype(
 _ALIAS = np.dtype([("id", np.int64), ("of", np.int64), ("depth", np.int32), ("moved", np.bool_)])
 _LINK = np.dtype([("source", np.int32), ("target", np.int32)])
 _OWN = "role = 'page' AND alias_kind IS NULL AND held_back IS NULL"
-_EVERYWHERE = f"role = 'page' AND alias_kind IS NULL AND ifnull(held_back, '{HELD}') = '{HELD}'"
+_EVERYWHERE = (
+    f"role = 'page' AND alias_kind IS NULL AND ifnull(held_back, '{FOREIGN}') = '{FOREIGN}'"
+)
 
 
 @dataclass(frozen=True, slots=True)

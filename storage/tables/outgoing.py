@@ -1,4 +1,4 @@
-"""Tables ``outgoing``, ``inflow`` and ``lease``: what is told to other shards, and by them.
+"""Tables ``outgoing`` and ``inflow``: what is told to other shards, and by them.
 
 ``outgoing`` are pages that were found here and belong to other shards; ``inflow`` is the mass of
 PageRank that flows from other shards to pages here.
@@ -12,15 +12,12 @@ is known there.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import NamedTuple
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import Role
 
-#: Why a page of another shard is not crawled here.
-HELD: str = "shard"
 #: Bytes of the hash of a page's URL and of the mass that flows to it.
 _MASS_BYTES = 12
 
@@ -68,23 +65,3 @@ async def inflow(db: Reader) -> bytes:
     """Return what all other shards have told last."""
     rows = await db.execute_fetchall("SELECT masses FROM inflow ORDER BY shard")
     return b"".join(row[0] for row in rows)
-
-
-class Lease(NamedTuple):
-    """The number of a shard, in its store, and how often it has been taken."""
-
-    shard: int
-    epoch: int
-
-
-def lease_of(connection: Connection) -> Lease | None:
-    """Return the lease of a shard's store, None in a store that is no shard."""
-    row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
-    return None if row is None else Lease(*row)
-
-
-def take_lease(connection: Connection, shard: int) -> int:
-    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
-    sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
-    connection.execute(sql, (shard,))
-    return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])

@@ -13,8 +13,10 @@ from freshet.storage.database import as_json, values_of
 from freshet.storage.entries import NO_CONTENT
 from freshet.storage.records import Alias, Observation, SitemapSource, Targets, Visit
 
+#: Why a page of another shard is not crawled here.
+FOREIGN: str = "shard"
 #: Reasons to hold a URL back that a better link to it lifts.
-_LIFTED = ("nofollow", "depth", "shard")
+_LIFTED = ("nofollow", "depth", FOREIGN)
 
 _GOOD = ("new", "changed", "unchanged")
 

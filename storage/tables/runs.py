@@ -1,16 +1,59 @@
-"""Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed`` and outlooks."""
+"""Tables ``crawl_run`` (one row a crawl, over all its invocations), ``seed``, ``lease``, outlooks.
+
+And ``site_setting``: settings of sites, and wishes, that were made in a browser. A wish (``visit``)
+holds until its page has been visited since. Each shard has all rows.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Connection
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
 from freshet.storage.entries import CappedQueue, Discovered, Outlook, SiteOutlook
 from freshet.storage.records import StoredSeed
+
+VISIT: Final = "visit"
+_MET: Final = (
+    "key = 'visit' AND EXISTS (SELECT 1 FROM page WHERE url = match AND last_at >= site_setting.at)"
+)
+
+
+class SiteSetting(NamedTuple):
+    """A key of ``[[sites]]`` where a URL matches, its ``value`` in JSON, and when it was set."""
+
+    match: str
+    key: str
+    value: str
+    at: float
+
+
+def put_site_setting(db: Connection, it: SiteSetting) -> None:
+    """Set a key, or take it back if the value is empty; wishes that have been met go."""
+    db.execute(f"DELETE FROM site_setting WHERE (match, key) = (?, ?) OR {_MET}", it[:2])
+    if it.value:
+        db.execute("INSERT INTO site_setting VALUES (?, ?, ?, ?)", it)
+
+
+async def site_settings(db: Reader) -> list[SiteSetting]:
+    """Return what is set, and the wishes that have not been met."""
+    sql = f"SELECT match, key, value, at FROM site_setting WHERE NOT ({_MET}) ORDER BY match, key"
+    return [SiteSetting(*row) for row in await db.execute_fetchall(sql)]
+
+
+def put_wished_first(db: Connection, now: float) -> None:
+    """Let the pages that are to be visited now be due in this run, before all others."""
+    db.execute(
+        "INSERT INTO frontier (page_id, host_id, priority, due_at, reason) "
+        "SELECT p.id, p.host_id, -1, ?, 'signal' FROM site_setting JOIN page AS p ON p.url = match "
+        f"WHERE key = 'visit' AND NOT ({_MET}) AND p.held_back IS NULL "
+        "ON CONFLICT DO UPDATE SET priority = -1, due_at = min(due_at, excluded.due_at)",
+        (now,),
+    )
+
 
 #: State of a run; the next invocation finishes all but ``ended`` ones.
 RunState: TypeAlias = Literal["running", "ended", "interrupted", "limit"]
@@ -225,3 +268,23 @@ async def upcoming(db: Reader, outlook: Outlook) -> str | None:
     """Return the URL of the page to be visited next, or None."""
     rows = await db.execute_fetchall("SELECT url FROM page WHERE id = ?", (outlook.next_page_id,))
     return next((str(row[0]) for row in rows), None)
+
+
+class Lease(NamedTuple):
+    """The number of a shard, in its store, and how often it has been taken."""
+
+    shard: int
+    epoch: int
+
+
+def lease_of(connection: Connection) -> Lease | None:
+    """Return the lease of a shard's store, None in a store that is no shard."""
+    row = connection.execute("SELECT shard, epoch FROM lease").fetchone()
+    return None if row is None else Lease(*row)
+
+
+def take_lease(connection: Connection, shard: int) -> int:
+    """Take a shard, so that whoever had it can commit nothing any more; return the new epoch."""
+    sql = "INSERT INTO lease VALUES (1, ?, 1) ON CONFLICT DO UPDATE SET epoch = epoch + 1"
+    connection.execute(sql, (shard,))
+    return int(connection.execute("SELECT epoch FROM lease").fetchone()[0])

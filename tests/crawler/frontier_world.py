@@ -8,8 +8,8 @@ from random import Random
 
 from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest, RobotsReading
 from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.robots import in_force
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.robots.parser import in_force
 from freshet.storage.entries import Host, HostState, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl
 
@@ -73,10 +73,6 @@ def parsed(body: bytes, at: float) -> RobotsRecord:
     return RobotsRecord("parsed", at, body)
 
 
-def robots_url(origin: str) -> str:
-    return f"{origin}/robots.txt"
-
-
 class World:
     """A frontier with its parts; hosts are ``http://h<id>``."""
 
@@ -87,7 +83,7 @@ class World:
         self.stored: dict[int, RobotsRecord] = {}
         self.book = RobotsCache("freshet", RobotsRules(), rules, Random(seed))
         self.frontier = Frontier(
-            self.shelf, self.book, rules, Random(seed), robots_url_of=robots_url,
+            self.shelf, self.book, rules, Random(seed),
             share_of=lambda url: ("", 2) if url in strangers else None,
         )  # fmt: skip
 

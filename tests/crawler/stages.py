@@ -8,16 +8,13 @@ from freshet.crawler.admission.admit import Admission, Redirects, Scope
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.clock import VirtualClock
-from freshet.crawler.compare.kinds import ChangeKinds
-from freshet.crawler.compare.ladder import Detector, PageHistories
+from freshet.crawler.compare.ladder import Detector
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.politeness import PolitenessRules, Retries
-from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
-from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
@@ -88,40 +85,16 @@ class Past:
     histories: dict[int, PageHistory] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
 
-    def queries(self) -> PageHistories:
-        async def history(page_id: int) -> PageHistory | None:
-            return self.histories.get(page_id)
+    async def history(self, page_id: int) -> PageHistory | None:
+        return self.histories.get(page_id)
 
-        async def none(id_: int) -> None:
-            return None
+    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
+        return list(self.histories.values())[:most]
 
-        async def sample(host_id: int, most: int) -> list[PageHistory]:
-            return list(self.histories.values())[:most]
+    async def nothing(self, of: object) -> None:
+        return None
 
-        async def again(due: DueUrl) -> Sketch | None:
-            return None
-
-        async def text(due: DueUrl) -> Blocks | None:
-            return None
-
-        return PageHistories(
-            history=history,
-            predecessor=none,
-            sample=sample,
-            not_content=none,
-            again=again,
-            text=text,
-        )
-
-    def kinds(self, parser: Parser) -> ChangeKinds:
-        """Kinds of change without what was before, of which words and their order count."""
-
-        async def none(page_id: int) -> None:
-            return None
-
-        return ChangeKinds(
-            parser=parser, counts=lambda url: ("words", "order"), channels=none, content=none
-        )
+    predecessor = not_content = again = text = channels = content = nothing
 
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []
@@ -170,34 +143,26 @@ class Stages:
 
     def _wired(self) -> Pipeline:
         parser, complaints = InlineParser(max_links=5), Complaints()
-        listings = Listings(
-            self.admission,
-            self.world.book,
-            SitemapLimits(),
-            complaints,
-            sources=self.past.sources,
-            offsite_at=self.past.offsite_at,
-        )
+        listings = Listings(self.admission, self.world.book, SitemapLimits(), complaints, self.past)
         headers = HostHeaders(complaints)
-        redirects = Redirects(
-            self.admission, self.past.alias_target, self.past.led_to, max_redirects=10
-        )
+        redirects = Redirects(self.admission, self.past, max_redirects=10)
         return Pipeline(
             fetcher=self.answers,
             reducer=Reducer(
                 parser=parser, listings=listings, headers=headers, agent_token="freshet"
             ),
             comparer=Comparer(
-                detector=Detector(self.past.queries()),
-                check=NotContentCheck(self.past.queries(), parser, Random(0)),
+                detector=Detector(self.past),
+                check=NotContentCheck(self.past, parser, Random(0)),
                 redirects=redirects,
-                kinds=self.past.kinds(parser),
+                past=self.past,
+                counts=lambda _url: ("words", "order"),
             ),
             recorder=Recorder(
                 discovery=self.discovery,
                 listings=listings,
                 redirects=redirects,
-                copies=Copies(self.admission.pattern, self.past.texts, self.admission.proof),
+                copies=Copies(self.admission, self.past),
                 headers=headers,
                 agent_token="freshet",
                 retries=Retries(PolitenessRules(), 3, Random(0)),

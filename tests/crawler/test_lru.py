@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.lru import LruCache
+from freshet.crawler.bounds import LruCache
 
 
 def test_writing_and_using_keep_an_entry_and_reading_does_not() -> None:

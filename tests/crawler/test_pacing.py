@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0

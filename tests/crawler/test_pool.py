@@ -10,8 +10,8 @@ from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.errors import NotMade
 from freshet.crawler.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
-from freshet.crawler.pacing import Pacer
-from freshet.crawler.pool import FetchPool, PoolRules
+from freshet.crawler.politeness import Pacer
+from freshet.crawler.pool import FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Kind
@@ -25,7 +25,7 @@ def visited(request: PageRequest, at: float, kind: Kind = "new") -> Visit:
     return Visit(due=request.due, observation=Observation(request.due.page_id, at, kind))
 
 
-class Crawl:
+class Crawl(Supervisor):
     """A pool whose requests take no time, and whose entries commit at once.
 
     ``started`` are the pages in the order of their requests, with the times.
@@ -41,21 +41,26 @@ class Crawl:
         self.written: list[Entry] = []
         self.hanging = asyncio.Event()
         self.away_until = 0.0
-        self.begun = 0
+        self.beginnings = 0
+        self.chores: list[Callable[[float], Awaitable[None]]] = []
         self.answers: Kind = "new"
         self.pool = FetchPool(
-            frontier=self.world.frontier, agenda=self.world.shelf, perform=self.perform,
-            probes=self.probes, write=self.write, queue_key=self.queue_key, clock=self.clock,
-            rules=rules or PoolRules(), pacer=Pacer(per_day, 0.0), begun=self.begin,
+            frontier=self.world.frontier, agenda=self.world.shelf, requester=self,
+            probes=self.probes, writer=self, queues=self, clock=self.clock,
+            rules=rules or PoolRules(), pacer=Pacer(per_day, 0.0), supervisor=self,
         )  # fmt: skip
 
-    def begin(self) -> None:
-        self.begun += 1
+    def begun(self) -> None:
+        self.beginnings += 1
+
+    async def turn(self) -> None:
+        for chore in self.chores:
+            await chore(self.clock.now())
 
     async def queue_key(self, url: str) -> str:
         return url
 
-    async def write(self, entry: Entry) -> None:
+    async def submit(self, entry: Entry) -> None:
         self.written.append(entry)
         asyncio.get_running_loop().call_soon(self.pool.acknowledged, [Acknowledged(entry)])
 
@@ -90,7 +95,7 @@ async def test_a_run_ends_when_nothing_is_due_and_all_is_written() -> None:
     assert await crawl.pool.run() == "nothing due"
     assert sorted(crawl.started) == [(0.0, 1), (0.0, 3), (1.0, 2)]
     assert len(crawl.written) == 3
-    assert (crawl.pool.active, crawl.pool.unacknowledged, crawl.begun) == (0, 0, 1)
+    assert (crawl.pool.active, crawl.pool.unacknowledged, crawl.beginnings) == (0, 0, 1)
 
 
 async def test_a_run_is_over_when_the_next_page_is_beyond_the_patience() -> None:
@@ -120,7 +125,7 @@ async def test_the_time_limit_ends_a_run_and_the_next_goes_on() -> None:
     assert crawl.started == [(0.0, 0), (1.0, 1), (2.0, 2)]
     assert await crawl.pool.run() == "nothing due"
     assert crawl.pages == list(range(9))
-    assert crawl.begun == 2
+    assert crawl.beginnings == 2
 
 
 async def test_requests_keep_the_budget() -> None:
@@ -235,7 +240,7 @@ async def test_chores_are_done_in_their_order_before_each_turn_also_where_they_f
 
         return enduring(note)
 
-    crawl.pool.chores += [chore("first"), chore("second")]
+    crawl.chores += [chore("first"), chore("second")]
     crawl.world.supply(page(1, 1))
     await crawl.pool.run()
     assert done[:2] == [("first", 0), ("second", 0)]
@@ -275,7 +280,7 @@ async def test_a_visit_that_waits_for_a_probe_leaves_room_for_it() -> None:
         found.append(await crawl.probes.ask(1, "http://h1/none"))
         return [visited(request, crawl.clock.now())]
 
-    crawl.pool.perform = perform
+    crawl.perform = perform  # type: ignore[method-assign]
     crawl.world.supply(page(1, 1), page(2, 2))
     assert await crawl.pool.run() == "limit"
     assert (found, len(crawl.written)) == ([answer], 1)
@@ -292,7 +297,7 @@ async def test_a_visit_waits_for_no_probe_that_will_not_be_sent() -> None:
         found.append(await crawl.probes.ask(1, "http://h1/none"))
         return [visited(request, crawl.clock.now())]
 
-    crawl.pool.perform = perform
+    crawl.perform = perform  # type: ignore[method-assign]
     crawl.world.supply(page(1, 1))
     assert await crawl.pool.run() == "paused"
     assert found == [None]

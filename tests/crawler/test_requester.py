@@ -12,7 +12,15 @@ from freshet.crawler.frontier import ApiRequest, PageRequest, Refusal, RobotsReq
 from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsRules
 from freshet.storage.entries import Host, RobotsRecord
-from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Visit
+from freshet.storage.records import (
+    DueUrl,
+    Entry,
+    FetchResult,
+    Note,
+    Observation,
+    SitemapSource,
+    Visit,
+)
 from tests.crawler.frontier_world import ALLOW, PRIVATE, page, parsed
 from tests.crawler.stages import DUE, NOON, SITE, Stages, answer, no_answer
 
@@ -21,34 +29,37 @@ FILE = f"User-agent: *\nDisallow: /private\nSitemap: {SITE}/map.xml\n".encode()
 
 
 class Hosts:
-    """A requester with its parts; ``unasked`` are the pages that it refused."""
+    """A requester with its parts; ``refused`` are the pages that it did not request."""
 
     def __init__(self, *, lasting: bool = False) -> None:
         self.stages = stages = Stages()
-        self.unasked: list[int] = []
+        self.refused: list[int] = []
         self.probes = Probes(stages.world.frontier.probe)
         self.requester = Requester(
             pipeline=stages.pipeline, frontier=stages.world.frontier,
             clock=stages.clock, probes=self.probes,
             robots=stages.world.book, rules=RobotsRules(), admission=stages.admission,
             discovery=stages.discovery, seeding=Seeding([], stages.admission),
-            queue_key=self._queue_key, stored=self._stored,
-            on_refusal=self._refused, lasting=lasting,
+            queues=self, past=self,
+            archive=self, lasting=lasting,
         )  # fmt: skip
-        stages.pipeline.recorder.listings.offsite_at = self._offsite_at
+        stages.pipeline.recorder.listings.past = self
         stages.admission.scope.add_seed(f"{SITE}/")
 
-    async def _queue_key(self, url: str) -> str:
+    async def queue_key(self, url: str) -> str:
         return f"queue of {url}"
 
-    async def _offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
+    async def sources(self, page_id: int) -> list[SitemapSource]:
+        return []
+
+    async def offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
         return [(f"{SITE}/listed", 2)] if url == "http://h2/map.xml" else []
 
-    async def _stored(self, host_ids: Sequence[int]) -> list[Host]:
+    async def hosts(self, host_ids: Sequence[int]) -> list[Host]:
         return [Host(n, SITE, None, self.stages.world.stored.get(n)) for n in host_ids]
 
-    def _refused(self, due: DueUrl, observation: Observation) -> None:
-        self.unasked.append(due.page_id)
+    def unasked(self, due: DueUrl, observation: Observation) -> None:
+        self.refused.append(due.page_id)
 
     async def perform_next(self, *results: FetchResult, at: float = NOON) -> list[Entry]:
         """Perform what the frontier sends out now."""
@@ -160,7 +171,7 @@ async def test_a_host_without_an_address_is_given_up_in_a_run_that_ends(*, lasti
     visit = hosts.requester.refuse(Refusal(DUE, "Disallow: /"))
     kind, reason = ("refused", "robots") if lasting else ("failed", "no_such_host")
     assert (visit.observation.kind, visit.observation.reason) == (kind, reason)
-    assert (visit.fetches, hosts.unasked) == (0, [DUE.page_id])
+    assert (visit.fetches, hosts.refused) == (0, [DUE.page_id])
 
 
 async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() -> None:

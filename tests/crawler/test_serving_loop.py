@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.not_content.check import Probes
 from freshet.crawler.frontier import Frontier, FrontierRequest, PageRequest
-from freshet.crawler.pacing import Pacer
-from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.politeness import Pacer, PolitenessRules
 from freshet.crawler.pool import FetchPool, PoolRules
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.scheduler.agenda.rankers import PolicyRanker
@@ -127,18 +126,22 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
         agenda.budget = budget
         rules = PolitenessRules(delay_s=0.0, slow_factor=0.0)
         book = RobotsCache("freshet", RobotsRules(), rules, Random(0))
-        frontier = Frontier(agenda, book, rules, Random(0), robots_url_of=lambda o: o)
+        frontier = Frontier(agenda, book, rules, Random(0))
         hosts.frontier = frontier
 
-        async def submit(entry: Entry) -> None:
-            pool.acknowledged([Acknowledged(entry)])
+        class Store:
+            """Takes all at once; each host has a queue."""
 
-        async def key(origin: str) -> str:
-            return origin
+            async def submit(self, entry: Entry) -> None:
+                pool.acknowledged([Acknowledged(entry)])
 
+            async def queue_key(self, url: str) -> str:
+                return url
+
+        store_of = Store()
         pool = FetchPool(
-            frontier=frontier, agenda=agenda, perform=hosts.perform, probes=cast(Probes, Calm()),
-            write=submit, queue_key=key, clock=clock, rules=PoolRules(patience_s=inf),
+            frontier=frontier, agenda=agenda, requester=hosts, probes=cast(Probes, Calm()),
+            writer=store_of, queues=store_of, clock=clock, rules=PoolRules(patience_s=inf),
             pacer=Pacer(budget, clock.now()),
         )  # fmt: skip
         await agenda.open()

@@ -10,8 +10,8 @@ from freshet.crawler.fetch.client import Request
 from freshet.crawler.run import daemon
 from freshet.storage.database import write_beside
 from freshet.storage.records import FetchResult
-from freshet.storage.tables import site_settings
-from freshet.storage.tables.site_settings import SiteSetting
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import SiteSetting
 from tests.integration.test_daemon import Server, Stage
 from tests.storage.crawl_store import START, crawl_store, url_of, writing
 
@@ -30,7 +30,7 @@ async def test_a_daemon_visits_what_is_wished_and_takes_settings_over(
             if count == 100:
                 it = SiteSetting(self.asked[60][1], "visit", "1", at)
             if it.key:
-                write_beside(stage.db, partial(site_settings.put, it=it))
+                write_beside(stage.db, partial(runs.put_site_setting, it=it))
             return await super().fetch(request)
 
     stage.server = Told(stage.server.web, stage.clock)
@@ -51,7 +51,7 @@ async def test_what_was_wished_while_no_daemon_ran_is_visited_first(
     await stage.keep(240.0, 0.5, ["news", "docs"])
     asked = [url for _, url in stage.server.asked]
     wish = SiteSetting(asked[20], "visit", "1", stage.clock.now())
-    write_beside(stage.db, partial(site_settings.put, it=wish))
+    write_beside(stage.db, partial(runs.put_site_setting, it=wish))
     await stage.keep(240.0, 0.1, ["news", "docs"])
     assert wish.match in [url for _, url in stage.server.asked[len(asked) :]][:4]
     assert not [it.message for it in caplog.records if "chore" in it.message]
@@ -61,6 +61,6 @@ async def test_a_crawl_visits_first_what_is_wished(tmp_path: Path) -> None:
     async with crawl_store(tmp_path / "crawl.db") as store:
         await store.admit("/a", "/b", "/c")
         with writing(store.database) as db:
-            site_settings.put(db, SiteSetting(url_of("/c"), "visit", "1", START))
-            site_settings.put_first(db, START + 1)
+            runs.put_site_setting(db, SiteSetting(url_of("/c"), "visit", "1", START))
+            runs.put_wished_first(db, START + 1)
         assert await store.due_paths(START + 1) == ["/c", "/a", "/b"]

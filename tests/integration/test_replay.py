@@ -16,7 +16,7 @@ from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.replay import Archives, RunPast, replay
+from freshet.crawler.run.replay import Archives, RecordedRun, RunPast, replay
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.urls import origin
@@ -43,22 +43,22 @@ class Tape:
     def past(self, db: Path, *, is_lasting: bool = False) -> RunPast:
         """The run as an archive would have it; of its site list the store tells."""
 
-        async def exchanges(after: float) -> AsyncIterator[Played]:
-            for each in sorted(self.played, key=lambda it: it.result.ended_at):
-                if each.result.ended_at >= after:
-                    yield each
-
-        async def probe(at_origin: str, after: float) -> FetchResult | None:
-            for each in sorted(self.played, key=lambda it: it.result.ended_at):
-                is_next = each.accept == "probe" and each.result.ended_at >= after
-                if is_next and str(origin(each.result.url)) == at_origin:
-                    return each.result
-            return None
-
         ((began_at,),) = rows(db, "SELECT max(started_at) FROM crawl_run")
         listed = rows(db, "SELECT text, url, fallback_url, importance FROM seed")
         seeds = [StoredSeed(*row) for row in listed]
-        return RunPast(began_at, seeds, exchanges, probe, is_lasting)
+        return RunPast(began_at, seeds, self, is_lasting)
+
+    async def exchanges(self, after: float) -> AsyncIterator[Played]:
+        for each in sorted(self.played, key=lambda it: it.result.ended_at):
+            if each.result.ended_at >= after:
+                yield each
+
+    async def probe(self, at_origin: str, after: float) -> FetchResult | None:
+        for each in sorted(self.played, key=lambda it: it.result.ended_at):
+            is_next = each.accept == "probe" and each.result.ended_at >= after
+            if is_next and str(origin(each.result.url)) == at_origin:
+                return each.result
+        return None
 
 
 OBSERVED = """
@@ -149,18 +149,27 @@ def _untold(_word: str) -> None:
     """Nobody looks."""
 
 
-def cut(past: RunPast, count: int) -> RunPast:
+@dataclass
+class Cut:
     """A run of which only so many exchanges are taken in."""
 
-    async def exchanges(after: float) -> AsyncIterator[Played]:
-        left = count
-        async for each in past.exchanges(after):
+    whole: RecordedRun
+    count: int
+
+    async def exchanges(self, after: float) -> AsyncIterator[Played]:
+        left = self.count
+        async for each in self.whole.exchanges(after):
             if not left:
                 return
             left -= 1
             yield each
 
-    return replace(past, exchanges=exchanges)
+    async def probe(self, origin: str, after: float) -> FetchResult | None:
+        return await self.whole.probe(origin, after)
+
+
+def cut(past: RunPast, count: int) -> RunPast:
+    return replace(past, recorded=Cut(past.recorded, count))
 
 
 async def test_a_replay_does_not_mix_with_another_crawl(tmp_path: Path) -> None:

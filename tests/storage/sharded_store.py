@@ -12,7 +12,7 @@ from typing import Any
 from freshet.crawler.extensions.search import tables as search
 from freshet.storage.database import open_store
 from freshet.storage.shards import Shards
-from freshet.storage.tables.outgoing import take_lease
+from freshet.storage.tables.runs import take_lease
 from tests.storage.small_store import SmallStore
 
 

@@ -22,7 +22,7 @@ import pytest
 from freshet import storage
 from freshet.storage import database as database_module
 from freshet.storage import entries
-from freshet.storage import migrations as history
+from freshet.storage import extensions as history
 from freshet.storage.database import (
     APPLICATION_ID,
     Database,
@@ -35,7 +35,7 @@ from freshet.storage.database import (
 )
 from freshet.storage.entries import stored
 from freshet.storage.errors import StoreError
-from freshet.storage.migrations import migrations, newest
+from freshet.storage.extensions import migrations, newest
 from tests.storage.small_store import SmallStore, rows
 
 

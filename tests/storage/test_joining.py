@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from freshet.crawler.extensions.search import tables as search
 from freshet.storage import extensions
 from freshet.storage.database import APPLICATION_ID, open_store
+from freshet.storage.extensions import migrations, newest
 from freshet.storage.identity import identity
 from freshet.storage.joining import join
-from freshet.storage.migrations import migrations, newest
 from freshet.storage.tables import changefeed
 from tests.storage.small_store import SmallStore, rows
 

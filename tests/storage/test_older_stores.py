@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from freshet.storage.migrations import newest
+from freshet.storage.extensions import newest
 from tests.console import as_json, freshet, shown
 
 STORES = Path(__file__).parent / "stores"

@@ -13,7 +13,7 @@ from freshet.storage.database import SHARDS_FILE, open_store
 from freshet.storage.errors import StoreError
 from freshet.storage.shards import Shards
 from freshet.storage.stores import is_folder, open_stores
-from freshet.storage.tables.outgoing import lease_of, take_lease
+from freshet.storage.tables.runs import lease_of, take_lease
 
 DOMAINS = [f"site{i}.example" for i in range(4_000)]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from freshet.storage.database import encodable
 from freshet.storage.errors import StoreError, StoreUnavailable
-from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit
+from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit, WriterHost
 from freshet.storage.tables import observations
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
@@ -41,7 +41,7 @@ async def write_all(writer: Writer, entries: Sequence[Entry]) -> None:
     await writer.run()
 
 
-class Ledger:
+class Ledger(WriterHost):
     """What was acknowledged, and how much had been committed by then."""
 
     def __init__(self, store: CrawlStore) -> None:
@@ -50,7 +50,7 @@ class Ledger:
         self.entries: list[Entry] = []
         self.batches: list[int] = []
 
-    def __call__(self, batch: Sequence[Acknowledged]) -> None:
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
         self.pages += [a.entry.due.page_id for a in batch if isinstance(a.entry, Visit)]
         self.entries += [a.entry for a in batch]
         self.batches.append(len(batch))
@@ -80,25 +80,25 @@ async def test_what_has_come_in_meanwhile_is_one_transaction(store: CrawlStore) 
 async def test_a_batch_waits_for_what_is_coming(
     store: CrawlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries, ledger = await visits(store, 7), Ledger(store)
+    entries = await visits(store, 7)
     first, *rest = entries
     monkeypatch.setattr("freshet.storage.writer._LOOK_S", 0.0)
 
-    def ended() -> int:
-        """End a request between two looks; return how many are left."""
-        if rest:
-            writer._queue.put_nowait(rest.pop(0))
-        return len(rest)
+    class Requests(Ledger):
+        def coming(self) -> int:
+            """End a request between two looks; return how many are left."""
+            if rest:
+                writer._queue.put_nowait(rest.pop(0))
+            return len(rest)
 
-    def acknowledge(batch: Sequence[Acknowledged]) -> None:
-        ledger(batch)
-        ended()
-        if len(ledger.pages) == len(entries):
-            everything.set()
+        def committed(self, batch: Sequence[Acknowledged]) -> None:
+            super().committed(batch)
+            self.coming()
+            if len(self.pages) == len(entries):
+                everything.set()
 
-    everything = asyncio.Event()
-    writer = Writer(store.database, store.tables, acknowledge, batch=9)
-    writer.coming = ended
+    everything, ledger = asyncio.Event(), Requests(store)
+    writer = Writer(store.database, store.tables, ledger, batch=9)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(writer.run())
         await writer.submit(first)
@@ -201,20 +201,21 @@ def room(pages: int) -> Callable[[sqlite3.Connection], object]:
 async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_again(
     store: CrawlStore, tmp_path: Path
 ) -> None:
-    entries, ledger = await visits(store, 3), Ledger(store)
     waits: list[str] = []
 
-    async def endure(work: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await work()
-        except StoreUnavailable as error:
-            waits.append(error.why)
-            assert ledger.pages == []
-        if len(waits) == 2:
-            await store.database.at_once(room(1 << 30))
-        return await endure(work)
+    class Patient(Ledger):
+        async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+            try:
+                return await work()
+            except StoreUnavailable as error:
+                waits.append(error.why)
+                assert self.pages == []
+            if len(waits) == 2:
+                await store.database.at_once(room(1 << 30))
+            return await self.endure(work)
 
-    writer = Writer(store.database, store.tables, ledger, batch=4, endure=endure)
+    entries, ledger = await visits(store, 3), Patient(store)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
     await store.database.at_once(room(1))
     await write_all(writer, (replace(entries[0], memory=bytes(100_000)), *entries[1:]))
     assert waits == [f"{tmp_path / 'db'}: the disk is full"] * 2
@@ -224,22 +225,23 @@ async def test_a_store_that_is_unavailable_is_waited_for_and_the_batch_tried_aga
 async def test_what_must_not_be_behind_the_store_is_secured_before_each_commit(
     store: CrawlStore, tmp_path: Path
 ) -> None:
-    entries, ledger = await visits(store, 3), Ledger(store)
     seen: list[int] = []
 
-    async def secure() -> None:
-        seen.append(committed(store))
-        if len(seen) < 3:
-            raise StoreUnavailable(tmp_path, "the disk is full")
+    class Archiving(Ledger):
+        async def secure(self) -> None:
+            seen.append(committed(store))
+            if len(seen) < 3:
+                raise StoreUnavailable(tmp_path, "the disk is full")
 
-    async def endure(work: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await work()
-        except StoreUnavailable:
-            assert ledger.pages == []
-        return await endure(work)
+        async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
+            try:
+                return await work()
+            except StoreUnavailable:
+                assert self.pages == []
+            return await self.endure(work)
 
-    writer = Writer(store.database, store.tables, ledger, batch=4, endure=endure, secure=secure)
+    entries, ledger = await visits(store, 3), Archiving(store)
+    writer = Writer(store.database, store.tables, ledger, batch=4)
     await write_all(writer, entries)
     assert seen == [0, 0, 0]
     assert ledger.batches == [3]

@@ -14,11 +14,12 @@ no other.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wait
 from freshet.crawler.compare.not_content.host import (
@@ -30,7 +31,6 @@ from freshet.crawler.compare.not_content.host import (
 )
 from freshet.crawler.compare.not_content.page import NotContent, PageFacts, Proof, is_another_text
 from freshet.crawler.errors import ParserLost
-from freshet.crawler.lru import LruCache
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
@@ -44,6 +44,13 @@ _SAMPLE: Final = 64
 _LEAST_PAGES: Final = 3
 #: A host of which only one page was seen is not probed.
 _PROBED_FROM: Final = 2
+
+
+class Asking(Protocol):
+    """Sends probes."""
+
+    async def ask(self, host_id: int, url: str, /) -> FetchResult | None:
+        """Return the response to a probe of a host, None if there is none."""
 
 
 class Probes:
@@ -151,13 +158,13 @@ _CONTENT: Final = CheckedPage()
 
 @dataclass(slots=True, eq=False)
 class NotContentCheck:
-    """The check for one run. ``ask`` sends a probe and returns its response (None: no probes)."""
+    """The check for one run; without ``probes`` none is sent."""
 
     past: PageHistories
     parser: Parser
     rng: Random
     _: KW_ONLY
-    ask: Callable[[int, str], Awaitable[FetchResult | None]] | None = None
+    probes: Asking | None = None
     _hosts: LruCache[int, _Host] = field(default_factory=lambda: LruCache(_HOSTS), init=False)
     # What is stored of hundreds of hosts comes at once: between two pages others have their turn.
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -259,10 +266,10 @@ class NotContentCheck:
 
         Return the pages that this shows to be block pages, by URL; None without an answer.
         """
-        if self.ask is None:
+        if self.probes is None:
             return None
         url = probe_url(due.fetch_url, f"{self.rng.getrandbits(64):016x}")
-        result = await self.ask(due.host_id, url)
+        result = await self.probes.ask(due.host_id, url)
         if result is None:
             return None
         shown = None

@@ -8,8 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import log2
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from freshet.crawler.compare.not_content.cues import (
@@ -523,7 +524,18 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
     }
 
 
-def _cue_weights(facts: PageFacts) -> _CueWeights:
+class _Sayings(NamedTuple):
+    """The sentences of a page, by where they are."""
+
+    titles: Sequence[str]
+    headings: Sequence[str]
+    texts: Sequence[str]
+    controls: Sequence[str]
+    linked: Sequence[str]
+    quotes: Sequence[str]
+
+
+def _sayings(facts: PageFacts) -> _Sayings:
     signs = facts.signs
     said = [_QUOTED.sub(" ", text) for text in signs.texts]
     titles = title_parts(_QUOTED.sub(" ", facts.title or ""))
@@ -533,16 +545,21 @@ def _cue_weights(facts: PageFacts) -> _CueWeights:
     controls, linked = sentences(signs.controls), sentences(signs.linked)
     quotes = sentences(q[0] for t in (*signs.texts, facts.title or "") for q in _QUOTED.finditer(t))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
-    every = [*titles, *headings, *texts, *controls, *linked, *quotes]
-    found = dict(zip(every, weights(every, signs.language), strict=True))
+    return _Sayings(titles, headings, texts, controls=controls, linked=linked, quotes=quotes)
+
+
+def _cue_weights(facts: PageFacts) -> _CueWeights:
+    it = _sayings(facts)
+    every = [*chain.from_iterable(it)]
+    found = dict(zip(every, weights(every, facts.signs.language), strict=True))
     return _CueWeights(
-        title=_greatest(_toned(part, found[part]) for part in titles),
-        heading=_greatest(_toned(part, found[part]) for part in headings[:6]),
-        texts=tuple((text, found[text]) for text in texts),
-        headings=tuple((text, found[text]) for text in headings),
-        controls=_greatest(found[each] for each in controls),
-        linked=_greatest(found[each] for each in linked),
-        quoted=sum(max(found[quote].values(), default=0) > 1 for quote in quotes),
+        title=_greatest(_toned(part, found[part]) for part in it.titles),
+        heading=_greatest(_toned(part, found[part]) for part in it.headings[:6]),
+        texts=tuple((text, found[text]) for text in it.texts),
+        headings=tuple((text, found[text]) for text in it.headings),
+        controls=_greatest(found[each] for each in it.controls),
+        linked=_greatest(found[each] for each in it.linked),
+        quoted=sum(max(found[quote].values(), default=0) > 1 for quote in it.quotes),
     )
 
 

@@ -7,16 +7,21 @@ changes nothing.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from itertools import chain, pairwise
+from math import exp
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.not_content.cues import folded, title_parts, words_up_to
 from freshet.crawler.compare.not_content.evidence import (
     TICKET,
@@ -26,8 +31,25 @@ from freshet.crawler.compare.not_content.evidence import (
     weigh,
 )
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
-from freshet.crawler.compare.not_content.score import DOUBTFUL_FROM, probability
-from freshet.crawler.lru import LruCache
+
+#: From this probability on a page is doubtful: one in fifty of the real pages is that nothing was
+#: fitted on.
+DOUBTFUL_FROM: Final = 0.25
+
+
+@cache
+def _weights() -> dict[str, float]:
+    text = (files(__package__) / "weights.json").read_text("utf-8")
+    return {name: float(weight) for name, weight in json.loads(text).items()}
+
+
+def probability(features: Mapping[str, float]) -> float:
+    """Return the probability that a page with these features is no content."""
+    weights = _weights()
+    odds = weights["intercept"]
+    odds += sum(weights.get(name, 0.0) * value for name, value in features.items())
+    return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, odds))))
+
 
 # -- resemblance of short pages ------------------------------------------------
 # Resemblance of short pages, whatever URL, number, id or time is printed on them. A print is a

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
 from freshet.crawler.compare.not_content.cues import MOST_BYTES, length, may_wait, tells
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
-from freshet.crawler.reduce.nesting import is_calm
 from freshet.crawler.reduce.page import markup_of
 from freshet.crawler.reduce.sketch import Sketch, resemblance
-from freshet.crawler.robots.parser import parse_directives
+from freshet.crawler.reduce.tree import is_calm
+from freshet.crawler.robots import parse_directives
 
 # -- signs -------------------------------------------------------------------
 # Only short pages are worth the second parse. Its input is bounded whatever the body holds: bytes,
@@ -261,6 +261,10 @@ def _note(noted: list[str], value: str | None, most: int = 100) -> None:
         noted.append(value[:300])
 
 
+#: The zone of a node, whether it is frame, whether a link, and whether it is in a block of its own.
+_Place: TypeAlias = tuple[list[str], bool, bool, bool]
+
+
 class _Body:
     """Reader of a body; a zone is the list that takes the texts there."""
 
@@ -269,6 +273,7 @@ class _Body:
         self._framed: list[str] = []
         self._noscript: list[str] = []
         self._text_left = _MOST_TEXT
+        self._is_full = False
         # The open stretch of text, and its linked characters.
         self._pending: list[str] = []
         self._pending_linked = 0
@@ -277,40 +282,29 @@ class _Body:
         """Read the body in document order, without recursion; return whether all was read."""
         signs = self._signs
         self._names(body.attributes)
-        above: list[tuple[LexborNode | None, list[str], bool, bool, bool]] = []
-        node, zone, framed, linked = body.first_child, signs.texts, False, False
-        while node is not None or above:
+        above: list[tuple[LexborNode | None, _Place]] = []
+        node, place = body.first_child, (signs.texts, False, False, False)
+        while (node is not None or above) and not self._is_full:
             if node is None:
-                if above[-1][-1]:
+                zone, framed, _, is_block = place
+                if is_block:
                     self._end(zone, framed=framed)
-                node, zone, framed, linked, _ = above.pop()
-                continue
-            tag = node.tag or ""
-            if tag == "-text":
-                self._text(node.text_content or "", linked=linked)
-            elif tag not in _UNSEEN:
-                signs.elements += 1
-                if signs.elements > _MOST_ELEMENTS or self._text_left <= 0:
-                    break
-                attributes = node.attributes
-                self._element(tag, attributes, framed=framed)
-                if tag not in {"iframe", "input", "textarea"}:
-                    is_block = tag not in _INLINE
-                    above.append((node.next, zone, framed, linked, is_block))
-                    if is_block:
-                        self._end(zone, framed=framed)
-                    zone = self._zone(tag, zone)
-                    framed = (framed and tag != "h1") or _is_framed(node, tag, attributes)
-                    linked = linked or tag == "a"
-                    node = node.first_child
-                    continue
-            node = node.next
-        self._end(zone, framed=framed)
+                node, place = above.pop()
+            elif (inside := self._seen(node, place)) is None:
+                node = node.next
+            else:
+                above.append((node.next, place))
+                node, place = node.first_child, inside
+        self._end(place[0], framed=place[1])
+        self._take_frame()
+        return self._text_left > 0 and signs.elements <= _MOST_ELEMENTS
+
+    def _take_frame(self) -> None:
+        """Take the frame for the content of a page that is all frame."""
+        signs = self._signs
         signs.noscript = " ".join(self._noscript)
         if not (signs.headings or signs.texts or signs.controls or signs.linked):
-            # A page that is all frame has its frame as content.
             signs.texts, signs.is_all_frame = self._framed, True
-        return self._text_left > 0 and signs.elements <= _MOST_ELEMENTS
 
     def _zone(self, tag: str, zone: list[str]) -> list[str]:
         if tag in _HEADINGS:
@@ -337,6 +331,29 @@ class _Body:
                 signs.codes += 1
             case _:
                 pass
+
+    def _seen(self, node: LexborNode, place: _Place) -> _Place | None:
+        """Read one node; return the place of those in it, None if they are not read."""
+        tag = node.tag or ""
+        if tag == "-text":
+            self._text(node.text_content or "", linked=place[2])
+        elif tag not in _UNSEEN:
+            self._signs.elements += 1
+            self._is_full = self._signs.elements > _MOST_ELEMENTS or self._text_left <= 0
+            return None if self._is_full else self._inside(node, tag, place)
+        return None
+
+    def _inside(self, node: LexborNode, tag: str, place: _Place) -> _Place | None:
+        """Read an element; return the place of the nodes in it, None if they are not read."""
+        zone, framed, linked, _ = place
+        attributes = node.attributes
+        self._element(tag, attributes, framed=framed)
+        if tag in {"iframe", "input", "textarea"}:
+            return None
+        if is_block := tag not in _INLINE:
+            self._end(zone, framed=framed)
+        framed = (framed and tag != "h1") or _is_framed(node, tag, attributes)
+        return self._zone(tag, zone), framed, linked or tag == "a", is_block
 
     def _input(self, tag: str, attributes: Mapping[str, str | None]) -> None:
         signs = self._signs

@@ -21,13 +21,12 @@ from aiohttp.abc import AbstractResolver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_fixed
 from yarl import URL
 
-from freshet.crawler.errors import CrawlError, Unfetched
+from freshet.crawler.errors import CrawlError, Unfetched, needs_extra
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Connections
-from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import counted
 
 #: The result of a delivery: "refused" is about the message, "failed" may pass.

@@ -35,7 +35,7 @@ from freshet.crawler.logs import hide, hide_url, read_secret
 from freshet.crawler.network import user_agent
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
-from freshet.crawler.reduce.selectors import SelectorHints
+from freshet.crawler.reduce.tree import SelectorHints
 from freshet.entry_points import BrokenExtension, found, load
 
 _HOUR_S: Final = 3_600.0

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 
-from freshet.crawler.errors import CrawlError, Unfetched
-from freshet.crawler.tally import needs_extra
+from freshet.crawler.errors import CrawlError, Unfetched, needs_extra
 from freshet.storage.records import FetchResult
 
 if TYPE_CHECKING:

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from freshet.config.settings import RenderMode, RenderWait
-from freshet.crawler.bounds import meet
+from freshet.crawler.bounds import LruCache, meet
 from freshet.crawler.errors import Unfetched
 from freshet.crawler.extensions.browser.chromium import Browsers
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import HTML_TYPES, media_type
-from freshet.crawler.lru import LruCache
 from freshet.crawler.politeness import answer_of
-from freshet.crawler.rendering import LoadRules
-from freshet.crawler.robots.parser import RobotsTxt, in_force, record_of
+from freshet.crawler.provided import LoadRules
+from freshet.crawler.robots import RobotsTxt, in_force, record_of
 from freshet.crawler.urls import Origin, is_http, origin, registrable_domain, resolve, robots_url
 from freshet.storage.records import FetchResult
 
@@ -64,13 +63,27 @@ class RenderingFetcher:
             shown = await self.browsers.show(result, load.serve, wait)
         except Unfetched as end:
             shown = _failed(result, end.reason, end.detail)
-        if (by := load.trouble) is not None:
-            reason = "parked_host" if by.reason == "parked_host" else "browser"
-            shown = _failed(result, reason, f"{by.url}: {by.detail or by.status}")
-            if reason == "parked_host" or by.status in (429, 503):
-                # Too many requests are too many for the page as well.
-                shown = replace(shown, status=by.status, retry_after_s=by.retry_after_s)
+        if load.trouble is not None:
+            shown = _troubled(result, load.trouble)
         return replace(shown, requests=dict(load.requests))
+
+
+def _is_away(result: FetchResult) -> bool:
+    """Return whether a host does not answer now."""
+    if result.status is None:
+        return result.outcome == "failed"
+    return result.status == 429 or result.status >= 500
+
+
+def _troubled(page: FetchResult, by: FetchResult) -> FetchResult:
+    """Return the failure of a page by that of a request which it made."""
+    is_parked = by.reason == "parked_host"
+    reason = "parked_host" if is_parked else "browser"
+    shown = _failed(page, reason, f"{by.url}: {by.detail or by.status}")
+    if is_parked or by.status in (429, 503):
+        # Too many requests are too many for the page as well.
+        return replace(shown, status=by.status, retry_after_s=by.retry_after_s)
+    return shown
 
 
 def _failed(page: FetchResult, reason: str, detail: str) -> FetchResult:
@@ -97,8 +110,18 @@ class _Requests:
         """Make a request of the page, and follow where it leads."""
         if method != "GET" or kind not in self.by.browsers.rules.kinds or not is_http(url):
             return None
-        target, passed = resolve(url, self.url), self._passed(url, headers)
-        result = None
+        result = await self._followed(resolve(url, self.url), self._passed(url, headers))
+        if result is None or result.status is None:
+            return None
+        # The browser takes what comes for the answer of the URL that the page has asked for, and
+        # knows of no redirect.
+        hides = self._is_home(url) and not self._is_home(result.url)
+        return None if hides and not self._is_shared(result, kind) else result
+
+    async def _followed(
+        self, target: str | None, passed: tuple[tuple[str, str], ...]
+    ) -> FetchResult | None:
+        """Return the answer to which a URL leads, None if it may not be had."""
         is_home = True
         for _ in range(_MOST_REDIRECTS + 1):
             if target is None or not await self._may(target):
@@ -108,14 +131,9 @@ class _Requests:
             wanted = Request(target, "requisite", headers=passed, is_anonymous=not is_home)
             result = await self._fetch(wanted)
             if (target := result.location) is None:
-                break
+                return result
             passed = ()
-        if result is None or target is not None or result.status is None:
-            return None
-        # The browser takes what comes for the answer of the URL that the page has asked for, and
-        # knows of no redirect.
-        hides = self._is_home(url) and not self._is_home(result.url)
-        return None if hides and not self._is_shared(result, kind) else result
+        return None
 
     def _is_home(self, url: str) -> bool:
         return origin(url) == origin(self.url)
@@ -175,17 +193,21 @@ class _Requests:
                 detail=f"its host is not asked for {pause_s:.0f} s", retry_after_s=pause_s,
             )  # fmt: skip
         else:
-            self.requests[key] += 1
-            result = await by.others.fetch(request)
-            self.left_bytes -= len(result.body)
-            answer, why = answer_of(result.status, result.reason), result.reason or result.status
-            if answer == "failed" and request.accept == "robots":
-                # Nothing of the host may be asked for.
-                answer = "down"
-            by.rules.heed(key, by.rules.now(), answer, result.retry_after_s, f"{why}")
-        is_away = result.status is None and result.outcome == "failed"
-        is_away |= result.status == 429 or (result.status or 0) >= 500
+            result = await self._asked(request, key)
         same = (registrable_domain(origin(url).host) for url in (result.url, self.url))
-        if is_away and next(same) == next(same):
+        if _is_away(result) and next(same) == next(same):
             self.trouble = self.trouble or result
+        return result
+
+    async def _asked(self, request: Request, key: str) -> FetchResult:
+        """Make a request, and let its host queue heed the answer."""
+        by = self.by
+        self.requests[key] += 1
+        result = await by.others.fetch(request)
+        self.left_bytes -= len(result.body)
+        answer, why = answer_of(result.status, result.reason), result.reason or result.status
+        if answer == "failed" and request.accept == "robots":
+            # Nothing of the host may be asked for.
+            answer = "down"
+        by.rules.heed(key, by.rules.now(), answer, result.retry_after_s, f"{why}")
         return result

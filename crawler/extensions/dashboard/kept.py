@@ -18,13 +18,13 @@ from freshet.crawler.library import asking, noting
 from freshet.crawler.network import selector_hints
 from freshet.storage.database import write_beside
 from freshet.storage.errors import StoreError
-from freshet.storage.tables import site_settings
-from freshet.storage.tables.site_settings import VISIT, SiteSetting
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import VISIT, SiteSetting
 
 
 async def listed(asked: Asked) -> Mapping[str, Any]:
     """Return the list of settings and wishes."""
-    found, down = await asked.library.each(lambda _: asking(site_settings.load))
+    found, down = await asked.library.each(lambda _: asking(runs.site_settings))
     return {"kept": sorted({each for some in found.values() for each in some}), "down": down}
 
 
@@ -84,4 +84,4 @@ async def _checked(asked: Asked, match: str, key: str, text: str) -> str:
 
 
 async def _put(path: Path, it: SiteSetting) -> None:
-    await asyncio.to_thread(write_beside, path, lambda db: site_settings.put(db, it))
+    await asyncio.to_thread(write_beside, path, lambda db: runs.put_site_setting(db, it))

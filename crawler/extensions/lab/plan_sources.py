@@ -21,10 +21,9 @@ from freshet.config.sites import Sites
 from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.capacities import exchange_of, key_of, numbered
-from freshet.crawler.errors import CrawlError, UsageError
+from freshet.crawler.errors import CrawlError, UsageError, needs_extra
 from freshet.crawler.importance import Weighing, learnt_items, terms, weigh
 from freshet.crawler.network import with_kept
-from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import replacing
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate

@@ -16,11 +16,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from freshet.crawler.errors import CrawlError
+from freshet.crawler.errors import CrawlError, needs_extra
 from freshet.crawler.extensions.lab.charts import write_charts
 from freshet.crawler.extensions.lab.counterfactual import StoreComparison
 from freshet.crawler.extensions.lab.plan_sources import require_duckdb, write_parquet
-from freshet.crawler.tally import needs_extra
 from freshet.crawler.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,

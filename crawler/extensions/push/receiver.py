@@ -1,12 +1,12 @@
 """The receiver of pushes beside a daemon: its parts, and what they write."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import urlsplit
 
+from freshet.crawler.extensions.push import ReceiverSettings
 from freshet.crawler.extensions.push.indexnow import Pinging
 from freshet.crawler.extensions.push.server import Endpoint, PushListener, Refusals
-from freshet.crawler.extensions.push.settings import ReceiverSettings
 from freshet.crawler.extensions.push.tables import load_subscriptions
 from freshet.crawler.extensions.push.websub import Leases, Subscriber
 from freshet.crawler.hooks import Companion
@@ -31,6 +31,7 @@ class PushReceiver(Companion):
         self._settings = settings
         self.listens = settings.listen
         self._parts: _Parts | None = None
+        self._turn: Callable[[float], Awaitable[None]] | None = None
         self._listener: PushListener | None = None
 
     async def start(
@@ -52,11 +53,20 @@ class PushReceiver(Companion):
             proxies=settings.proxies,
             most=settings.max_connections,
         )
-        pool.chores.append(enduring(parts.turn))
-        assembly.listeners.append(parts.committed)
+        self._turn = enduring(parts.turn)
         place = urlsplit(f"//{settings.listen}")
         await listener.open(place.hostname or "", place.port or 0)
         self._listener = listener
+
+    async def turn(self, now: float) -> None:
+        """Place due requests, and write what was received."""
+        if self._turn is not None:
+            await self._turn(now)
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Note what is in the store."""
+        if self._parts is not None:
+            self._parts.committed(batch)
 
     async def stop(self) -> None:
         """Listen no more."""
@@ -85,7 +95,7 @@ class _Parts:
                 admission=assembly.admission,
                 inbox=self._inbox,
                 parser=context.parser,
-                queue_key=context.queue_key,
+                queues=context.queues,
                 callback_base=f"{settings.public_url.rstrip('/')}/websub/",
             )
         self._pinging = Pinging(assembly.frontier, assembly.admission, self._inbox)

@@ -13,7 +13,7 @@ import hmac
 import logging
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -30,6 +30,7 @@ from freshet.crawler.extensions.push.tables import (
     SubscriptionState,
 )
 from freshet.crawler.frontier import ApiRequest, Frontier
+from freshet.crawler.politeness import HostQueues
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like_feed
 from freshet.crawler.senders import Buckets, Inbox
@@ -281,7 +282,7 @@ class Subscriber:
     admission: Admission
     inbox: Inbox
     parser: Parser
-    queue_key: Callable[[str], Awaitable[str]]
+    queues: HostQueues
     callback_base: str
     _reads: Buckets = field(default_factory=lambda: Buckets(*_READ, room=10_000), init=False)
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
@@ -314,7 +315,7 @@ class Subscriber:
                 noted.append(Note(now, change=SubscriptionChange(each, True)))
             elif self.frontier.api_requests < _CALLS:
                 requested = self.leases.requested(each.token, now)
-                to = await self.queue_key(each.hub)
+                to = await self.queues.queue_key(each.hub)
                 form = urlencode(self.leases.request(requested, self.callback_base + each.token))
                 answered = partial(self._answered, each.token)
                 self.frontier.queue(ApiRequest(each.hub, to, answered, form))

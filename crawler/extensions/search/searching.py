@@ -46,7 +46,7 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.database import write_beside
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
-from freshet.storage.tables import site_settings
+from freshet.storage.tables import runs
 
 log = logging.getLogger(__name__)
 
@@ -516,7 +516,7 @@ async def parsed_page(
         body = await page.body(db, wanted.version_id)
         if body is None:
             return None
-        hints = parser.hints(wanted.fetch_url, tuple(await site_settings.load(db)))
+        hints = parser.hints(wanted.fetch_url, tuple(await runs.site_settings(db)))
         parsed = await parser.parse(body, wanted.fetch_url, wanted.content_type, hints)
     except (ParserLost, StoreError) as error:
         log.warning("%s: only the title is searched or shown: %s", wanted.fetch_url, error)

@@ -325,6 +325,20 @@ def _holdings(shards: Shards) -> tuple[str, Shards | None, dict[int, _Held]]:
 # -- the program that starts them ------------------------------------------------
 
 
+def _require_listening(address: str) -> None:
+    """Raise CrawlError where nobody listens at an address; Ray itself tries for over a minute."""
+    host, _, port = address.rpartition(":")
+    if not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), _CONNECTS_S).close()
+    except OSError as error:
+        why = error.strerror or error
+        raise CrawlError(
+            f"--ray {address}: nobody listens there: {why}; start it there (`ray start --head`)"
+        ) from error
+
+
 @contextmanager
 def connected(address: str | None, store: Path) -> Iterator[None]:
     """Start Ray on this machine for a store that is locked, or join the cluster at an address.
@@ -338,17 +352,8 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
     ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - version pinned
     if address is None:
         ray._private.ray_constants.ENABLE_RAY_CLUSTER = False  # noqa: SLF001 - likewise
-    host, _, port = (address or "").rpartition(":")
-    if port.isdigit():
-        try:
-            # Ray itself tries for more than a minute.
-            socket.create_connection((host, int(port)), _CONNECTS_S).close()
-        except OSError as error:
-            why = error.strerror or error
-            raise CrawlError(
-                f"--ray {address}: nobody listens there: {why}; start it there (`ray start --head`)"
-            ) from error
     if address is not None:
+        _require_listening(address)
         _require_token(address)
     with _folder_of(store) as folder:
         local = {
@@ -516,7 +521,6 @@ class Cluster:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         reports: dict[int, CrawlReport] = {}
         failed = ""
-        lasting = isinstance(self._job.order, DaemonOrder)
         while self._runs or (self._again_at and not self._stops):
             await self._begin()
             await asyncio.sleep(_POLL_S * max(1.0, self._count / MANY))
@@ -525,11 +529,7 @@ class Cluster:
                 outcome = await self._runs.pop(shard)
                 if isinstance(outcome, CrawlReport):
                     reports[shard] = outcome
-                    continue
-                self._again_at[shard] = time.monotonic() + _AGAIN_S
-                self.states[shard] = replace(self.states[shard], why=outcome)
-                has_begun = self._runs or reports or any(it.lease for it in self.states.values())
-                if not lasting or not has_begun:
+                elif self._ends_all(shard, outcome, has_reports=bool(reports)):
                     goes_on = "; the same command continues" * (outcome == _GONE)
                     failed = failed or f"shard {shard}: {outcome}{goes_on}"
                     self._stops += 1
@@ -538,6 +538,13 @@ class Cluster:
         if failed:
             raise CrawlError(failed)
         return [reports[shard] for shard in sorted(reports)]
+
+    def _ends_all(self, shard: int, why: str, *, has_reports: bool) -> bool:
+        """Note that a shard has failed, and when it begins again; return whether all end for it."""
+        self._again_at[shard] = time.monotonic() + _AGAIN_S
+        self.states[shard] = replace(self.states[shard], why=why)
+        has_begun = self._runs or has_reports or any(it.lease for it in self.states.values())
+        return not isinstance(self._job.order, DaemonOrder) or not has_begun
 
     async def _begin(self) -> None:
         """Begin the shards that wait for it, each where its store lies."""
@@ -552,13 +559,17 @@ class Cluster:
         for shard, (node, held) in places.items():
             del self._again_at[shard]
             if shard not in self._actors or self.states[shard].why == _GONE:
-                where = NodeAffinitySchedulingStrategy(node, soft=False)
-                made = ray.remote(_Shard).options(
-                    name=_name(shard), scheduling_strategy=where, **self._options
-                )
-                self._actors[shard] = made.remote(self._job, shard, held)
+                self._actors[shard] = self._made(shard, node, held)
             run = self._actors[shard].run.options(max_task_retries=-1)
             self._runs[shard] = asyncio.create_task(_outcome(run.remote()))
+
+    def _made(self, shard: int, node: str, held: _Held | None) -> Any:
+        """Make the actor of a shard on a machine."""
+        where = NodeAffinitySchedulingStrategy(node, soft=False)
+        made = ray.remote(_Shard).options(
+            name=_name(shard), scheduling_strategy=where, **self._options
+        )
+        return made.remote(self._job, shard, held)
 
     async def _places(self, shards: Sequence[int]) -> dict[int, tuple[str, _Held | None]]:
         """Return by shard the machine that has it, or else should, and what that has of it."""
@@ -575,18 +586,7 @@ class Cluster:
             ]  # fmt: skip
             found = dict(zip(nodes, await asyncio.gather(*asked), strict=True))
         for node, (version, own, _) in found.items():
-            if version != __version__:
-                raise CrawlError(
-                    f"machine {node[:8]} has Freshet {version}, this one {__version__}; "
-                    "install the same on both"
-                )
-            if own is not None and (own.count, own.epoch) != (
-                self._job.shards.count, self._job.shards.epoch,
-            ):  # fmt: skip
-                raise CrawlError(
-                    f"machine {node[:8]} has another shards.toml than this one; "
-                    "copy that of the higher epoch to the other"
-                )
+            self._require_alike(node, version, own)
         load = {node: len(held) for node, (_, _, held) in found.items()}
         places: dict[int, tuple[str, _Held | None]] = {}
         for shard in shards:
@@ -597,6 +597,20 @@ class Cluster:
             load[node] += not having
             places[shard] = node, found[node][2].get(shard)
         return places
+
+    def _require_alike(self, node: str, version: str, own: Shards | None) -> None:
+        """Raise CrawlError where a machine has another Freshet, or another list of shards."""
+        if version != __version__:
+            raise CrawlError(
+                f"machine {node[:8]} has Freshet {version}, this one {__version__}; "
+                "install the same on both"
+            )
+        mine = self._job.shards
+        if own is not None and (own.count, own.epoch) != (mine.count, mine.epoch):
+            raise CrawlError(
+                f"machine {node[:8]} has another shards.toml than this one; "
+                "copy that of the higher epoch to the other"
+            )
 
     async def _poll(self) -> None:
         """Ask all shards how they stand."""

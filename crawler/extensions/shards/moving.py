@@ -22,7 +22,7 @@ from freshet.storage.database import opened, transact
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import index
 from freshet.storage.tables import near_duplicates
-from freshet.storage.tables.outgoing import lease_of, take_lease
+from freshet.storage.tables.runs import lease_of, take_lease
 
 #: Tables whose rows are not moved by the rule of :func:`moved_tables`, and why.
 STAY: Final[Mapping[str, str]] = {

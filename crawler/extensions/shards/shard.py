@@ -29,8 +29,8 @@ from freshet.crawler.admission.admit import Admission
 from freshet.crawler.clock import Clock
 from freshet.crawler.errors import Away
 from freshet.crawler.network import shard_of
-from freshet.crawler.pacing import Pacer
 from freshet.crawler.pagerank import outflow
+from freshet.crawler.politeness import Pacer
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.orders import Reread
 from freshet.crawler.senders import Inbox
@@ -96,9 +96,9 @@ class Running:
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(self.pool.wake)
-        self.pool.chores.append(self._turn)
 
-    async def _turn(self, _now: float) -> None:
+    async def turn(self) -> None:
+        """Write what was received; the shard works with these parts from now on."""
         self.shard.running = self
         for entry in self.inbox.take():
             await self.pool.submit(entry)
@@ -127,6 +127,7 @@ class Shard:
         """Be one of these shards; ``groups`` of hosts stay together."""
         self.number, self._count = number, shards.count
         self.running: Running | None = None
+        self._attended: Running | None = None
         self.share: float | None = None
         self.price: float | None = None
         self.soon = asyncio.Event()
@@ -150,17 +151,26 @@ class Shard:
         pacer: Pacer | None = None,
         state: DaemonState | None = None,
         reload: Callable[[Reread], None] | None = None,
-    ) -> Callable[[Sequence[Acknowledged]], None]:
-        """Work with these parts of a crawl or a daemon; return what observes its batches."""
-        running = Running(
+    ) -> None:
+        """Work with these parts of a crawl or a daemon from its first turn on."""
+        self._attended = Running(
             shard=self, pool=pool, admission=admission, database=database, clock=clock,
             pacer=pacer, state=state, reload=reload,
         )  # fmt: skip
-        return running.acknowledged
+
+    async def turn(self) -> None:
+        """Do what is due, before each turn of the pool."""
+        if self._attended is not None:
+            await self._attended.turn()
+
+    def committed(self, batch: Sequence[Acknowledged]) -> None:
+        """Observe a batch that is in the store now."""
+        if self._attended is not None:
+            self._attended.acknowledged(batch)
 
     def leave(self) -> None:
         """Forget the parts, which are about to be closed."""
-        self.running = None
+        self.running = self._attended = None
 
     def is_ours(self, at_origin: str) -> bool:
         """Return whether an origin belongs to this shard."""

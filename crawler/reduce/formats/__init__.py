@@ -59,7 +59,7 @@ class Format:
     ``most_inline`` is the length of a body that is read in the event loop's process, where it may
     block for 100 ms: 0 reads all in the parser's process, which has limits of memory and time;
     None is for readers whose work is bounded by the counts of
-    :func:`freshet.crawler.reduce.nesting.is_calm`. ``is_binary``: its bytes are no text.
+    :func:`freshet.crawler.reduce.tree.is_calm`. ``is_binary``: its bytes are no text.
     ``lacks`` names what it cannot read, and the extra that has to be installed for it.
     """
 

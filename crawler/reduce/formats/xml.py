@@ -25,7 +25,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import MOST_VALUES, Body
 from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
-from freshet.crawler.reduce.nesting import NAMES
+from freshet.crawler.reduce.tree import NAMES
 
 _XHTML_TYPE: Final = "application/xhtml+xml"
 _XHTML: Final = "http://www.w3.org/1999/xhtml"

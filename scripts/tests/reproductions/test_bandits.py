@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.crawler.extensions.lab import bandits as policies
+from scripts.reproductions import bandit_policies as policies
 from scripts.reproductions import bandits, bandits_market
 from scripts.reproductions.bandits_market import (
     Contender,

@@ -33,9 +33,9 @@ class Site:
         self._store = store
         self._ids: dict[str, int] = {}
         self.admission = Admission(Scope("host", [f"{SITE}/"]), TrapLimits())
-        self._copies = Copies(self.admission.pattern, self._recall, self.admission.proof)
+        self._copies = Copies(self.admission, self)
 
-    async def _recall(self, host_id: int, limit: int) -> Sequence[tuple[int, str, bytes]]:
+    async def texts(self, host_id: int, limit: int) -> Sequence[tuple[int, str, bytes]]:
         self.recalled.append(host_id)
         return self._store[:limit]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from freshet.crawler.admission.parameters import ParameterPairs
+from freshet.crawler.admission.copies import ParameterPairs
 
 
 @pytest.mark.parametrize("value", ["1", "2", "9"])

@@ -27,8 +27,8 @@ class Judge:
         self.aliases: dict[str, int] = {}
         self.turns: dict[str, int] = {}
         admission = Admission(self.scope, TrapLimits())
-        self.led_to: str | None = None
-        self.redirects = Redirects(admission, self._alias_target, self._led_to, max_redirects=10)
+        self.leads_to: str | None = None
+        self.redirects = Redirects(admission, self, max_redirects=10)
 
     async def judge(
         self, location: str, due: DueUrl = DUE, kind: AliasKind = "permanent"
@@ -37,10 +37,10 @@ class Judge:
         verdict = await self.redirects.judge(due, redirect, NOON)
         return verdict, self.redirects.found(due, redirect, verdict)
 
-    async def _led_to(self, page_id: int) -> str | None:
-        return self.led_to
+    async def led_to(self, page_id: int) -> str | None:
+        return self.leads_to
 
-    async def _alias_target(self, url: str) -> int | None:
+    async def alias_target(self, url: str) -> int | None:
         for _ in range(self.turns.get(url, 1)):
             await asyncio.sleep(0)
         return self.aliases.get(url)
@@ -162,7 +162,7 @@ async def test_a_seed_moves_on_its_site_or_for_good_and_to_another_domain_at_the
     kind: AliasKind, led_to: str | None, location: str, moves: bool | None
 ) -> None:
     judge = Judge(f"{SITE}/old")
-    judge.led_to = led_to
+    judge.leads_to = led_to
     verdict, found = await judge.judge(location, SEED, kind)
     assert verdict.reason == ("out_of_scope" if moves is None else kind)
     assert found.new_root == (location if moves else None)

@@ -2,9 +2,8 @@
 
 import pytest
 
-from freshet.crawler.admission import parameters
-from freshet.crawler.admission.parameters import ParameterPairs
-from freshet.crawler.admission.same_page import Shown, show_the_same
+from freshet.crawler.admission import copies
+from freshet.crawler.admission.copies import ParameterPairs, Shown, show_the_same
 
 URL = "https://h.example/a"
 MAIN = ["The oak grows slowly in poor soil.", "Its wood is hard and lasts for centuries."]
@@ -112,6 +111,6 @@ async def test_large_pages_are_not_looked_at_once_more(monkeypatch: pytest.Monke
     async def again(page_id: int, _url: str) -> Shown | None:
         return store.get(page_id)
 
-    monkeypatch.setattr(parameters, "MOST_BYTES", 64)
+    monkeypatch.setattr(copies, "MOST_BYTES", 64)
     found = await learn(ParameterPairs(4, again), store, is_kept=True)
     assert found == {"?view": False, "?view=print": False}

@@ -13,7 +13,7 @@ from rich.console import Console
 from freshet.crawler.cli.progress import Screen, watching
 from freshet.crawler.clock import iso
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.tally import DaemonSnapshot, Tally
+from freshet.crawler.run.orders import DaemonSnapshot, Tally
 from freshet.storage.entries import CappedQueue, Kind, Outlook, Rung
 from freshet.storage.records import Acknowledged, DueUrl, Observation, Visit
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, PageHistories, Verdict
+from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
 from freshet.crawler.reduce.blocks import Blocks, alike
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
@@ -46,6 +46,11 @@ class Store:
     async def not_content(self, host_id: int) -> bytes | None:
         return None
 
+    async def channels(self, page_id: int) -> None:
+        return None
+
+    content = channels
+
     async def again(self, due: DueUrl) -> Sketch | None:
         return self.read_again
 
@@ -54,11 +59,7 @@ class Store:
         return self.last_text
 
     def detector(self, significant_below: float = 1.0) -> Detector:
-        past = PageHistories(
-            history=self.history, predecessor=self.predecessor, sample=self.sample,
-            not_content=self.not_content, again=self.again, text=self.text,
-        )  # fmt: skip
-        return Detector(past, significant_below=significant_below)
+        return Detector(self, significant_below=significant_below)
 
 
 def history(texts: list[str], still: int = 0) -> PageHistory:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.compare.layout import Item, Layout, difference
+from freshet.crawler.compare.history import Item, Layout, difference
 from freshet.crawler.reduce.sketch import sketch
 
 BLOCKS = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6)), max_size=12)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from freshet.crawler.compare.layout import Layout, difference
+from freshet.crawler.compare.history import Layout, difference
 from freshet.crawler.compare.lists import has_moved, is_later_page
 from freshet.crawler.compare.minor import Difference
 from freshet.crawler.reduce.sketch import sketch

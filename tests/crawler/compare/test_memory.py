@@ -8,12 +8,13 @@ from freshet.crawler.compare.history import (
     MOST_DELTAS,
     MOST_ITEMS,
     Delta,
+    Item,
+    Layout,
     PageMemory,
     PageRecord,
     SlotHistory,
     bounded,
 )
-from freshet.crawler.compare.layout import Item, Layout
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import PageHistory
 

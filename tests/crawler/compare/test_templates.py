@@ -5,17 +5,22 @@ from typing import Final
 
 import pytest
 
-from freshet.crawler.compare import layout
-from freshet.crawler.compare.history import Delta, PageMemory, PageRecord, SlotHistory
-from freshet.crawler.compare.layout import Item, Layout, Slot
+from freshet.crawler.compare import history
+from freshet.crawler.compare.history import (
+    Delta,
+    Item,
+    Layout,
+    PageMemory,
+    PageRecord,
+    Slot,
+    SlotHistory,
+)
 from freshet.crawler.compare.templates import (
     Correction,
     HostRun,
     SlotKind,
     Template,
     enough,
-    frame_items,
-    frame_of_small,
     settled,
 )
 from freshet.storage.entries import Kind
@@ -72,8 +77,8 @@ def small_host(pages: int, menu: Sequence[str] = MENU, own: int = 6) -> list[Pag
 def framed(pages: list[PageRecord], new: Sequence[Block]) -> tuple[int, int]:
     """The numbers of differing blocks of the first page, and of those of the frame."""
     before, after = pages[0].layout, Layout.of(sketch_of(new))
-    found = layout.difference(before, after)
-    frame = frame_of_small(found.removed, found.added, before, Template.learnt(pages))
+    found = history.difference(before, after)
+    frame = Template.learnt(pages).frame_of_small(found.removed, found.added, before)
     return len(found.removed) + len(found.added), len(frame)
 
 
@@ -151,19 +156,19 @@ def test_labels_that_seldom_change_and_prices_that_do_on_some_pages_are_content(
 
 def test_what_replaces_a_uniform_block_is_frame_with_it() -> None:
     host = HostRun(Template(kinds={(BOX, 0): SlotKind(uniform=5)}))
-    assert frame_items([item(5)], [item(6)], host) == ({item(5)}, {item(6)})
-    assert frame_items([item(4)], [item(6)], host) == (set(), set())
-    assert frame_items([item(4)], [item(5)], host) == (set(), {item(5)})
+    assert host.frame_items([item(5)], [item(6)]) == ({item(5)}, {item(6)})
+    assert host.frame_items([item(4)], [item(6)]) == (set(), set())
+    assert host.frame_items([item(4)], [item(5)]) == (set(), {item(5)})
 
 
 def test_a_difference_is_common_once_enough_pages_have_it() -> None:
     host = HostRun(pages=4)
     for n in range(3):
         host.differed(bytes([n]), [item(5)], [item(100 + n)])
-    went, came = frame_items([item(5)], [item(7)], host)
+    went, came = host.frame_items([item(5)], [item(7)])
     assert (went, came) == ({item(5)}, {item(7)})
     host.pages = 100
-    assert frame_items([item(5)], [item(7)], host) == (set(), set())
+    assert host.frame_items([item(5)], [item(7)]) == (set(), set())
 
 
 def test_what_is_counted_for_a_host_is_bounded() -> None:
@@ -222,6 +227,6 @@ def test_one_page_under_many_urls_is_no_template() -> None:
     host = HostRun(pages=9)
     for _ in range(9):
         host.differed(b"text", [item(5)], [item(6)])
-    assert frame_items([item(5)], [item(6)], host) == (set(), set())
+    assert host.frame_items([item(5)], [item(6)]) == (set(), set())
     same = {n: (b"text", [delta(5, 6)]) for n in range(9)}
     assert settled(same, 9, Template()) == []

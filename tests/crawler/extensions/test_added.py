@@ -19,7 +19,7 @@ theirs = types.ModuleType("theirs")
 sys.modules["theirs"] = theirs
 source = """
 import json
-from freshet.crawler.run.indexing import RunIndex
+from freshet.crawler.provided import RunIndex
 
 class Words(RunIndex):
     exists = True

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import tomllib
 from contextlib import closing
@@ -147,4 +148,4 @@ def test_every_entry_point_of_ours_is_of_an_extension_or_a_policy() -> None:
     places = {
         value for name in groups.keys() - {"freshet.policies"} for value in groups[name].values()
     }
-    assert {value.split(".")[3] for value in places} == set(NAMES)
+    assert {re.split(r"[.:]", value)[3] for value in places} == set(NAMES)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.content import pieces_shown
-from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.page import markup_of, parse, tree_shown
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
-from freshet.crawler.reduce.tree import Tree
+from freshet.crawler.reduce.pieces import Piece
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints, Tree
 
 URL = "https://h.example/a/b/"
 HTML = "text/html; charset=utf-8"

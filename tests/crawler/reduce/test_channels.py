@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from freshet.crawler.reduce.channels import Channels, channels, kinds_of, made_by
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 from freshet.storage.entries import CHANNELS
 
 URL = "https://a.example/guide/page"

@@ -16,10 +16,17 @@ from hypothesis import strategies as st
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.reduce import content
-from freshet.crawler.reduce.content import LEAVES, chosen, text_of, trees_of
-from freshet.crawler.reduce.cutting import Piece, in_control
-from freshet.crawler.reduce.features import COLUMNS, Vocabulary, described
-from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.content import (
+    COLUMNS,
+    LEAVES,
+    Vocabulary,
+    chosen,
+    described,
+    text_of,
+    trees_of,
+)
+from freshet.crawler.reduce.cutting import in_control
+from freshet.crawler.reduce.pieces import Piece, Pieces
 from freshet.crawler.reduce.tree import UNSEEN, Tree
 from freshet.crawler.reduce.tree_parser import tree_of
 from tests.crawler.reduce.reference import content as reference

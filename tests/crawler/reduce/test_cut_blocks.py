@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import RELATIVE_TIMES, is_stamp
-from freshet.crawler.reduce.cutting import Piece
 from freshet.crawler.reduce.main_text import main_text
-from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.pieces import Piece, Pieces
 from freshet.crawler.reduce.tree_parser import tree_of
 from tests.crawler.reduce.reference import main_text as reference
 from tests.crawler.reduce.test_features import NAMES

@@ -12,7 +12,7 @@ from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.document import Document, content_of, document
 from freshet.crawler.reduce.page import chosen_lately, parse
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 from tests.crawler.reduce.pages import pieces_in
 
 URL = "https://h.example/a/b/"

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from freshet.compiled.numeric import leaf_sums
 from freshet.crawler.errors import TreeLimit
-from freshet.crawler.reduce import content, features
-from freshet.crawler.reduce.characters import CHARACTERS
-from freshet.crawler.reduce.cutting import Piece, in_control, pieces_of
-from freshet.crawler.reduce.features import COLUMNS, described, judged
-from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce import content
+from freshet.crawler.reduce.content import COLUMNS, described, judged
+from freshet.crawler.reduce.cutting import in_control, pieces_of
+from freshet.crawler.reduce.pieces import CHARACTERS, Piece, Pieces
 from freshet.crawler.reduce.tree import Tree
 from freshet.crawler.reduce.tree_parser import tree_of
 from tests.crawler.reduce.reference import content as choice
@@ -146,7 +145,7 @@ def test_of_hostile_pages_both_tell_the_same(page: str) -> None:
 
 def test_a_page_whose_pieces_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = Pieces(tree_of("<p>x" * 2_000))
-    monkeypatch.setattr(features, "SECONDS", -1.0)
+    monkeypatch.setattr(content, "SECONDS", -1.0)
     with pytest.raises(TreeLimit, match="2,000 pieces took more than"):
         judged(pieces, "", VOCABULARY, TREES)
 

@@ -5,7 +5,7 @@ from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.document import document
-from freshet.crawler.reduce.markdown import Written, written
+from freshet.crawler.reduce.main_text import Written, written
 from freshet.crawler.reduce.tree_parser import with_shadow_roots
 from tests.crawler.reduce.kinds import KINDS, SHELLS, Case, lacks, page
 from tests.crawler.reduce.pages import pieces_in

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.document import Document
-from freshet.crawler.reduce.markdown import written
+from freshet.crawler.reduce.main_text import written
 from freshet.crawler.reduce.pieces import Pieces
 from freshet.crawler.reduce.tree_parser import tree_of
 from freshet.crawler.urls import resolve

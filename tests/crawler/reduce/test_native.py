@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce import native
 from freshet.crawler.reduce.page import _at_once, _in_steps, parse
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
 from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 from tests.crawler.reduce.kinds import KINDS, SHELLS, page
 from tests.crawler.reduce.test_tree import PIECES
 

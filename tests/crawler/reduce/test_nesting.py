@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.reduce.nesting import is_calm, max_depth, parser_work, start_tags
+from freshet.crawler.reduce.tree import is_calm, max_depth, parser_work, start_tags
 from tests.crawler.reduce.reference import nesting as reference
 
 HOSTILE = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.reduce.main_text import plain_text
 from freshet.crawler.reduce.page import ParsedPage, parse
-from freshet.crawler.reduce.selectors import SelectorHints
+from freshet.crawler.reduce.tree import SelectorHints
 
 URL = "https://h.example/docs/page.html"
 

@@ -19,8 +19,8 @@ from freshet.crawler.reduce import parser_process
 from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.sitemaps import Feed
+from freshet.crawler.reduce.tree import SelectorHints
 from freshet.storage.records import Links
 
 URL = "https://h.example/"

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.page import parse, selector_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.reduce.selectors import NO_HINTS, SelectorHints
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 
 URL, KIND = "https://a.example/", "text/html; charset=utf-8"
 PAGE = "<main><h1>Head</h1><p>One that stays.<p>Two that stays.</p>{}<p>The last one.</p></main>"

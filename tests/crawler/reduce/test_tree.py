@@ -18,7 +18,6 @@ from selectolax.lexbor import LexborHTMLParser
 from freshet.crawler.errors import TreeLimit
 from freshet.crawler.reduce import tree_parser as module
 from freshet.crawler.reduce.document import document
-from freshet.crawler.reduce.selectors import SelectorHints
 from freshet.crawler.reduce.tree import (
     LEVELS,
     LINK,
@@ -26,6 +25,7 @@ from freshet.crawler.reduce.tree import (
     PLACES,
     TRAITS,
     UNSEEN,
+    SelectorHints,
     Tree,
     TreeLimits,
 )

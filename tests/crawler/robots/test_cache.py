@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.robots import in_force
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
-from freshet.crawler.robots.parser import in_force
 from freshet.storage.entries import Host, RobotsRecord, RobotsStanding
 
 DAY_S = 86_400.0

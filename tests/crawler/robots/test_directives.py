@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.robots.parser import Directives, parse_directives
+from freshet.crawler.robots import Directives, parse_directives
 
 
 def meta(*values: str) -> Directives:

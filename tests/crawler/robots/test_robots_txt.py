@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.robots.parser import (
+from freshet.crawler.robots import (
     LIMIT_BYTES,
     RobotsVerdict,
     allowed,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.robots.parser import RobotsVerdict, parse, readings
+from freshet.crawler.robots import RobotsVerdict, parse, readings
 
 patterns = st.builds(
     lambda start, rest, end: start + rest + end, st.sampled_from(["/", "*"]),

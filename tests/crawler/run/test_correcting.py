@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from freshet.crawler.compare.history import Delta, PageMemory
-from freshet.crawler.compare.layout import Item
+from freshet.crawler.compare.history import Delta, Item, PageMemory
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run.upkeep import correct
 from tests.storage.crawl_store import START, CrawlStore, capture, captured

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
 from freshet.crawler.run.default_budget import MOST, DefaultBudget, for_ranker, recurring
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 

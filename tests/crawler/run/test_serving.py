@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.pacing import Pacer
+from freshet.crawler.politeness import Pacer
 from freshet.crawler.run.service import NotifySocket, Service, Vitality, Vitals
 from freshet.crawler.service.metrics import DaemonPhase
 
@@ -49,7 +49,7 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self.pool = SimpleNamespace(
-            chores=[], stopping=False, active=0, unacknowledged=0, pacer=Pacer(86_400.0, self.at),
+            stopping=False, active=0, unacknowledged=0, pacer=Pacer(86_400.0, self.at),
             clock=SimpleNamespace(now=lambda: self.at),
             frontier=SimpleNamespace(host_count=1, parked=lambda _now: 0),
         )  # fmt: skip
@@ -59,9 +59,8 @@ class Daemon:
         recorder: Any = SimpleNamespace(last=None, agenda=agenda)
         service.attend(cast(Any, self.pool), recorder, cast(Any, self.outages), cast(Any, None))
 
-    async def turn(self) -> None:
-        for chore in self.pool.chores:
-            await chore(self.at)
+    async def turn(self, service: Service) -> None:
+        await service.turn(self.at)
 
 
 def service_of(manager: Manager) -> Service:
@@ -75,8 +74,8 @@ async def test_it_is_ready_when_the_pool_first_looks_for_work(manager: Manager) 
     assert manager.heard() == ["WATCHDOG=1"]
     daemon.attended(service)
     assert manager.heard() == []
-    await daemon.turn()
-    await daemon.turn()
+    await daemon.turn(service)
+    await daemon.turn(service)
     assert manager.heard() == ["READY=1"]
     assert (await service.health())[0] == []
     await service.__aexit__()
@@ -105,11 +104,11 @@ async def test_a_reload_is_told_from_its_signal_to_its_end(manager: Manager) -> 
     daemon.attended(service)
     service.reloads()  # a signal while it starts: the reload is part of the start
     assert manager.heard() == []
-    await daemon.turn()
+    await daemon.turn(service)
     service.reloaded(done=True)
     assert manager.heard() == ["READY=1"]
     service.reloads()
-    await daemon.turn()
+    await daemon.turn(service)
     assert manager.heard() == ["RELOADING=1"]
     service.reloaded(done=False)
     assert manager.heard() == ["READY=1"]
@@ -119,7 +118,7 @@ async def test_a_reload_is_told_from_its_signal_to_its_end(manager: Manager) -> 
 async def test_the_watchdog_is_fed_at_half_of_its_time(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
     daemon.attended(service)
-    await daemon.turn()
+    await daemon.turn(service)
     began = monotonic()
     manager.heard()
     fed = []
@@ -135,7 +134,7 @@ async def test_a_writer_that_has_stopped_is_not_kept_alive(
 ) -> None:
     service, daemon = service_of(manager), Daemon()
     daemon.attended(service)
-    await daemon.turn()
+    await daemon.turn(service)
     began = monotonic()
     service.beat(began)
     daemon.pool.unacknowledged = 5
@@ -161,7 +160,7 @@ async def test_a_writer_that_has_stopped_is_not_kept_alive(
 async def test_a_store_that_is_away_is_told_and_the_daemon_is_kept_alive(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
     daemon.attended(service)
-    await daemon.turn()
+    await daemon.turn(service)
     manager.heard()
     daemon.outages.is_on = True
     daemon.pool.unacknowledged = 5
@@ -178,7 +177,7 @@ async def test_a_store_that_is_away_is_told_and_the_daemon_is_kept_alive(manager
 async def test_a_drain_is_told_and_fed(manager: Manager) -> None:
     service, daemon = service_of(manager), Daemon()
     daemon.attended(service)
-    await daemon.turn()
+    await daemon.turn(service)
     daemon.pool.stopping = True
     service.beat(monotonic())
     assert manager.heard() == ["READY=1", "STOPPING=1", "WATCHDOG=1"]

@@ -12,7 +12,8 @@ from freshet.crawler.reduce.sitemaps import SitemapLimits, read_feed
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries
 from freshet.storage.entries import Claim
-from freshet.storage.records import DueUrl, SitemapSource
+from freshet.storage.records import DueUrl
+from tests.crawler.stages import Past
 
 SITE = "https://a.example"
 DUE = DueUrl(1, f"{SITE}/sitemap.xml", f"{SITE}/sitemap.xml", 1, 0.0, role="sitemap")
@@ -23,17 +24,7 @@ DAY_S = 86_400.0
 def listings() -> Listings:
     book = RobotsCache("freshet", RobotsRules(), PolitenessRules(), Random(1))
     admission = Admission(Scope("host", [SITE]), TrapLimits())
-    return Listings(
-        admission, book, SitemapLimits(), Complaints(), sources=no_sources, offsite_at=nothing_at
-    )
-
-
-async def nothing_at(_url: str, _origin: str) -> list[tuple[str, int]]:
-    return []
-
-
-async def no_sources(_page_id: int) -> list[SitemapSource]:
-    return []
+    return Listings(admission, book, SitemapLimits(), Complaints(), Past())
 
 
 def urlset(*entries: tuple[str, str]) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.robots.parser import parse as parse_robots
+from freshet.crawler.robots import parse as parse_robots
 from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
 from freshet.crawler.synthetic_web.content import Place
 from freshet.crawler.synthetic_web.site import Addresses, without_utm

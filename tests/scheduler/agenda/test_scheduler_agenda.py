@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.agenda import breadth_first as agenda_module
-from freshet.scheduler.agenda.breadth_first import BreadthFirst
+from freshet.crawler.run import crawl as agenda_module
+from freshet.crawler.run.crawl import BreadthFirst
 from freshet.storage.records import Acknowledged, DueUrl, Note, Visit
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (

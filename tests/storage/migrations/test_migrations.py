@@ -9,7 +9,7 @@ import pytest
 
 from freshet.crawler.extensions.search import tables as search
 from freshet.storage import extensions
-from freshet.storage.migrations import migrations, newest, oldest
+from freshet.storage.extensions import migrations, newest, oldest
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "SCHEMA.md"
 #: The schema's number in the first release; stores of before are refused.

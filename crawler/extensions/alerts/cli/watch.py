@@ -35,7 +35,7 @@ from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.offers import Offer
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.selectors import SelectorHints
+from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.terminal import counted, fail, print_json, say, show_line, show_list

@@ -46,7 +46,7 @@ from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import Progress, back_up
 from freshet.storage.shards import Shards
 from freshet.storage.stores import is_folder, require_there
-from freshet.storage.tables.outgoing import lease_of, take_lease
+from freshet.storage.tables.runs import lease_of, take_lease
 
 #: Pages of one transaction, unless a domain has more.
 _BATCH: Final = 5_000

@@ -39,9 +39,9 @@ class Checked:
         self.probes: list[str] = []
         self.nowhere = nowhere
         self._parser = Parser()
-        self._check = NotContentCheck(self.past.queries(), self._parser, Random(0), ask=self._ask)
+        self._check = NotContentCheck(self.past, self._parser, Random(0), probes=self)
 
-    async def _ask(self, host_id: int, url: str) -> FetchResult | None:
+    async def ask(self, host_id: int, url: str) -> FetchResult | None:
         self.probes.append(url)
         await asyncio.sleep(0)
         return self.nowhere

@@ -3,8 +3,7 @@
 import pytest
 
 from freshet.crawler.compare.not_content.evidence import weigh
-from freshet.crawler.compare.not_content.host import HostJudge, needs_javascript
-from freshet.crawler.compare.not_content.score import probability
+from freshet.crawler.compare.not_content.host import HostJudge, needs_javascript, probability
 from tests.crawler.compare.not_content.facts import facts_of
 
 TEXT = (

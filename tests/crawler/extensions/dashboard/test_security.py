@@ -18,8 +18,8 @@ from yarl import URL
 from freshet.crawler.errors import Refused
 from freshet.crawler.extensions.dashboard import pages
 from freshet.crawler.service.logins import Logins
-from freshet.storage.tables import site_settings
-from freshet.storage.tables.site_settings import SiteSetting
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import SiteSetting
 from tests.crawler.extensions.dashboard.test_pages import shown
 from tests.crawler.service.test_api import Site
 from tests.storage.crawl_store import START, crawl_store, url_of, writing
@@ -247,7 +247,7 @@ async def test_a_block_is_ignored_by_its_button_until_that_is_taken_back(browser
     ]  # fmt: skip
     # Another program changes them: the next difference shows it.
     with writing(browser.site.store.database) as db:
-        site_settings.put(db, SiteSetting(url_of("/a"), "ignore", "", START))
+        runs.put_site_setting(db, SiteSetting(url_of("/a"), "ignore", "", START))
     assert list(await blocks()) == ["12 in stock", "Brand new"]
 
 
@@ -294,7 +294,7 @@ async def test_whatever_a_site_says_is_text(browser: Browser) -> None:
                 "INSERT INTO robots VALUES (?, 'unreachable', ?, NULL, ?, ?)",
                 (100 + n, START, text, text.encode()),
             )
-            site_settings.put(db, SiteSetting(f"{url}{n}", "ignore", f'["{text}"]', START))
+            runs.put_site_setting(db, SiteSetting(f"{url}{n}", "ignore", f'["{text}"]', START))
         asked += [{"url": url, "after": "2"}, {"url": text, "next": text, "q": text}]
     for path in pages._PAGES:
         for query in ({}, dict(zip(HOSTILE, HOSTILE, strict=True)), *asked):

@@ -59,18 +59,18 @@ class Stage:
         minted = iter(["token", "secret" * 5])
         self.leases = Leases(lambda: next(minted))
 
-        async def queue(_url: str) -> str:
-            return "hub"
-
         self.subscriber = Subscriber(
             leases=self.leases, frontier=self.world.frontier, admission=admission,
-            inbox=self.inbox, parser=Parser(), queue_key=queue,
+            inbox=self.inbox, parser=Parser(), queues=self,
             callback_base="https://cb.example/websub/",
         )  # fmt: skip
         self.pinging = Pinging(self.world.frontier, admission, self.inbox)
         self.endpoint = Endpoint(
             self.subscriber, self.pinging, self.refusals, lambda: self.now, max_body_bytes=MOST,
         )  # fmt: skip
+
+    async def queue_key(self, _url: str) -> str:
+        return "hub"
 
     def commit(self) -> None:
         if not self.away:

@@ -23,7 +23,7 @@ from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import back_up
 from freshet.storage.shards import Shards
 from freshet.storage.tables import changefeed
-from freshet.storage.tables.outgoing import lease_of
+from freshet.storage.tables.runs import lease_of
 from tests.storage.sharded_store import sharded_store
 from tests.storage.small_store import SmallStore, rows
 

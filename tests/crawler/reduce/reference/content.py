@@ -12,10 +12,8 @@ from typing import Final
 import numpy as np
 
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
-from freshet.crawler.reduce.content import model, text_of
-from freshet.crawler.reduce.cutting import Piece
-from freshet.crawler.reduce.features import judged
-from freshet.crawler.reduce.pieces import Pieces
+from freshet.crawler.reduce.content import judged, model, text_of
+from freshet.crawler.reduce.pieces import Piece, Pieces
 from freshet.crawler.reduce.tree import CONTROL, PLACES, UNSEEN, Tree
 
 _CAPTION: Final = PLACES["figcaption"]

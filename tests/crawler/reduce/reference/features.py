@@ -13,9 +13,8 @@ from operator import add
 from typing import Final
 
 from freshet.crawler.reduce.boilerplate import is_frame_name
-from freshet.crawler.reduce.cutting import HEADINGS, Piece
-from freshet.crawler.reduce.features import TAGS, has_comments, is_shown, names_in
-from freshet.crawler.reduce.pieces import KINDS
+from freshet.crawler.reduce.content import TAGS, has_comments, is_shown, names_in
+from freshet.crawler.reduce.pieces import HEADINGS, KINDS, Piece
 from freshet.crawler.reduce.tree import LINK, PLACES, Tree
 
 _TAG_PLACES: Final = tuple([LINK if tag == "a" else PLACES[tag] for tag in TAGS])

@@ -9,11 +9,9 @@ from unicodedata import normalize
 
 from freshet.crawler.reduce.blocks import ROOT, BlockKind, Blocks, compared, kind_of, named, within
 from freshet.crawler.reduce.boilerplate import is_stamp
-from freshet.crawler.reduce.cutting import Piece
-from freshet.crawler.reduce.main_text import UNBOXED
-from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
-from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.main_text import MOMENT, PERMALINKS, UNBOXED
+from freshet.crawler.reduce.pieces import Piece
+from freshet.crawler.reduce.tree import CONTROL, NAMES, TRAITS, UNSEEN, Tree
 from tests.crawler.reduce.reference.markdown import is_line_number, plain_tex
 
 _BLOCK: Final = TRAITS["block"]

@@ -1,4 +1,4 @@
-"""The reference of :mod:`freshet.crawler.reduce.markdown`: what the core writes, in Python."""
+"""The reference of :mod:`freshet.crawler.reduce.main_text`: what the core writes, in Python."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import chain
 from string import ascii_lowercase
 from typing import Final, TypeAlias
 
-from freshet.crawler.reduce.cutting import HEADINGS, Piece, pieces_at, pieces_of, rows_of, shows
+from freshet.crawler.reduce.cutting import pieces_at, pieces_of, rows_of, shows
 from freshet.crawler.reduce.formulas import tex_of
-from freshet.crawler.reduce.markdown import MOMENT, PERMALINKS
-from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.tree import CONTROL, TRAITS, UNSEEN, Tree
+from freshet.crawler.reduce.main_text import MOMENT, PERMALINKS
+from freshet.crawler.reduce.pieces import HEADINGS, Piece
+from freshet.crawler.reduce.tree import CONTROL, NAMES, TRAITS, UNSEEN, Tree
 from freshet.crawler.urls import Base
 from tests.crawler.reduce.reference.emphasis import ALL_MARKS, MARKS, emphasised
 

@@ -5,9 +5,9 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Final
 
-from freshet.crawler.reduce.nesting import _CLOSES as CLOSED_BY
-from freshet.crawler.reduce.nesting import NAMES
-from freshet.crawler.reduce.nesting import _Work as Work
+from freshet.crawler.reduce.tree import _CLOSES as CLOSED_BY
+from freshet.crawler.reduce.tree import NAMES
+from freshet.crawler.reduce.tree import _Work as Work
 
 # The elements that are rebuilt (HTML, section 13.2.4.3), but ``a``, which is never nested.
 _FORMATTING: Final = frozenset(b"b big code em font i nobr s small strike strong tt u".split())

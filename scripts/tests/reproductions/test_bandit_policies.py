@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, sparse, stats
 
-from freshet.crawler.extensions.lab import bandits
-from freshet.crawler.extensions.lab.bandits import (
+from scripts.reproductions import bandit_policies as bandits
+from scripts.reproductions.bandit_policies import (
     BanditPlayers,
     BanditPolicy,
     earnings_bound,

@@ -1,0 +1,135 @@
+"""The store, as the stages of a visit ask for it: what earlier visits and runs have left."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from freshet.crawler.admission.copies import MOST_BYTES, Shown
+from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.visit import sketch_of
+from freshet.storage.tables import hosts, links, observations, pages, url_patterns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import aiosqlite
+
+    from freshet.crawler.clock import Clock
+    from freshet.crawler.reduce.blocks import Blocks
+    from freshet.crawler.reduce.page import ParsedPage
+    from freshet.crawler.reduce.sitemaps import Feed
+    from freshet.crawler.reduce.sketch import Sketch
+    from freshet.storage.entries import Host, Role
+    from freshet.storage.records import DueUrl, PageHistory, SitemapSource
+    from freshet.storage.writer import VisitTables
+
+
+class StoredPast:
+    """Answers from a store.
+
+    The ``tables`` of a run know pages that surely have no predecessor. A redirect seen in it is
+    taken to hold for ``alias_age_s`` by its ``clock``.
+    """
+
+    def __init__(
+        self,
+        reader: aiosqlite.Connection,
+        parser: Parser,
+        tables: VisitTables | None = None,
+        *,
+        clock: Clock | None = None,
+        alias_age_s: float = inf,
+    ) -> None:
+        self._reader, self._parser, self._tables = reader, parser, tables
+        self._clock, self._alias_age_s = clock, alias_age_s
+
+    # -- what a comparison asks for (:class:`~.ladder.PageHistories`, :class:`~.kinds.Versions`)
+
+    async def history(self, page_id: int) -> PageHistory | None:
+        """Return the history of a page, None before its first capture with a text."""
+        return await observations.load(self._reader, page_id)
+
+    async def predecessor(self, page_id: int) -> PageHistory | None:
+        """Return the history of the URL from which a page has moved here."""
+        if self._tables is not None and not self._tables.may_be_final(page_id):
+            return None
+        return await observations.predecessor(self._reader, page_id)
+
+    async def sample(self, host_id: int, most: int) -> list[PageHistory]:
+        """Return histories of a host's pages, at most so many."""
+        return await observations.sample(self._reader, host_id, most)
+
+    async def not_content(self, host_id: int) -> bytes | None:
+        """Return a host's block pages as stored."""
+        return await hosts.not_content(self._reader, host_id)
+
+    async def text(self, due: DueUrl) -> Blocks | None:
+        """Return the last text of a page, as texts are read now."""
+        if (found := await self.content(due.page_id)) is None:
+            return None
+        parsed = await parse_content(self._parser, due.role, due.fetch_url, found)
+        return None if isinstance(parsed, Unparsable) else parsed.blocks
+
+    async def again(self, due: DueUrl) -> Sketch | None:
+        """Return the sketch of that text."""
+        last = await self.text(due)
+        return None if last is None else await sketch_of(last)
+
+    async def content(self, page_id: int) -> tuple[bytes, str | None] | None:
+        """Return the bytes of a page's last version, and their type."""
+        from freshet.storage.queries import page  # noqa: PLC0415 - no first crawl asks
+
+        return await page.last_content(self._reader, page_id)
+
+    async def channels(self, page_id: int) -> bytes | None:
+        """Return the channels of a page's last version."""
+        from freshet.storage.queries import page  # noqa: PLC0415 - likewise
+
+        return await page.channels(self._reader, page_id)
+
+    # -- what admission asks for (:class:`~.admit.Aliases`, :class:`~.copies.HostTexts`)
+
+    async def alias_target(self, url: str) -> int | None:
+        """Return the page that a URL is an alias of, or None."""
+        since = -inf if self._clock is None else self._clock.now() - self._alias_age_s
+        return await pages.alias_target(self._reader, url, since)
+
+    async def led_to(self, page_id: int) -> str | None:
+        """Return the URL to which a page led at its last visit."""
+        return await pages.led_to(self._reader, page_id)
+
+    async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
+        """Return the first pages of a host, with id, URL and versioned sketch."""
+        return await url_patterns.texts(self._reader, host_id, most)
+
+    async def shown(self, page_id: int, url: str) -> Shown | None:
+        """Read a page once more; the URL is one of its host."""
+        found = await self.content(page_id)
+        if found is None or len(found[0]) > MOST_BYTES:
+            return None
+        parsed = await self._parser.parse(found[0], url, found[1])
+        return None if isinstance(parsed, Unparsable) else Shown(url, parsed.blocks.texts, *found)
+
+    # -- what listings and requests ask for
+
+    async def sources(self, page_id: int) -> Sequence[SitemapSource]:
+        """Return the sitemaps that redirect to a page, or name it in an index."""
+        return await pages.sources(self._reader, page_id)
+
+    async def offsite_at(self, url: str, origin: str) -> list[tuple[str, int]]:
+        """Return the URLs of an origin to which a page links out of its scope, and its depth."""
+        return await links.offsite_at(self._reader, url, origin)
+
+    async def hosts(self, host_ids: Sequence[int]) -> list[Host]:
+        """Return hosts with all that is stored of them."""
+        return await hosts.load(self._reader, host_ids, whole=True)
+
+
+async def parse_content(
+    parser: Parser, role: Role, url: str, content: tuple[bytes, str | None]
+) -> ParsedPage | Feed | Unparsable:
+    """Parse the content of a page or a feed: its bytes, and their type."""
+    if role == "feed":
+        return await parser.parse_feed(content[0], url)
+    return await parser.parse(content[0], url, content[1])
