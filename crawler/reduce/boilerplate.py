@@ -264,7 +264,7 @@ class Verdicts(Generic[Said]):
         """Return what the function says of each of these texts."""
         # Other threads may begin another dictionary.
         known = self._known
-        if new := [text for text in texts if text not in known]:
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
             self._room -= sum(map(len, new))
             if self._room < 0:
                 self._room, self._known, known, new = _KEPT, {}, {}, [*texts]

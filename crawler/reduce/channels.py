@@ -208,6 +208,10 @@ _EMPTY: Final = _Run("", (), (), ())
 _RUNS: Final = Verdicts(_runs)
 
 
+def _without_boxes(text: str) -> str:
+    return " ".join((text if text.isascii() else text.translate(_BOXES)).split())
+
+
 class _Words:
     """Reader of what stands in a text; ``moments`` are those of :class:`_Reading`."""
 
@@ -218,6 +222,9 @@ class _Words:
 
     def run(self, html: str) -> _Run:
         """Read a text with what stands in it."""
+        if "<" not in html:
+            shown = self._words(unescape(html))
+            return _Run(_without_boxes(shown), (), (), (shown,))
         words, targets, pictures, shape = list[str](), list[str](), list[str](), list[str]()
         for ends, name, values, text in _PARTS.findall(html):
             if text:
@@ -229,8 +236,7 @@ class _Words:
                 words.append(" ")
             said = "" if ends else self._values(name, values, targets, pictures)
             shape.append(f"<{ends}{name}{said}>")
-        whole = " ".join("".join(words).translate(_BOXES).split())
-        return _Run(whole, targets, pictures, shape)
+        return _Run(_without_boxes("".join(words)), targets, pictures, shape)
 
     def _words(self, text: str) -> str:
         if self._shown is not None:
