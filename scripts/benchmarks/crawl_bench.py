@@ -3,7 +3,8 @@
 nginx serves copies of documentation packages on loopback, and the crawlers take turns: first
 a crawl, then, with a tenth of the pages edited, another one, in which Freshet knows the pages.
 CPU time is that of the crawler's whole process tree, start included. What was fetched is read
-from the server's log, for all alike. With --account instead: where Freshet's own time goes.
+from the server's log, for all alike. With --account instead: where Freshet's own time goes. With
+--known N instead: Freshet's crawl into a store that knows N other pages, beside an empty one.
 
 Pages: apt-get install nginx python3.11-doc postgresql-doc-15 libstdc++-12-doc
 """
@@ -16,7 +17,14 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from scripts.benchmarks import command, crawl_account, crawl_competitors, crawl_nginx, crawl_tree
+from scripts.benchmarks import (
+    command,
+    crawl_account,
+    crawl_competitors,
+    crawl_known,
+    crawl_nginx,
+    crawl_tree,
+)
 from scripts.benchmarks.crawl_competitors import Concurrency, Crawler
 from scripts.benchmarks.crawl_figures import Run, summary
 from scripts.benchmarks.crawl_nginx import NoNginx, Served
@@ -77,6 +85,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--concurrency-per-host", type=int, default=16, help="and to one host")
     parser.add_argument("--scrapy-python", type=Path, metavar="FILE", help="has Scrapy already")
     parser.add_argument("--account", action="store_true", help="our own CPU time by module")
+    parser.add_argument("--known", type=int, metavar="N", help="other pages in our store")
     return parser
 
 
@@ -91,9 +100,13 @@ def main() -> None:
                 crawl_tree.sources(chosen.tree, quick=chosen.quick), directory / "sites"
             )
             with crawl_nginx.serving(tree.sites, directory) as served:
+                concurrency = Concurrency(chosen.concurrency, chosen.concurrency_per_host)
                 if chosen.account:
-                    concurrency = Concurrency(chosen.concurrency, chosen.concurrency_per_host)
                     result = crawl_account.measure(tree, served, concurrency, _EDITED, directory)
+                elif chosen.known:
+                    result = crawl_known.measure(
+                        tree, served, concurrency, chosen.rounds, chosen.known, directory
+                    )
                 else:
                     result = compare(tree, served, chosen, directory)
         except (NoTree, NoNginx) as error:

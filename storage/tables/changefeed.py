@@ -109,6 +109,20 @@ class _State(NamedTuple):
         """Return whether the page differs by noise that was not told."""
         return (self.version > self.newest or self.is_noise) and self.version != self.noise
 
+    @property
+    def is_first(self) -> bool:
+        """Return whether a document is to be told of a page of which nothing was told."""
+        untold = self.was is None and self.noise is None
+        return untold and self.missing is None and not self.has_noise
+
+    def last(self, now: float) -> _Seen:
+        """Return when and by which observation the page was seen last."""
+        return now if self.last_at is None else self.last_at, self.last_id
+
+    def seen(self, last: _Seen) -> _Seen:
+        """Return when and by which observation the newest version was found."""
+        return (self.found_at, self.found_id) if self.newest == self.found else last
+
 
 def _tell_missing(db: Connection, state: _State, missing: ChangeKind, last: _Seen) -> None:
     """Enter that there is no document; what was forgotten stays so until it is back."""
@@ -137,15 +151,22 @@ def _tell_version(db: Connection, state: _State, last: _Seen) -> None:
     newest, is_found = state.newest, state.newest == state.found
     is_refreshed = newest == state.told or (is_found and state.kind == REFRESHED)
     how: ChangeKind = REFRESHED if is_refreshed else "changed"
-    seen = (state.found_at, state.found_id) if is_found else last
-    _enter(db, state.page_id, "new" if state.told is None else how, newest, seen)
+    kind = "new" if state.told is None else how
+    _enter(db, state.page_id, kind, newest, state.seen(last))
 
 
 def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
     """Enter what has changed of these pages' documents, after all else of a batch was written."""
-    for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall():
-        state = _State(*row)
-        last = now if state.last_at is None else state.last_at, state.last_id
+    states = [_State(*row) for row in db.execute(_STATES, (as_json(sorted(page_ids)),)).fetchall()]
+    # Nearly all documents of a first crawl.
+    first = [state for state in states if state.is_first]
+    db.executemany(
+        _ENTER, [("new", s.newest, *s.seen(s.last(now)), None, s.page_id) for s in first]
+    )
+    for state in states:
+        if state.is_first:
+            continue
+        last = state.last(now)
         if state.missing is not None:
             _tell_missing(db, state, state.missing, last)
         else:
@@ -155,6 +176,13 @@ def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
 #: What a row ``c`` names: its own finding, if it replaced no other row.
 _FINDINGS: Final = (
     "coalesce(c.findings, json_array(json_array(ifnull(c.observation_id, 0), c.seq)))"
+)
+
+
+_ENTER: Final = (
+    "INSERT OR REPLACE INTO change (kind, version_id, at, observation_id, changed_at, page_id, "
+    "title, language, canonical_url) SELECT ?, ?, ?, ?, ?, id, title, language, canonical_url "
+    "FROM page WHERE id = ?"
 )
 
 
@@ -172,10 +200,7 @@ def _enter(
         if version_id is not None:
             before, changed_at = _told_before(db, page_id)
     entered = db.execute(
-        "INSERT OR REPLACE INTO change (kind, version_id, at, observation_id, changed_at, page_id, "
-        "title, language, canonical_url) SELECT ?, ?, ?, ?, ?, id, title, language, canonical_url "
-        "FROM page WHERE id = ?",
-        (kind, version_id, *seen, changed_at if kind == REFRESHED else None, page_id),
+        _ENTER, (kind, version_id, *seen, changed_at if kind == REFRESHED else None, page_id)
     )
     if before and seen[1] is not None:
         _name(db, page_id, [*before, [seen[1], entered.lastrowid or 0]])

@@ -82,13 +82,14 @@ async def offsite_at(db: Reader, src_url: str, origin: str) -> list[tuple[str, i
 # the site, not newly listed. ``dropped`` counts the links that disappeared, ``stayed`` those still
 # there of all that came since the first visit: if none stayed, more may have come and gone.
 
-#: ``checked_at`` is the visit before until ``page`` is updated.
+#: ``checked_at`` is the visit before until ``page`` is updated; without one, no link is looked at.
 _APPEARED = """
     SELECT p.id, w.value ->> 1, p.checked_at, count(*)
     FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value ->> 0
     CROSS JOIN link AS l ON l.src_id = p.id AND l.first_seen_at = w.value ->> 1
     CROSS JOIN page AS d ON d.id = l.dst_id
-    WHERE d.found_at > p.checked_at AND d.held_back IS NULL AND d.role = 'page'
+    WHERE p.checked_at IS NOT NULL AND d.found_at > p.checked_at AND d.held_back IS NULL
+        AND d.role = 'page'
     GROUP BY p.id
 """
 #: Materialized: the thousands of links of a busy page are scanned once.
