@@ -24,6 +24,7 @@ from freshet.crawler.bounds import meet
 from freshet.crawler.politeness import HostAnswer, HostQueue, PolitenessRules, RulesAt, stricter
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.urls import origin, robots_url
+from freshet.storage import value
 from freshet.storage.entries import Host, HostState, Repeats
 from freshet.storage.records import Agenda, DueUrl, Entry, FetchResult, Observation
 
@@ -38,7 +39,7 @@ class RequisiteOwner(Protocol):
         """Take note that robots.txt forbids the request, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RequisiteUrl(DueUrl):
     """A due URL that is not a page, of those that ``owner`` has."""
 

@@ -8,6 +8,8 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, TypeVar, get_args
 
+from freshet.storage import value
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -190,7 +192,7 @@ class RobotsRecord:
     stale_since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HostState:
     """Politeness state of one host that survives a run.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from freshet.storage import entries
+from freshet.storage import entries, value
 
 # -- targets: links of a page, and URLs for the frontier ---------------------
 
@@ -32,7 +32,7 @@ class Links:
         return len(self.urls)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Targets:
     """URLs for the frontier, as columns of equal length.
 
@@ -153,7 +153,7 @@ class Doubt:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class DueUrl:
     """A URL that leaves the frontier.
 
@@ -192,7 +192,7 @@ class DueUrl:
     repeat_of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class FetchResult:
     """The result of one request, as a value: a failure is a result, never an exception.
 
@@ -252,7 +252,7 @@ class FetchResult:
         return values[name]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Observation:
     """The result of one visit to one page. Append-only.
 
@@ -282,7 +282,7 @@ class Observation:
         return datetime.fromtimestamp(self.at, UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Capture:
     """The stored content of a page whose bytes differ from those of the last visit.
 
@@ -322,7 +322,7 @@ class PageHistory:
     text_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Visit:
     """All changes that one visit makes to the store, in one transaction.
 
@@ -480,7 +480,7 @@ class Note:
 Entry = Visit | Note
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Acknowledged:
     """The writer's reply after the transaction has committed.
 

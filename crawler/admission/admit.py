@@ -31,6 +31,7 @@ from freshet.crawler.urls import (
     without_credentials,
     without_fragment,
 )
+from freshet.storage import value
 from freshet.storage.entries import AliasKind, Role
 from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, StoredSeed, Targets
 
@@ -167,7 +168,7 @@ def _directories(url: str) -> Iterator[str]:
 _MAX_INDEX_DEPTH = 4
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class FoundUrls:
     """The URLs to which a page, a listing or a redirect leads; see :class:`~storage.records.Visit`.
 
@@ -185,7 +186,7 @@ class FoundUrls:
 _NO_BOUND: Final[tuple[str | None, str | None, int]] = None, None, 0
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class _Judgement:
     """The judgement on a URL by itself: its origin, and its rule or pattern.
 

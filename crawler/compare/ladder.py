@@ -58,6 +58,7 @@ from freshet.crawler.compare.history import (
 )
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, resemblance
+from freshet.storage import value
 from freshet.storage.entries import REBASED, RETURN, Amendment, Channel, Kind, Retraction, Rung
 from freshet.storage.records import Digests, Doubt, DueUrl, PageHistory
 
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from freshet.crawler.compare.templates import HostRun, Template
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Verdict:
     """The finding on one visit, and what follows for the store.
 

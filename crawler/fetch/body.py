@@ -1,10 +1,11 @@
-"""Reading of a body: its pace, its memory, its content codings."""
+"""BodyRules of a body: its pace, its memory, its content codings."""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from io import BytesIO
+from typing import NamedTuple
 
 from freshet.crawler.bounds import HELD_BYTES, meet
 from freshet.crawler.errors import Unfetched
@@ -136,32 +137,54 @@ async def _hold(held: HeldBytes, size: int, pace: BodyPace, alarm: asyncio.Timeo
     alarm.reschedule(pace.deadline)
 
 
-class Intake:
-    """Reader of a body, piece by piece.
+class BodyRules(NamedTuple):
+    """Rules by which a body is read.
 
     ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
     text; ``no_page`` says what its label is, if that is not of a page. With ``is_unpacked`` it is
     decoded by its first bytes, too. ``announced_bytes`` of 0 are not known.
+    """
+
+    max_bytes: int
+    may_cut: bool = False
+    is_sniffed: bool = False
+    is_unpacked: bool = False
+    no_page: str | None = None
+    announced_bytes: int = 0
+
+
+def short_body(wire: bytes, content_encoding: str, reading: BodyRules) -> bytes | None:
+    """Return the decoded body that has come as a whole; None if it needs an :class:`Intake`.
+
+    Most bodies are short, and gzip or not encoded.
+
+    Raises:
+        Unfetched: the content coding is not known.
+    """
+    codings = codings_of(content_encoding)
+    most = min(_TURN_BYTES, reading.max_bytes)
+    if len(wire) > most or reading.is_sniffed or codings.has_other_words:
+        return None
+    text = None if codings.applied else wire
+    if codings.is_gzip:
+        text = gunzip_short(wire, most)
+    is_packed = reading.is_unpacked and text is not None and packed_coding(text) is not None
+    return None if is_packed else text
+
+
+class Intake:
+    """Reader of a body, piece by piece.
 
     Raises:
         Unfetched: on construction, if the content coding is not known.
     """
 
-    def __init__(
-        self, content_encoding: str, max_bytes: int, *, may_cut: bool, is_sniffed: bool,
-        is_unpacked: bool = False, no_page: str | None = None, announced_bytes: int = 0,
-    ) -> None:  # fmt: skip
+    def __init__(self, content_encoding: str, reading: BodyRules) -> None:
         self._encode(content_encoding)
-        self._max_bytes = max_bytes
-        self._may_cut = may_cut
-        self._is_sniffed = is_sniffed
-        self._is_unpacked = is_unpacked
-        self._no_page = no_page
-        self._announced_bytes = announced_bytes
+        self._reading = reading
         self._wire = bytearray()
         self._decoded = BytesIO()
-        self._short: tuple[bytes, bytes] | None = None
         self._is_complete = True
         self._is_unchecked = False
         #: True if the server had more to send.
@@ -210,22 +233,6 @@ class Intake:
         if is_late and not self.is_proven_whole():
             raise pace.missed()
 
-    def take_short(self, body: bytes) -> bool:
-        """Take a body that has come as a whole; return False if it needs :meth:`read`.
-
-        Most bodies are short, and gzip or not encoded: there is nothing to wait for.
-        """
-        most = min(_TURN_BYTES, self._max_bytes)
-        if self._is_sniffed or len(body) > most or (self._is_encoded and not self._is_gzip):
-            return False
-        text = gunzip_short(body, most) if self._is_gzip else body
-        if text is None or len(text) > most:
-            return False
-        if self._is_unpacked and packed_coding(text) is not None:
-            return False
-        self._short = body, text
-        return True
-
     def is_proven_whole(self) -> bool:
         """Return whether the coding proves that a body is whole which ended early.
 
@@ -240,22 +247,26 @@ class Intake:
 
     def _is_enough(self) -> bool:
         """Return whether no more need be read."""
-        if self.is_cut or len(self._wire) > self._max_bytes:
+        if self.is_cut or len(self._wire) > self._reading.max_bytes:
             return True
         # Some servers announce the length of the page before it was packed, which gzip ends with
         # (RFC 1952, section 2.3.1): they keep the connection, and nothing more comes.
-        is_short = len(self._wire) < self._announced_bytes and self._wire.startswith(GZIP_MAGIC)
-        return is_short and int.from_bytes(self._wire[-4:], "little") == self._announced_bytes
+        is_short = len(self._wire) < self._reading.announced_bytes and self._wire.startswith(
+            GZIP_MAGIC
+        )
+        return (
+            is_short and int.from_bytes(self._wire[-4:], "little") == self._reading.announced_bytes
+        )
 
     async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
-        limits = [_TURN_BYTES, self._max_bytes]
+        limits = [_TURN_BYTES, self._reading.max_bytes]
         if self._is_light and len(self._wire) <= _TURN_BYTES:
-            deque(self._steps(min(limits.pop(0), self._max_bytes)), 0)
+            deque(self._steps(min(limits.pop(0), self._reading.max_bytes)), 0)
             limits = limits if self.is_cut else []
         for limit in limits:
             async with held.decoding(is_short=limit <= _TURN_BYTES):
-                for _ in self._steps(min(limit, self._max_bytes)):
+                for _ in self._steps(min(limit, self._reading.max_bytes)):
                     await asyncio.sleep(0)
                 if limit > _TURN_BYTES:
                     await held.grow(self._decoded.tell(), waits=False)
@@ -269,13 +280,13 @@ class Intake:
             Unfetched: if the body is too large, not text, or does not decode.
         """
         self._take(body)
-        deque(self._steps(self._max_bytes) if self._is_encoded else (), 0)
-        deque(self._steps(self._max_bytes) if self._unpack() else (), 0)
+        deque(self._steps(self._reading.max_bytes) if self._is_encoded else (), 0)
+        deque(self._steps(self._reading.max_bytes) if self._unpack() else (), 0)
         self._judge()
 
     def _unpack(self) -> bool:
         """Return whether the body is to be decoded once more, by its first bytes."""
-        inner = packed_coding(self._decoded.getvalue()) if self._is_unpacked else None
+        inner = packed_coding(self._decoded.getvalue()) if self._reading.is_unpacked else None
         codings = codings_of(self._coding).applied
         if inner is None or len(codings) == MAX_LAYERS:
             return False
@@ -290,7 +301,7 @@ class Intake:
         if self._is_encoded:
             self._wire += chunk
         else:
-            self.is_cut = len(chunk) > (room := self._max_bytes - self._decoded.tell())
+            self.is_cut = len(chunk) > (room := self._reading.max_bytes - self._decoded.tell())
             self._write(chunk[:room])
 
     def _steps(self, limit: int) -> Iterator[None]:
@@ -342,17 +353,17 @@ class Intake:
         self._is_complete, self.is_cut = decoder.is_complete, decoder.is_overdrawn
 
     def _write(self, piece: bytes) -> None:
-        is_first = self._is_sniffed and self._decoded.tell() == 0
+        is_first = self._reading.is_sniffed and self._decoded.tell() == 0
         if is_first and looks_binary(piece) and not is_mislabelled(piece):
-            why = self._no_page or "no content type, and no text"
+            why = self._reading.no_page or "no content type, and no text"
             raise Unfetched("content_type", why, "skipped")
         self._decoded.write(piece)
 
     def _judge(self) -> None:
-        if self.is_cut and not self._may_cut:
-            raise Unfetched("too_large", f"more than {self._max_bytes} bytes")
-        if len(self._wire) > self._max_bytes and not self.is_cut:
-            raise Unfetched("too_large", f"more than {self._max_bytes} bytes on the wire")
+        if self.is_cut and not self._reading.may_cut:
+            raise Unfetched("too_large", f"more than {self._reading.max_bytes} bytes")
+        if len(self._wire) > self._reading.max_bytes and not self.is_cut:
+            raise Unfetched("too_large", f"more than {self._reading.max_bytes} bytes on the wire")
 
     @property
     def plain(self) -> bytes:
@@ -367,8 +378,6 @@ class Intake:
         Raises:
             Unfetched: if the encoded stream did not come to its end.
         """
-        if self._short is not None:
-            return self._short
         if not (self._is_complete or self.is_cut):
             raise Unfetched("cut_short", "the encoded body ends before its end")
         decoded = self._decoded.getvalue()

@@ -7,7 +7,7 @@ import logging
 import ssl
 import time
 from asyncio import get_running_loop
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
@@ -19,14 +19,13 @@ from yarl import URL
 from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
 from freshet.crawler.errors import NotMade, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
-from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
+from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake, short_body
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.heads import ResponseHead
 from freshet.crawler.fetch.responses import (
     PLAIN,
     REPEATED,
     StatusVerdict,
-    all_values,
     first_header,
     is_field_value,
     judge,
@@ -38,6 +37,7 @@ from freshet.crawler.fetch.transport import Access, Connections
 from freshet.crawler.masking import MASK
 from freshet.crawler.reduce.formats import no_page_type
 from freshet.crawler.urls import origin
+from freshet.storage import value
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 
@@ -52,7 +52,7 @@ _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 Accept = Literal["page", "sitemap", "robots", "answer", "probe", "requisite"]
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Request:
     """One GET, or a POST of ``form`` (as a browser encodes it); some more ``headers``.
 
@@ -75,7 +75,8 @@ class Request:
     @property
     def is_conditional(self) -> bool:
         """Return whether the response may be that nothing has changed."""
-        return not self.is_plain and self.validators not in (None, Validators())
+        known = self.validators
+        return known is not None and not self.is_plain and known != Validators()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,9 @@ class _Transfer:
             body=self.body,
             peer=self.peer,
             location=verdict.location,
-            retry_after_s=None if head is None else retry_after_s(head.headers, now),
+            retry_after_s=None
+            if head is None or head.status < 300
+            else retry_after_s(head.headers, now),
             status_line=b"" if head is None else head.status_line,
             truncated=self.truncated,
             repairs=self.repairs,
@@ -208,14 +211,21 @@ class _Transfer:
         )
 
 
+def _replaced(fields: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
+    """Return fields of which some are replaced, whatever the case of their names."""
+    names = {name.lower() for name in by}
+    return {**{name: value for name, value in fields.items() if name.lower() not in names}, **by}
+
+
 def _without_secrets(
-    fields: Mapping[str, tuple[str, str]], hidden: Collection[str]
-) -> Mapping[str, tuple[str, str]]:
-    """Return the fields of a request as they may be shown; a user agent is no secret."""
-    return {
-        name: (field[0], MASK) if name in hidden and name != "user-agent" else field
-        for name, field in fields.items()
-    }
+    fields: Iterable[tuple[str, str]], own: Collection[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a request as they may be shown.
+
+    Those of a site's table are nobody else's business; a user agent is no secret.
+    """
+    hidden = {*_CREDENTIALS, *map(str.lower, own)} - {"user-agent"}
+    return tuple((name, MASK if name.lower() in hidden else value) for name, value in fields)
 
 
 class NetworkFetcher:
@@ -247,12 +257,9 @@ class NetworkFetcher:
         self._cut = LruCache[str, tuple[bytes, int]](_CUT_BODIES)
         self._now = now
         self.access_at = access_at
-        self._fields = {
-            "user-agent": ("User-Agent", user_agent),
-            "accept-encoding": ("Accept-Encoding", _ACCEPT_ENCODING),
-        }
+        self._fields = {"User-Agent": user_agent, "Accept-Encoding": _ACCEPT_ENCODING}
         if accept_language:
-            self._fields["accept-language"] = "Accept-Language", accept_language
+            self._fields["Accept-Language"] = accept_language
         heads = HeadLimits(limits.headers_timeout_s, limits.max_header_bytes, limits.max_headers)
         self._connections = Connections(guard, resolver, tls, heads, limits.connect_timeout_s)
 
@@ -303,20 +310,20 @@ class NetworkFetcher:
         """Return a request as it is sent, and note it: there may be no response."""
         own = access.fields_for(request.url) if access is not None else {}
         target, proxy_fields = self._connections.way(channel, url)
-        fields = {"host": ("Host", url.host_port_subcomponent or ""), **self._fields}
-        for some in (request_headers(request), own):
-            for name, value in some.items():
-                fields[name.lower()] = name, value
-        fields |= proxy_fields
+        fields = {
+            "Host": url.host_port_subcomponent or "", **self._fields, **request_headers(request)
+        }  # fmt: skip
+        for some in (own, proxy_fields):
+            if some:
+                fields = _replaced(fields, some)
         method, body = "GET", b""
         if request.form is not None:
             method, body = "POST", request.form.encode()
-            fields["content-length"] = "Content-Length", str(len(body))
-        # Fields of a site's table are nobody else's business.
-        hidden = _CREDENTIALS.union(name.lower() for name in own) if own else _CREDENTIALS
-        shown = fields if hidden.isdisjoint(fields) else _without_secrets(fields, hidden)
-        transfer.request_headers = tuple(shown.values())
-        return request_bytes(method, target, fields.values(), body)
+            fields["Content-Length"] = str(len(body))
+        sent = tuple(fields.items())
+        is_ours = not (own or proxy_fields or request.headers)
+        transfer.request_headers = sent if is_ours else _without_secrets(sent, own)
+        return request_bytes(method, target, sent, body)
 
     async def _take(
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
@@ -333,11 +340,9 @@ class NetworkFetcher:
             is_whole=whole is not None,
         )
         if verdict.outcome == "fetched":
-            intake = await self._read_body(request, channel, head)
-            transfer.wire_body, transfer.body = intake.result()
-            transfer.truncated = "length" if intake.is_cut else None
+            await self._read_body(request, channel, head, transfer)
             is_part = head.status == 206 and whole != len(transfer.wire_body)
-            if is_part and not intake.is_cut:
+            if is_part and transfer.truncated is None:
                 raise Unfetched("http_206", "the server sent a part of what it has")
         elif channel.is_ended:
             transfer.wire_body = channel.take()
@@ -347,24 +352,27 @@ class NetworkFetcher:
         return verdict
 
     async def _read_body(
-        self, request: Request, channel: HttpConnection, head: ResponseHead
-    ) -> Intake:
-        codings = all_values(head.headers, b"content-encoding")
-        if head.transfer_codings:
-            codings = ", ".join((codings, *head.transfer_codings))
-        intake = intake_of(
+        self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
+    ) -> None:
+        reading = reading_of(
             request,
             self._limits.max_body_bytes,
-            content_type=(first_header(head.headers, b"content-type") or b"").decode("latin-1"),
-            content_encoding=codings,
+            content_type=head.content_type,
             announced_bytes=head.length,
         )
-        if not (channel.is_ended and intake.take_short(channel.peek())):
-            limits, now = self._limits, get_running_loop().time()
-            pace = BodyPace(
-                limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
-            )
-            await intake.read(channel.pieces(), pace, self.held)
+        if channel.is_ended:
+            # Most have come as a whole: there is nothing to wait for.
+            wire = channel.peek()
+            body = short_body(wire, head.codings, reading)
+            if body is not None:
+                transfer.wire_body, transfer.body = wire, body
+                return
+        limits, now = self._limits, get_running_loop().time()
+        pace = BodyPace(
+            limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
+        )
+        intake = Intake(head.codings, reading)
+        await intake.read(channel.pieces(), pace, self.held)
         if (
             channel.cut is not None
             and not intake.is_cut
@@ -373,7 +381,8 @@ class NetworkFetcher:
         ):
             raise Unfetched("cut_short", channel.cut)
         channel.repairs += intake.repairs
-        return intake
+        transfer.wire_body, transfer.body = intake.result()
+        transfer.truncated = "length" if intake.is_cut else None
 
     def _is_alike(self, request: Request, channel: HttpConnection, intake: Intake) -> bool:
         """Return whether a body that ended early came so before, and is taken for the whole.
@@ -466,20 +475,15 @@ class OursOrTheirs:
         return True
 
 
-def intake_of(
-    request: Request,
-    max_body_bytes: int,
-    *,
-    content_type: str,
-    content_encoding: str,
-    announced_bytes: int,
-) -> Intake:
-    """Return the reader for a response's body, according to its headers.
+def reading_of(
+    request: Request, max_body_bytes: int, *, content_type: str, announced_bytes: int
+) -> BodyRules:
+    """Return how a response's body is read, according to its headers.
 
     ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 are not known.
 
     Raises:
-        Unfetched: the body is not worth reading, or its content coding is not known.
+        Unfetched: the body is not worth reading.
     """
     kind = _KINDS[request.accept]
     no_page = no_page_type(content_type) if kind.is_typed else None
@@ -489,9 +493,9 @@ def intake_of(
     max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
     if announced_bytes > max_bytes and not kind.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
-    return Intake(
-        content_encoding, max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed,
-        is_unpacked=kind.is_unpacked, no_page=no_page, announced_bytes=announced_bytes,
+    return BodyRules(
+        max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed, is_unpacked=kind.is_unpacked,
+        no_page=no_page, announced_bytes=announced_bytes,
     )  # fmt: skip
 
 
@@ -518,14 +522,16 @@ def _wire_url(url: str) -> URL:
 
 def request_headers(request: Request) -> dict[str, str]:
     """Return the headers that this request needs, beside those of every request."""
-    headers = {"Accept": _KINDS[request.accept].accept, **dict(request.headers)}
+    headers = {"Accept": _KINDS[request.accept].accept}
+    if request.headers:
+        headers = _replaced(headers, dict(request.headers))
     if request.form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     if request.is_plain:
         return headers | dict([("Accept", "*/*"), PLAIN, ("Connection", "close")])
-    known = request.validators or Validators()
-    if is_field_value(known.etag):
-        headers["If-None-Match"] = known.etag
-    if is_field_value(known.last_modified):
-        headers["If-Modified-Since"] = known.last_modified
+    if (known := request.validators) is not None:
+        if is_field_value(known.etag):
+            headers["If-None-Match"] = known.etag
+        if is_field_value(known.last_modified):
+            headers["If-Modified-Since"] = known.last_modified
     return headers

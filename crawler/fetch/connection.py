@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, NamedTuple, cast
 
@@ -13,7 +12,6 @@ from freshet.crawler.fetch.heads import Chunks, ResponseHead, head_end, read_hea
 
 #: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
 _AHEAD_BYTES: Final = 32 * 1024
-_NO_FIELD = re.compile(r"[\r\n\0]")
 
 
 class HeadLimits(NamedTuple):
@@ -32,10 +30,11 @@ def request_bytes(
     Raises:
         ValueError: a field has a line break.
     """
-    lines = [f"{method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in fields]]
-    if _NO_FIELD.search("".join(lines)):
+    lines = [f"{method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in fields], "\r\n"]
+    head, ends = "\r\n".join(lines), len(lines)
+    if head.count("\r") != ends or head.count("\n") != ends or "\0" in head:
         raise ValueError("a line break in a field of a request")
-    return "\r\n".join((*lines, "\r\n")).encode() + body
+    return head.encode() + body
 
 
 class _Incoming:
@@ -105,6 +104,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._limits = limits
         self._buffer = buffer
         self._on_lost = on_lost
+        self._new_waiter = asyncio.get_running_loop().create_future
         self._waiter: asyncio.Future[None] | None = None
         self._transport: asyncio.Transport | None = None
         #: Bytes that came before anything was asked.
@@ -151,7 +151,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         while self.head is None:
             if self._error is not None:
                 raise self._take_error()
-            self._waiter = asyncio.get_running_loop().create_future()
+            self._waiter = self._new_waiter()
             await self._waiter
         if self.head.status == 408 and self.exchanges > 1:
             # It is about the time for which the connection was idle (RFC 9110, section 15.5.9).
@@ -172,7 +172,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             elif self.is_ended or self.cut is not None:
                 return
             else:
-                self._waiter = asyncio.get_running_loop().create_future()
+                self._waiter = self._new_waiter()
                 await self._waiter
 
     def take(self) -> bytes:
@@ -292,7 +292,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         searched = max(0, len(incoming.head) - 3)
         incoming.head = (incoming.head + data) if incoming.head else data.lstrip(b"\r\n")
         while True:
-            self._check_start()
+            if not incoming.head.startswith(b"HTTP/"):
+                self._check_start()
             end = head_end(incoming.head, searched)
             if (end if end >= 0 else len(incoming.head)) > most:
                 raise Unfetched("headers_too_large", f"the head has more than {most:,} bytes")
@@ -336,15 +337,16 @@ class HttpConnection(asyncio.BufferedProtocol):
         if body.chunks is not None:
             pieces, rest = body.chunks.feed(data)
             self.is_ended = body.chunks.is_ended
+            size = sum(map(len, pieces))
+            body.pieces += pieces
         else:
-            pieces = [data]
+            size = len(data)
             if self.head.framing == "length":
                 left = self.head.length - body.received_bytes
-                if len(data) > left:
-                    pieces, rest = [data[:left]], data[left:]
-                self.is_ended = len(data) >= left
-        body.pieces += pieces
-        size = sum(map(len, pieces))
+                if size > left:
+                    data, rest, size = data[:left], data[left:], left
+                self.is_ended = size == left
+            body.pieces.append(data)
         body.held_bytes += size
         body.received_bytes += size
         if rest:

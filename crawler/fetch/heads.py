@@ -37,9 +37,9 @@ Framing = Literal["none", "length", "chunked", "close"]
 class ResponseHead(NamedTuple):
     """A head. ``headers`` are those that count, with their values as received.
 
-    ``length`` is that of the body, if the ``framing`` is "length". ``transfer_codings`` are those
-    under the chunks, in the order in which they were applied. Unless it ``is_kept``, the
-    connection ends with this response.
+    ``length`` is that of the body, if the ``framing`` is "length". ``codings`` are those of the
+    content and then those under the chunks, in the order in which they were applied, with commas
+    between. Unless it ``is_kept``, the connection ends with this response.
     """
 
     status: int
@@ -47,7 +47,8 @@ class ResponseHead(NamedTuple):
     headers: RawHeaders
     framing: Framing
     length: int
-    transfer_codings: tuple[str, ...]
+    content_type: str
+    codings: str
     is_kept: bool
     repairs: tuple[str, ...]
 
@@ -55,19 +56,24 @@ class ResponseHead(NamedTuple):
 #: Values of headers by their names in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
 _STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r?\n")
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r*\n")
 #: A recipient may refuse it (RFC 9112, section 2.2), as curl does: others may take it for a line's
 #: end.
 _BARE_CR = re.compile(rb"\r(?!\r*\n)")
 #: A header as most are; a value that ends with a blank takes the longer way.
 _WELL_FORMED = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)\r\n", re.MULTILINE)
+#: What decides how a response is read, in a head in lower case.
+_FRAMES = re.compile(
+    rb"\n(content-(?:length|type|encoding)|transfer-encoding|connection|location):[ \t]*([^\r\n]*)"
+)
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #: Codings of a transfer by RFC 9112, section 7, beside chunked.
 _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
 #: What most servers say of a connection that they keep.
-_KEPT = frozenset({None, b"keep-alive", b"Keep-Alive"})
+_KEPT = frozenset({None, b"keep-alive"})
 #: Clients count bytes in 64 bits; such a number has 19 digits.
 _LONGEST, _MOST_DIGITS = 2**63 - 1, 20
 
@@ -77,11 +83,8 @@ def head_end(data: bytes, start: int = 0) -> int:
 
     Lines may end with LF only.
     """
-    end = data.find(b"\n\r\n", start)
-    bare = data.find(b"\n\n", start, None if end < 0 else end + 1)
-    if bare >= 0:
-        return bare + 2
-    return -1 if end < 0 else end + 3
+    found = _EMPTY_LINE.search(data, start)
+    return -1 if found is None else found.end()
 
 
 def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
@@ -94,7 +97,8 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     if found is None:
         shown = head[:100].partition(b"\n")[0]
         raise Unfetched("protocol", f"not a status line of HTTP/1: {shown!r}")
-    status, repairs = int(found[3]), dict[str, None]()
+    line, minor, code = found.groups()
+    status, repairs = int(code), dict[str, None]()
     headers = _WELL_FORMED.findall(head, found.end())
     is_odd = _is_odd(head, headers)
     if is_odd:
@@ -102,15 +106,18 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
         headers = _mended(head, repairs)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
-    named = {name.lower(): value for name, value in headers}
-    is_plain = not is_odd and len(named) == len(headers) and 200 <= status not in _WITHOUT_BODY
-    if is_plain and (framed := _plainly_framed(named)) is not None:
-        # Most are so.
-        is_kept = found[2] == b"1" or b"connection" in named
-        return ResponseHead(
-            status, found[1], tuple(headers),
-            framing=framed[0], length=framed[1], transfer_codings=(), is_kept=is_kept, repairs=(),
-        )  # fmt: skip
+    if not is_odd and 200 <= status not in _WITHOUT_BODY:
+        said = _FRAMES.findall(head.lower())
+        named = dict(said)
+        if len(named) == len(said) and (framed := _plainly_framed(named)) is not None:
+            # Most are so.
+            is_kept = minor == b"1" or b"connection" in named
+            kind = named.get(b"content-type", b"").decode("latin-1")
+            codings = named.get(b"content-encoding", b"").decode("latin-1")
+            return ResponseHead(
+                status, line, tuple(headers), *framed,
+                content_type=kind, codings=codings, is_kept=is_kept, repairs=(),
+            )  # fmt: skip
     return _unusual_head(found, headers, repairs)
 
 
@@ -133,13 +140,15 @@ def _unusual_head(
         # As browsers: somebody else may have written one of them.
         raise Unfetched("protocol", "the head has two different values of Location")
     framing, size, codings = _framing(status, frames, repairs)
+    kind = frames.get(b"content-type", [b""])[0].decode("latin-1")
+    coded = b", ".join(frames.get(b"content-encoding", ())).decode("latin-1")
     is_kept = framing != "close" and not repairs and _is_kept(found[2], frames)
     # What a server announces for a status without a body it may send, too.
     is_kept = is_kept and not (framing == "none" and _is_announced(frames))
     return ResponseHead(
         status, found[1], tuple(headers),
-        framing=framing, length=size, transfer_codings=codings, is_kept=is_kept,
-        repairs=tuple(repairs),
+        framing=framing, length=size, content_type=kind,
+        codings=", ".join((coded, *codings)), is_kept=is_kept, repairs=tuple(repairs),
     )  # fmt: skip
 
 
@@ -157,7 +166,8 @@ def read_headers(head: bytes) -> RawHeaders:
 
 def _is_odd(head: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
     """Return whether a head needs more than the short way."""
-    return len(headers) != head.count(b"\n") - 2 or b" \r\n" in head or b"\t\r\n" in head
+    # A tab within a value is rare.
+    return len(headers) != head.count(b"\n") - 2 or b" \r\n" in head or b"\t" in head
 
 
 def _mended(head: bytes, repairs: dict[str, None]) -> list[tuple[bytes, bytes]]:

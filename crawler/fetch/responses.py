@@ -157,7 +157,9 @@ def first_header(headers: RawHeaders, name: bytes) -> bytes | None:
 
 def all_values(headers: RawHeaders, name: bytes) -> str:
     """Return the values of a header as one list (RFC 9110, section 5.3); ``name`` as above."""
-    return ", ".join([value.decode("latin-1") for key, value in headers if key.lower() == name])
+    size = len(name)
+    values = [value for key, value in headers if len(key) == size and key.lower() == name]
+    return b", ".join(values).decode("latin-1")
 
 
 def retry_after_s(headers: RawHeaders, now: float) -> float | None:

@@ -186,6 +186,7 @@ class Connections:
         self._direct = guarded_connector(guard, resolver, tls)
         self._proxied: dict[str, aiohttp.BaseConnector] = {}
         self._open: dict[HttpConnection, _Way] = {}
+        self._most_idle = connections()
         #: Those that wait for another exchange, with the loop's time, the longest idle first.
         self._idle: OrderedDict[HttpConnection, float] = OrderedDict()
         self._places: dict[_Place, list[HttpConnection]] = {}
@@ -256,7 +257,7 @@ class Connections:
         channel.take()
         self._places.setdefault(way.place, []).append(channel)
         self._idle[channel] = self._loop.time()
-        if len(self._idle) > connections():
+        if len(self._idle) > self._most_idle:
             self._drop(next(iter(self._idle)))
         if self._alarm is None:
             self._alarm = self._loop.call_later(_IDLE_S, self._sweep)
@@ -268,14 +269,14 @@ class Connections:
             for other in list(self._places.get(way.place, ())):
                 self._drop(other)
 
-    def way(self, channel: HttpConnection, url: URL) -> tuple[str, dict[str, tuple[str, str]]]:
-        """Return the target of a request on a connection, and the fields for a proxy by name."""
+    def way(self, channel: HttpConnection, url: URL) -> tuple[str, dict[str, str]]:
+        """Return the target of a request on a connection, and the fields for a proxy."""
         way = self._open[channel]
         if not way.is_relayed:
             return url.raw_path_qs, {}
-        fields = {"connection": ("Connection", "close")}
+        fields = {"Connection": "close"}
         if way.authorization is not None:
-            fields["proxy-authorization"] = "Proxy-Authorization", way.authorization
+            fields["Proxy-Authorization"] = way.authorization
         return str(url.with_fragment(None)), fields
 
     def _drop(self, channel: HttpConnection) -> None:

@@ -7,7 +7,7 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from html import escape, unescape
 from itertools import chain, islice
 from operator import itemgetter
@@ -38,10 +38,11 @@ from freshet.crawler.reduce.tree import (
 )
 from freshet.crawler.reduce.tree_parser import is_usable, tree_of, with_shadow_roots
 from freshet.crawler.urls import without_fragment
+from freshet.storage import value
 from freshet.storage.records import Links
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ParsedPage:
     """A parsed page. ``encoding`` is the WHATWG name of its character encoding, None of PDF.
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import zstandard
 from aiosqlite import Connection as Reader
 
+from freshet.storage import value
 from freshet.storage.database import as_json, columns_of, reading, row_to
 from freshet.storage.entries import AliasKind, Reason, Role, stored
 from freshet.storage.errors import StoreError
@@ -89,7 +90,7 @@ class GoodCapture:
     body_kept: bool = field(metadata=stored(bool))
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class PastObservation(Observation):
     """A stored observation, its run, and the number of the version that the page had then."""
 

@@ -18,6 +18,7 @@ from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
 
+from freshet.storage import value
 from freshet.storage.database import as_json
 from freshet.storage.tables import url_patterns
 
@@ -42,7 +43,7 @@ class Parameters:
     band_rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class LeaderChoice:
     """The leader of a page: itself, or one that it resembles.
 

@@ -15,13 +15,14 @@ from typing import Final, TypeAlias
 from freshet.crawler.fetch.responses import PACKED_MAGIC, media_type, unpacked
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.charset import utf8_of
+from freshet.storage import value
 from freshet.storage.records import FetchResult
 
 #: Files with more values are compared by their lines.
 MOST_VALUES: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Body:
     """The content of a body: ``html``, or text without markup in ``blocks``.
 

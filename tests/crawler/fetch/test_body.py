@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.errors import Unfetched
-from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
+from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake
 
 KIB = 1024
 
@@ -27,7 +27,7 @@ def unhurried() -> BodyPace:
 def intake(
     coding: str = "", max_bytes: int = 64 * KIB, *, may_cut: bool = False, is_sniffed: bool = False
 ) -> Intake:
-    return Intake(coding, max_bytes, may_cut=may_cut, is_sniffed=is_sniffed)
+    return Intake(coding, BodyRules(max_bytes, may_cut=may_cut, is_sniffed=is_sniffed))
 
 
 async def take(taken: Intake, *chunks: bytes) -> tuple[bytes, bytes]:

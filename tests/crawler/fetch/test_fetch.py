@@ -18,7 +18,7 @@ from aiohttp.abc import ResolveResult
 from freshet.crawler.errors import NotMade
 from freshet.crawler.fetch import transport
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
-from freshet.crawler.fetch.body import BodyPace, HeldBytes, Intake
+from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake
 from freshet.crawler.fetch.client import (
     Accept,
     Fetcher,
@@ -393,7 +393,7 @@ async def test_the_time_that_a_body_waits_for_memory_is_not_its_own() -> None:
         await intake.read(chunks(), BodyPace(0.0, 1.0, 0.2, clock()), held)
         return len(intake.result()[1])
 
-    held, intake = HeldBytes(1), Intake("", 10**6, may_cut=False, is_sniffed=False)
+    held, intake = HeldBytes(1), Intake("", BodyRules(10**6))
     first = asyncio.create_task(asyncio.sleep(0.4))
     held._held[first] = 1
     first.add_done_callback(held.release)
