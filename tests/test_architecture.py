@@ -101,6 +101,16 @@ def test_imports_have_no_cycle() -> None:
     graphlib.TopologicalSorter(imports()).prepare()
 
 
+def test_each_module_can_be_imported() -> None:
+    # Also those that a verb imports when it needs them.
+    names = [name if name.startswith("freshet") else f"freshet.{name}" for name in modules()]
+    program = "import importlib, sys; [*map(importlib.import_module, sys.argv[1:])]"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *names], capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stderr
+
+
 def test_only_the_door_and_its_extension_know_how_shards_are_stored() -> None:
     importers = {each for each, imported in imports().items() if "storage.shards" in imported}
     others = {each for each in importers if not each.startswith("crawler.extensions.shards.")}

@@ -34,7 +34,7 @@ from freshet.crawler.archive.records import (
 from freshet.crawler.archive.scan import OpenRecord, records
 from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.body import Intake
-from freshet.crawler.fetch.client import Accept, Request, reading_of
+from freshet.crawler.fetch.client import Accept, Request, body_rules
 from freshet.crawler.fetch.heads import read_headers
 from freshet.crawler.fetch.responses import (
     RawHeaders,
@@ -363,7 +363,7 @@ def _body(
 ) -> tuple[bytes, bytes]:
     """Return the body, decoded within the limits."""
     announced = _announced_bytes(exchange.headers)
-    reading = reading_of(
+    rules = body_rules(
         Request(exchange.url, accept_of(exchange), is_any_type=is_known),
         max_body_bytes,
         content_type=_text(exchange.headers, b"content-type"),
@@ -371,7 +371,7 @@ def _body(
     )
     # Of the codings of the transfer the archive has undone the chunks only.
     names = b"content-encoding", b"transfer-encoding"
-    intake = Intake(", ".join(all_values(exchange.headers, name) for name in names), reading)
+    intake = Intake(", ".join(all_values(exchange.headers, name) for name in names), rules)
     intake.take_whole(exchange.wire_body)
     # Whoever undid the coding kept the length of the body as it came.
     if not is_known and "not_encoded" not in intake.repairs:

@@ -25,6 +25,7 @@ from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.requisites import css_references, resolved
 from freshet.crawler.signals.listings import off_loop
 from freshet.crawler.urls import canonical, origin
+from freshet.storage import value
 from freshet.storage.entries import Host
 from freshet.storage.records import Acknowledged, Agenda, DueUrl, FetchResult, Observation
 
@@ -48,7 +49,7 @@ class _Room:
     left_bytes: int = REQUISITE_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Requisite(RequisiteUrl):
     """A file that an archived page needs; ``depth`` counts style sheets."""
 

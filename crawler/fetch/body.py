@@ -1,4 +1,4 @@
-"""BodyRules of a body: its pace, its memory, its content codings."""
+"""Reading of a body: its pace, its memory, its content codings."""
 
 import asyncio
 from collections import deque
@@ -154,7 +154,7 @@ class BodyRules(NamedTuple):
     announced_bytes: int = 0
 
 
-def short_body(wire: bytes, content_encoding: str, reading: BodyRules) -> bytes | None:
+def short_body(wire: bytes, content_encoding: str, rules: BodyRules) -> bytes | None:
     """Return the decoded body that has come as a whole; None if it needs an :class:`Intake`.
 
     Most bodies are short, and gzip or not encoded.
@@ -163,13 +163,13 @@ def short_body(wire: bytes, content_encoding: str, reading: BodyRules) -> bytes 
         Unfetched: the content coding is not known.
     """
     codings = codings_of(content_encoding)
-    most = min(_TURN_BYTES, reading.max_bytes)
-    if len(wire) > most or reading.is_sniffed or codings.has_other_words:
+    most = min(_TURN_BYTES, rules.max_bytes)
+    if len(wire) > most or rules.is_sniffed or codings.has_other_words:
         return None
     text = None if codings.applied else wire
     if codings.is_gzip:
         text = gunzip_short(wire, most)
-    is_packed = reading.is_unpacked and text is not None and packed_coding(text) is not None
+    is_packed = rules.is_unpacked and text is not None and packed_coding(text) is not None
     return None if is_packed else text
 
 
@@ -180,9 +180,9 @@ class Intake:
         Unfetched: on construction, if the content coding is not known.
     """
 
-    def __init__(self, content_encoding: str, reading: BodyRules) -> None:
+    def __init__(self, content_encoding: str, rules: BodyRules) -> None:
         self._encode(content_encoding)
-        self._reading = reading
+        self._rules = rules
         self._wire = bytearray()
         self._decoded = BytesIO()
         self._is_complete = True
@@ -247,26 +247,23 @@ class Intake:
 
     def _is_enough(self) -> bool:
         """Return whether no more need be read."""
-        if self.is_cut or len(self._wire) > self._reading.max_bytes:
+        if self.is_cut or len(self._wire) > self._rules.max_bytes:
             return True
         # Some servers announce the length of the page before it was packed, which gzip ends with
         # (RFC 1952, section 2.3.1): they keep the connection, and nothing more comes.
-        is_short = len(self._wire) < self._reading.announced_bytes and self._wire.startswith(
-            GZIP_MAGIC
-        )
-        return (
-            is_short and int.from_bytes(self._wire[-4:], "little") == self._reading.announced_bytes
-        )
+        announced, ends = self._rules.announced_bytes, int.from_bytes(self._wire[-4:], "little")
+        is_gzip = self._wire.startswith(GZIP_MAGIC)
+        return is_gzip and len(self._wire) < announced == ends
 
     async def _decode(self, held: HeldBytes) -> None:
         # A short body does not wait for memory, and no other is known before it is decoded.
-        limits = [_TURN_BYTES, self._reading.max_bytes]
+        limits = [_TURN_BYTES, self._rules.max_bytes]
         if self._is_light and len(self._wire) <= _TURN_BYTES:
-            deque(self._steps(min(limits.pop(0), self._reading.max_bytes)), 0)
+            deque(self._steps(min(limits.pop(0), self._rules.max_bytes)), 0)
             limits = limits if self.is_cut else []
         for limit in limits:
             async with held.decoding(is_short=limit <= _TURN_BYTES):
-                for _ in self._steps(min(limit, self._reading.max_bytes)):
+                for _ in self._steps(min(limit, self._rules.max_bytes)):
                     await asyncio.sleep(0)
                 if limit > _TURN_BYTES:
                     await held.grow(self._decoded.tell(), waits=False)
@@ -280,13 +277,13 @@ class Intake:
             Unfetched: if the body is too large, not text, or does not decode.
         """
         self._take(body)
-        deque(self._steps(self._reading.max_bytes) if self._is_encoded else (), 0)
-        deque(self._steps(self._reading.max_bytes) if self._unpack() else (), 0)
+        deque(self._steps(self._rules.max_bytes) if self._is_encoded else (), 0)
+        deque(self._steps(self._rules.max_bytes) if self._unpack() else (), 0)
         self._judge()
 
     def _unpack(self) -> bool:
         """Return whether the body is to be decoded once more, by its first bytes."""
-        inner = packed_coding(self._decoded.getvalue()) if self._reading.is_unpacked else None
+        inner = packed_coding(self._decoded.getvalue()) if self._rules.is_unpacked else None
         codings = codings_of(self._coding).applied
         if inner is None or len(codings) == MAX_LAYERS:
             return False
@@ -301,7 +298,7 @@ class Intake:
         if self._is_encoded:
             self._wire += chunk
         else:
-            self.is_cut = len(chunk) > (room := self._reading.max_bytes - self._decoded.tell())
+            self.is_cut = len(chunk) > (room := self._rules.max_bytes - self._decoded.tell())
             self._write(chunk[:room])
 
     def _steps(self, limit: int) -> Iterator[None]:
@@ -353,17 +350,17 @@ class Intake:
         self._is_complete, self.is_cut = decoder.is_complete, decoder.is_overdrawn
 
     def _write(self, piece: bytes) -> None:
-        is_first = self._reading.is_sniffed and self._decoded.tell() == 0
+        is_first = self._rules.is_sniffed and self._decoded.tell() == 0
         if is_first and looks_binary(piece) and not is_mislabelled(piece):
-            why = self._reading.no_page or "no content type, and no text"
+            why = self._rules.no_page or "no content type, and no text"
             raise Unfetched("content_type", why, "skipped")
         self._decoded.write(piece)
 
     def _judge(self) -> None:
-        if self.is_cut and not self._reading.may_cut:
-            raise Unfetched("too_large", f"more than {self._reading.max_bytes} bytes")
-        if len(self._wire) > self._reading.max_bytes and not self.is_cut:
-            raise Unfetched("too_large", f"more than {self._reading.max_bytes} bytes on the wire")
+        if self.is_cut and not self._rules.may_cut:
+            raise Unfetched("too_large", f"more than {self._rules.max_bytes} bytes")
+        if len(self._wire) > self._rules.max_bytes and not self.is_cut:
+            raise Unfetched("too_large", f"more than {self._rules.max_bytes} bytes on the wire")
 
     @property
     def plain(self) -> bytes:

@@ -201,9 +201,7 @@ class _Transfer:
             body=self.body,
             peer=self.peer,
             location=verdict.location,
-            retry_after_s=None
-            if head is None or head.status < 300
-            else retry_after_s(head.headers, now),
+            retry_after_s=retry_after_s(head.headers, now) if head and head.status >= 300 else None,
             status_line=b"" if head is None else head.status_line,
             truncated=self.truncated,
             repairs=self.repairs,
@@ -319,7 +317,7 @@ class NetworkFetcher:
         method, body = "GET", b""
         if request.form is not None:
             method, body = "POST", request.form.encode()
-            fields["Content-Length"] = str(len(body))
+            fields = _replaced(fields, {"Content-Length": str(len(body))})
         sent = tuple(fields.items())
         is_ours = not (own or proxy_fields or request.headers)
         transfer.request_headers = sent if is_ours else _without_secrets(sent, own)
@@ -354,7 +352,7 @@ class NetworkFetcher:
     async def _read_body(
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
     ) -> None:
-        reading = reading_of(
+        rules = body_rules(
             request,
             self._limits.max_body_bytes,
             content_type=head.content_type,
@@ -363,7 +361,7 @@ class NetworkFetcher:
         if channel.is_ended:
             # Most have come as a whole: there is nothing to wait for.
             wire = channel.peek()
-            body = short_body(wire, head.codings, reading)
+            body = short_body(wire, head.codings, rules)
             if body is not None:
                 transfer.wire_body, transfer.body = wire, body
                 return
@@ -371,7 +369,7 @@ class NetworkFetcher:
         pace = BodyPace(
             limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
         )
-        intake = Intake(head.codings, reading)
+        intake = Intake(head.codings, rules)
         await intake.read(channel.pieces(), pace, self.held)
         if (
             channel.cut is not None
@@ -475,10 +473,10 @@ class OursOrTheirs:
         return True
 
 
-def reading_of(
+def body_rules(
     request: Request, max_body_bytes: int, *, content_type: str, announced_bytes: int
 ) -> BodyRules:
-    """Return how a response's body is read, according to its headers.
+    """Return the rules by which a response's body is read, according to its headers.
 
     ``max_body_bytes`` is the limit of a page; ``announced_bytes`` of 0 are not known.
 

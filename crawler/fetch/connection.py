@@ -292,8 +292,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         searched = max(0, len(incoming.head) - 3)
         incoming.head = (incoming.head + data) if incoming.head else data.lstrip(b"\r\n")
         while True:
-            if not incoming.head.startswith(b"HTTP/"):
-                self._check_start()
+            self._check_start()
             end = head_end(incoming.head, searched)
             if (end if end >= 0 else len(incoming.head)) > most:
                 raise Unfetched("headers_too_large", f"the head has more than {most:,} bytes")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from freshet.crawler.errors import Unfetched
 from freshet.crawler.fetch.body import Intake
-from freshet.crawler.fetch.client import Request, reading_of, request_headers
+from freshet.crawler.fetch.client import Request, body_rules, request_headers
 from freshet.crawler.fetch.responses import StatusVerdict, judge, retry_after_s
 from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
 from freshet.crawler.synthetic_web.site import Addresses
@@ -91,7 +91,7 @@ def _limited(
         return verdict, b""
     size, kind = len(answer.body), answer.header("Content-Type") or ""
     try:
-        intake = Intake("", reading_of(request, size, content_type=kind, announced_bytes=size))
+        intake = Intake("", body_rules(request, size, content_type=kind, announced_bytes=size))
         intake.take_whole(answer.body)
     except Unfetched as end:
         return StatusVerdict(end.outcome, end.reason, end.detail), b""
