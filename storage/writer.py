@@ -7,7 +7,7 @@ Consequence: kill -9 loses nothing that was counted, shown or logged.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -46,17 +46,21 @@ from freshet.storage.tables.url_patterns import CopyRule
 
 #: Visits that one visit may amend: the evidence may be wrong.
 MOST_TAKEN_BACK = 3
-#: URLs remembered as admitted, at some 150 bytes each and 2 KiB at most.
+#: URLs remembered as settled, at some 150 bytes each and 2 KiB at most.
 _REMEMBERED = 16_384
 
 
 class VisitTables:
     """Applies batches for one run; holds what the one writer may cache between them.
 
-    No later link changes a URL that was admitted and not held back. Nearly all links of a crawl
-    lead to such URLs and need not reach the store again. ``recorders`` write
-    what extensions note of a batch. ``met`` counts how often bounds held something back; what is
-    added is kept.
+    ``recorders`` write what extensions note of a batch. ``met`` counts how often bounds held
+    something back; what is added is kept.
+
+    Attributes:
+        settled: URLs that are pages in the store for good. No later link changes a URL that was
+            admitted and not held back. Nearly all links of a crawl lead to such URLs, and admission
+            need not tell of them again. A URL comes in after the commit only, in the event loop:
+            a link that is told without its target finds that in the store.
     """
 
     def __init__(
@@ -74,7 +78,8 @@ class VisitTables:
         self._rule = rule or CopyRule()
         self._parameters = UrlParameters()
         self._host_ids: dict[str, int] = {}
-        self._admitted: set[str] = set()
+        self.settled: set[str] = set()
+        self._settling: set[str] = set()
         #: Pages to which others redirect, and some to which they did; None: not read yet.
         self._final: set[int] | None = None
         #: Of captures that have not come in yet, by page: visits overtake one another.
@@ -95,6 +100,10 @@ class VisitTables:
             raise
         self._committed = dict(self._retractions)
         self._met_before += self._newly_met
+        if len(self.settled) > _REMEMBERED:
+            self.settled.clear()
+        self.settled |= self._settling
+        self._settling.clear()
         return acknowledged
 
     def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
@@ -164,7 +173,7 @@ class VisitTables:
     def _forget(self) -> None:
         """Drop what was cached since the last commit: the transaction failed."""
         self._host_ids.clear()
-        self._admitted.clear()
+        self._settling.clear()
         self._retractions = dict(self._committed)
         self._parameters.forget()
         for each in self.recorders:
@@ -176,8 +185,8 @@ class VisitTables:
         if targets is None or not len(targets):
             return Acknowledged(entry)
         due: list[pages.Admitted] = []
-        if not self._admitted.issuperset(targets.urls):
-            due = self._new_pages(db, targets, entry.at)
+        if new := set(targets.urls).difference(self.settled, self._settling):
+            due = self._new_pages(db, targets, new, entry.at)
         if isinstance(entry, Visit) and entry.alias is not None:
             due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
@@ -201,10 +210,12 @@ class VisitTables:
                 self._retractions[retraction.page_id] = retraction
         return tuple(found)
 
-    def _new_pages(self, db: Connection, targets: Targets, at: float) -> list[pages.Admitted]:
+    def _new_pages(
+        self, db: Connection, targets: Targets, new: Collection[str], at: float
+    ) -> list[pages.Admitted]:
         """Make pages of the new targets; return those to be crawled."""
         self._know_hosts(db, targets)
-        admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, known=self._admitted)
+        admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, new=new)
         admitted = pages.refuse(db, admitted)
         trapped = self._parameters.bound(db, admitted, targets)
         others = [page for page in admitted if page.page_id not in trapped]
@@ -215,11 +226,9 @@ class VisitTables:
         return [page for page in admitted if page.page_id not in trapped]
 
     def _remember(self, targets: Targets) -> None:
-        if len(self._admitted) > _REMEMBERED:
-            self._admitted.clear()
         columns = zip(targets.urls, targets.held_back, strict=True)
-        settled = (None, pages.FOREIGN)
-        self._admitted.update([url for url, held_back in columns if held_back in settled])
+        for_good = (None, pages.FOREIGN)
+        self._settling.update([url for url, held_back in columns if held_back in for_good])
 
     def _know_hosts(self, db: Connection, targets: Targets) -> None:
         unknown = set(targets.origins).difference(self._host_ids)

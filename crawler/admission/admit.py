@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -48,6 +49,8 @@ ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 #: The pages of a site link to the same pages: judgements by the URL alone are remembered.
 _REMEMBERED = 8192
+#: URLs of a scope, at some 150 bytes each.
+_INSIDE = 16_384
 
 
 class Scope:
@@ -62,6 +65,9 @@ class Scope:
     - ``list``: the roots.
 
     ``kind_at`` gives the kind of a root.
+
+    Attributes:
+        inside: URLs that were found to be in scope since it changed.
     """
 
     def __init__(
@@ -73,8 +79,8 @@ class Scope:
         self._keys: dict[ScopeKind, Counter[str]] = {}
         self._domains: Counter[str] = Counter()
         self._sites: Counter[str] = Counter()
-        #: Whether an http or https URL is in scope; raises as :meth:`add_seed`.
-        self.contains = lru_cache(_REMEMBERED)(self._contains)
+        self.inside: set[str] = set()
+        self._outside: set[str] = set()
         for seed in seeds:
             self.add_seed(seed)
 
@@ -91,7 +97,7 @@ class Scope:
             *_, key = _keys_of(kind, root)
             self._roots[root] = kind, key
             self._keys.setdefault(kind, Counter())[key] += 1
-            self.contains.cache_clear()
+            self._forget()
             self.expect(root)
 
     def expect(self, url: str) -> None:
@@ -117,7 +123,23 @@ class Scope:
                 counts[key] -= 1
                 if not counts[key]:
                     del counts[key]
-            self.contains.cache_clear()
+            self._forget()
+
+    def contains(self, url: str) -> bool:
+        """Return whether an http or https URL is in scope; raises as :meth:`add_seed`."""
+        if url in self.inside:
+            return True
+        if url in self._outside:
+            return False
+        if len(self.inside) + len(self._outside) >= _INSIDE:
+            self._forget()
+        is_inside = self._contains(url)
+        (self.inside if is_inside else self._outside).add(url)
+        return is_inside
+
+    def _forget(self) -> None:
+        self.inside.clear()
+        self._outside.clear()
 
     def _contains(self, url: str) -> bool:
         for kind, keys in self._keys.items():
@@ -212,7 +234,7 @@ class Admission:
     ``depth_at`` is the limit of a URL in links from a seed, 0 for none; extensions have no dot.
     ``is_ours`` tells whether an origin belongs to this shard of a store; None: all do. ``now`` is
     the time in Unix seconds, None: of calendars no day is past. With ``follow_nofollow`` links
-    count that are marked with nofollow.
+    count that are marked with nofollow. ``settled`` are URLs of which the store need not be told.
     """
 
     def __init__(
@@ -233,10 +255,16 @@ class Admission:
         self._traps = traps
         self.depth_at, self.has_room = depth_at, has_room
         self.follow_nofollow = False
+        self.settled: AbstractSet[str] = frozenset()
         self._excluded = frozenset(excluded_extensions)
         self._combinations = Combinations(traps.min_combined)
         self._sitemaps: dict[str, set[str]] = {}
         self._judged = lru_cache(_REMEMBERED)(self._judge)
+
+    def unsettled(self, links: Links) -> Sequence[int]:
+        """Return the columns of a page's links that :meth:`links` has to judge."""
+        known = set(links.urls).intersection(self.settled, self.scope.inside)
+        return [i for i, url in enumerate(links.urls) if url not in known]
 
     def links(
         self, targets: Targets, links: Links, columns: Sequence[int], depth: int, *, nofollow: bool

@@ -161,6 +161,9 @@ class Assembly(WriterHost):
             rules_at=rules_at(settings),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)
+        self._tables = VisitTables(
+            context.run_id, copy_rule(settings), [*recorders(settings), context.index], met
+        )
         self.admission = Admission(
             Scope(scope_at(settings)),
             TrapLimits(
@@ -175,6 +178,7 @@ class Assembly(WriterHost):
             is_ours=None if context.shard is None else context.shard.is_ours,
             now=context.clock.now,
         )
+        self.admission.settled = self._tables.settled
         self.admission.follow_nofollow = settings.crawl.follow_nofollow
         signals = settings.signals
         self._discovery = SourceDiscovery(
@@ -184,9 +188,6 @@ class Assembly(WriterHost):
         )
         self._probes = Probes(self.frontier.probe)
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
-        self._tables = VisitTables(
-            context.run_id, copy_rule(settings), [*recorders(settings), context.index], met
-        )
         self._is_never = never_at(settings) or nowhere
         self._rendering = self._renderer()
         self._past = StoredPast(

@@ -93,6 +93,8 @@ _URL_BYTES: Final = 1024
 _COSTLY: Final = 16
 #: URLs admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
+#: So few take no turn: most pages link to some new URLs at most.
+_FEW: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +172,17 @@ class Listings:
             await self.listed(targets, target, self._naming(due.url, is_own=is_own))
 
     async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-        """Yield a few items at a time; of all that admit, one does in each turn of the loop."""
+        """Yield a few items at a time; of those who admit many, one does in each turn."""
         for first in range(0, len(items), _SLICE):
-            async with self._turn:
-                await asyncio.sleep(0)
+            if len(items) > _FEW:
+                async with self._turn:
+                    await asyncio.sleep(0)
             yield items[first : first + _SLICE]
 
     async def follow(self, links: Links, depth: int, *, nofollow: bool = False) -> FoundUrls:
         """Admit the links of a page or feed at this depth."""
         targets, offsite = Targets(), set[int]()
-        async for columns in self.slices(range(len(links))):
+        async for columns in self.slices(self.admission.unsettled(links)):
             offsite |= self.admission.links(targets, links, columns, depth, nofollow=nofollow)
         return FoundUrls(links=links, offsite=frozenset(offsite), targets=targets)
 

@@ -50,9 +50,9 @@ def admit(
     run_id: int,
     now: float,
     *,
-    known: Collection[str] = frozenset(),
+    new: Collection[str],
 ) -> list[Admitted]:
-    """Make the pages that are new, except ``known`` ones; return those to be crawled from now on.
+    """Make pages of the targets that may be ``new``; return those to be crawled from now on.
 
     This upsert is the seen-set: of all links to a URL, in this run or before, exactly one returns
     it.
@@ -61,7 +61,7 @@ def admit(
     places = zip(targets.urls, targets.fetch_urls, hosts, targets.roles, strict=True)
     others = zip(targets.depths, targets.redirects, targets.held_back, strict=True)
     columns = zip(places, others, strict=True)
-    rows = as_json([(*place, *other) for place, other in columns if place[0] not in known])
+    rows = as_json([(*place, *other) for place, other in columns if place[0] in new])
     admitted = db.execute(
         "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
         "                  found_at, found_run_id) "

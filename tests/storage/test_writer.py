@@ -138,7 +138,9 @@ async def test_after_a_failure_nothing_is_acknowledged_or_taken_for_known(
         with pytest.raises(StoreError):
             await writer.run()
     assert (ledger.pages, committed(store)) == ([], 0)
+    assert "https://new.example/" not in store.tables.settled
     await write_all(writer, [seen])
+    assert "https://new.example/" in store.tables.settled
     assert ledger.pages == [seen.due.page_id]
     assert await store.value("SELECT origin FROM host WHERE id = 2") == "https://new.example"
 

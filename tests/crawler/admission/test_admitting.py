@@ -38,6 +38,18 @@ def test_links_in_scope_become_targets_and_the_others_are_offsite_columns() -> N
     assert offsite == {1}
 
 
+def test_settled_links_in_scope_need_no_judgement_until_the_scope_moves() -> None:
+    judge = admission()
+    judge.settled = {f"{SITE}/1", f"{SITE}/3", "https://b.example/"}
+    found = links(f"{SITE}/1", "https://b.example/", f"{SITE}/2", f"{SITE}/3")
+    assert judge.unsettled(found) == [0, 1, 2, 3]
+    assert judge.links(Targets(), found, [0, 1, 2, 3], 0, nofollow=False) == {1}
+    assert judge.unsettled(found) == [1, 2]
+    judge.scope.move_seed(f"{SITE}/", "https://b.example/")
+    assert judge.unsettled(found) == [0, 1, 2, 3]
+    assert judge.links(Targets(), found, [0, 1, 2, 3], 0, nofollow=False) == {0, 2, 3}
+
+
 def test_nofollow_links_and_all_of_a_nofollow_page_are_known_but_held_back() -> None:
     found = links(f"{SITE}/1", f"{SITE}/2", f"{SITE}/3", rels=("nofollow", "next", "a nofollow"))
     assert targets_of(found).held_back == ["nofollow", None, "nofollow"]
