@@ -27,7 +27,7 @@ from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
-from freshet.crawler.compare.not_content.cues import is_judged
+from freshet.crawler.compare.not_content.cues import is_judged, length
 from freshet.crawler.compare.not_content.host import HostJudge
 from freshet.crawler.compare.not_content.page import NotContent
 from freshet.crawler.errors import CrawlError, ParserLost
@@ -303,7 +303,7 @@ async def _block_page(
     db: Path, result: FetchResult, parsed: ParsedPage, now: float
 ) -> NotContent | None:
     """Judge whether the page is a block page, by itself and by what its host has shown before."""
-    if parsed.is_plain or not is_judged(parsed.title, parsed.blocks.texts):
+    if parsed.is_plain or not is_judged(parsed.title, length(parsed.blocks.texts)):
         return None
     stored = None
     if db.exists():

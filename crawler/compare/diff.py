@@ -9,7 +9,7 @@ compare, equal blocks (Ratcliff and Obershelp's) divide the problem.
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal, TypeAlias, get_args
@@ -180,21 +180,29 @@ def _within(gone: Sequence[str], come: Sequence[str]) -> Iterator[tuple[int, int
 
 def _worths(gone: Sequence[str], come: Sequence[str]) -> list[list[float]]:
     """Return the words that each pair shares, if they are enough for one edited block."""
-    before, after = [words_of(text) for text in gone], [words_of(text) for text in come]
+    before, after = [_each_word(text) for text in gone], [_each_word(text) for text in come]
     return [
         [_worth(a, b, same=gone[i] == come[j]) for j, b in enumerate(after)]
         for i, a in enumerate(before)
     ]
 
 
-def _worth(before: Counter[str], after: Counter[str], *, same: bool) -> float:
-    total = before.total() + after.total()
+def _each_word(text: str) -> set[tuple[str, int]]:
+    """Return the words of a text, each with its number among its equals."""
+    return {(word, n) for word, count in words_of(text).items() for n in range(count)}
+
+
+def _worth(before: Set[object], after: Set[object], *, same: bool) -> float:
     if same:
         # An equal pair is better than one that shares as many words, and a text without any is
         # worth something.
-        return total / 2 + 0.5
-    shared = (before & after).total()
-    return float(shared) if total and 2 * shared / total >= _EDITED else 0.0
+        return len(before) + 0.5
+    least = _EDITED * (len(before) + len(after)) / 2
+    # Most pairs differ too much in length.
+    if min(len(before), len(after)) < least:
+        return 0.0
+    shared = len(before & after)
+    return float(shared) if shared >= least else 0.0
 
 
 def _best_in_order(worths: Sequence[Sequence[float]]) -> list[tuple[int, int]]:

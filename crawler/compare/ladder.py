@@ -284,11 +284,13 @@ def _slots(
     fresh = SlotHistory(NOTHING).after_stillness(past.comparisons)
     slots: dict[Slot, SlotHistory] = {}
     for slot, (digest, is_other) in _shown(past.memory, found, layout).items():
+        if not is_near(slot):
+            continue
         known = past.memory.slots.get(slot)
         history = fresh if known is None else known.after_stillness(past.still)
         streak = STREAK_AGAINST_THE_SITE if template.at(slot).is_content else STREAK
         history = history.after(digest, replaced=is_other, streak=streak)
-        if history.replacements and is_near(slot):
+        if history.replacements:
             slots[slot] = history
     if len(slots) <= MOST_SLOTS:
         return slots

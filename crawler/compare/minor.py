@@ -99,7 +99,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 _PATTERNS: Final = _patterns()
 _NUMBER: Final = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})*(?:[.,]\d+)?\s?[kKmM]?(?!\w)")
-_NUMBERED: Final = re.compile(r"^\W*(?:\d+(?:\.\d+)*|[ivxlc]+|[a-z])[.):]\s+", re.IGNORECASE)
+_NUMBERED: Final = re.compile(r"\W*(?:\d+(?:\.\d+)*|[ivxlc]+|[a-z])[.):]\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
 _DIGIT: Final = re.compile(r"\d")
 
@@ -307,7 +307,8 @@ def _listed_entries(
     if len(numbers) + len(left) < _LEAST_LISTED:
         return 0
     headings = _named(new)
-    others = [it for it in numbers if not _is_listed(new.texts[it], headings)]
+    names = set(map(str.casefold, headings))
+    others = [it for it in numbers if not _is_listed(new.texts[it], names)]
     entries = len(numbers) - len(others)
     if len(left) > len(come):
         entries += len(_entry_digests(headings).intersection(item.digest for item in left))
@@ -345,13 +346,18 @@ def _is_noted(texts: Sequence[str], difference: Difference) -> bool:
 def _named(blocks: Blocks) -> list[str]:
     """Return the headings of a page without their numbers."""
     rows = zip(blocks.texts, blocks.kinds, strict=True)
-    return [_NUMBERED.sub("", text) for text, kind in rows if kind == "heading"]
+    return [_unnumbered(text) for text, kind in rows if kind == "heading"]
 
 
-def _is_listed(text: str, headings: Sequence[str]) -> bool:
+def _unnumbered(text: str) -> str:
+    """Return a text without the number of an entry before it."""
+    numbered = _NUMBERED.match(text)
+    return text if numbered is None else text[numbered.end() :]
+
+
+def _is_listed(text: str, headings: Collection[str]) -> bool:
     """Return whether a block may be of a table of contents, by its words in any case."""
-    name = _NUMBERED.sub("", text).casefold()
-    return name in map(str.casefold, headings) or _whole("contents", text) is not None
+    return _unnumbered(text).casefold() in headings or _whole("contents", text) is not None
 
 
 def _entry_digests(headings: Sequence[str]) -> set[int]:
@@ -447,7 +453,7 @@ def _headings(blocks: Blocks) -> set[str]:
 
 def _entry(text: str) -> str:
     """Return a heading as a table of contents has it: without its number."""
-    return _folded(_NUMBERED.sub("", text)).casefold()
+    return _folded(_unnumbered(text)).casefold()
 
 
 def _coupled(

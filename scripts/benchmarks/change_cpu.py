@@ -13,7 +13,7 @@ import sys
 import time
 import zlib
 from base64 import b64decode
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -24,6 +24,7 @@ from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
+from freshet.storage import records
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
 _NAMES = ("history", "predecessor", "sample", "not_content", "again", "text")
@@ -44,6 +45,7 @@ class Host:
         self.pages: dict[int, PageHistory] = {}
         self.digests: dict[int, Digests] = {}
         self.bodies: dict[int, bytes] = {}
+        self.doubts: dict[int, Any] = {}
         queries: dict[str, Any] = {
             "history": self._history, "sample": self._sample, "text": self._text,
         }  # fmt: skip
@@ -78,14 +80,20 @@ class Host:
         blocks = parsed.blocks
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(page_id, url, url, 1, at, digests=self.digests.get(page_id))
+        if page_id in self.doubts:
+            due = replace(due, doubt=self.doubts[page_id])
         more: dict[str, Any] = {}
         if self._takes_text:
             more["text"] = blocks
         headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
         result = FetchResult(url, "fetched", at, 0.0, 200, headers=headers, body=html)
         began = time.process_time()
-        await self.check.check(due, result, parsed, new)
+        checked = await self.check.check(due, result, parsed, new)
         self.both += time.process_time() - began
+        # An older checkout knows no doubt.
+        self.doubts.pop(page_id, None)
+        if (doubt := getattr(checked, "doubt", None)) is not None:
+            self.doubts[page_id] = records.Doubt(str(doubt.kind), doubt.probability, doubt.why)
         self.detector.visited(1)
         began = time.process_time()
         found = await self.detector.detect(due, new, at, **more)

@@ -20,7 +20,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from freshet.crawler.compare.not_content.cues import is_judged, is_short
+from freshet.crawler.compare.not_content.cues import is_judged, is_short, length
 from freshet.crawler.reduce.page import ParsedPage, parse
 from scripts.benchmarks.recorded import Recording
 
@@ -118,7 +118,7 @@ def short(pages: Iterable[RealPage]) -> Iterator[RealPage]:
     """Yield those that are short enough to be judged."""
     for page in pages:
         parsed = _parsed(page)
-        if is_judged(parsed.title, parsed.blocks.texts):
+        if is_judged(parsed.title, length(parsed.blocks.texts)):
             yield page
 
 

@@ -21,7 +21,13 @@ from typing import Final, Protocol
 
 from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.ladder import PageHistories
-from freshet.crawler.compare.not_content.cues import is_judged, is_short, may_wait
+from freshet.crawler.compare.not_content.cues import (
+    MOST_WHERE_CONTENT_WAS,
+    is_judged,
+    is_short,
+    may_wait,
+    words_up_to,
+)
 from freshet.crawler.compare.not_content.host import (
     MOST_PENDING,
     HostJudge,
@@ -175,18 +181,18 @@ class NotContentCheck:
         """Judge a page by its main text (``new`` is its sketch) and by its host's block pages."""
         if parsed.is_plain:
             return _CONTENT
-        texts = parsed.blocks.texts
+        count = words_up_to(parsed.blocks.texts, MOST_WHERE_CONTENT_WAS)
         before, history = None, None
-        if due.digests is not None and is_short(texts, had_content=True):
+        if due.digests is not None and count <= MOST_WHERE_CONTENT_WAS:
             before, history = await self._before(due, due.digests, new)
-        if before is None and not is_judged(parsed.title, texts):
+        if before is None and not is_judged(parsed.title, count):
             return CheckedPage(history=history)
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
             facts = facts_of(result, due.fetch_url, parsed, new, before=before)
-            if host.shown.is_elsewhere(facts):
-                facts = replace(facts, elsewhere=True)
+            is_elsewhere = host.shown.is_elsewhere(facts)
+            facts = replace(facts, elsewhere=is_elsewhere, is_known=_is_known(due, new))
             async with self._turn:
                 await asyncio.sleep(0)
                 tells = facts.tells
@@ -283,6 +289,12 @@ class NotContentCheck:
 
 def _sketch_of(history: PageHistory) -> Sketch:
     return Sketch.from_bytes(history.sketch)
+
+
+def _is_known(due: DueUrl, new: Sketch) -> bool:
+    """Return whether a page was content with this very text."""
+    is_same = due.digests is not None and due.digests.text == new.text_digest
+    return is_same and due.doubt is None
 
 
 def _own(due: DueUrl, found: NotContent | None, facts: PageFacts) -> Iterator[Retraction]:

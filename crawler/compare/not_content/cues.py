@@ -8,11 +8,13 @@ Japanese, which are written without blanks, as a row of characters.
 import re
 import sys
 import tomllib
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
@@ -55,6 +57,12 @@ _ACCENTS: Final = {code: bare for code in range(0xC0, 0x530) if (bare := _plain(
 }  # fmt: skip
 
 
+_TYPOGRAPHY: Final = (
+    ("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("–", "-"), ("—", "-"), ("…", "..."),
+    ("\u00a0", " "), ("•", "*"), ("©", "*"),
+)  # fmt: skip
+
+
 def folded(text: str) -> str:
     """Return the text as it is compared: words between single blanks, one at either end.
 
@@ -66,16 +74,22 @@ def folded(text: str) -> str:
 
 def _even(text: str) -> str:
     """Return a text in lower case, without accents and contractions."""
+    if not text.isascii():
+        # All that most texts have beyond ASCII.
+        for typographic, plain in _TYPOGRAPHY:
+            text = text.replace(typographic, plain)
     if text.isascii():
         text = text.lower()
     else:
-        text = normalize("NFKC", text).casefold().translate(_ACCENTS).replace("’", "'")
+        text = normalize("NFKC", text).casefold().translate(_ACCENTS)
     if "'" in text:
         text = _NOT.sub(" not", text.replace("can't", "can not"))
     return text.replace("cannot", "can not")
 
 
 def _words(even: str) -> str:
+    if even.isascii():
+        return f" {' '.join(even.replace('?', ' ? ').translate(_WORDS_OF_ASCII).split())} "
     return f" {_NO_WORD.sub(' ', even.replace('?', ' ? ')).strip()} "
 
 
@@ -169,8 +183,12 @@ def _cue(language: str, kind: str, written: str, lists: dict[str, str]) -> _Cue:
 def _condition(written: str, lists: dict[str, str]) -> _Condition:
     absent, written = written.startswith("!"), written.removeprefix("!")
     named = (lists[each[1:]] if each.startswith("@") else each for each in written.split("|"))
-    beginnings = frozenset(_beginning(each) for name in named for each in name.split("|"))
-    return _Condition(beginnings, absent)
+    return _Condition(frozenset().union(*map(_beginnings, named)), absent)
+
+
+@cache
+def _beginnings(written: str) -> frozenset[str]:
+    return frozenset(map(_beginning, written.split("|")))
 
 
 def _beginning(written: str) -> str:
@@ -192,29 +210,44 @@ class _Book:
         self._by_word: defaultdict[str, set[str]] = defaultdict(set)
         self._by_letter: defaultdict[str, set[str]] = defaultdict(set)
         self._by_beginning: defaultdict[str, list[_Cue]] = defaultdict(list)
+        # Those of which one word does not tell all, with the whole words among their others.
+        self._others: dict[str, frozenset[str]] = {}
         self._known: dict[str, tuple[str, ...]] = {}
         self._silent: set[str] = set()
+        beginnings = set[str]()
         for cue in every:
             needed = [each.beginnings for each in cue.conditions if not each.absent]
             for beginning in min(needed, key=len):
                 self._by_beginning[beginning].append(cue)
-            for each in {each for condition in cue.conditions for each in condition.beginnings}:
-                if each.startswith(" "):
-                    self._by_word[_rarest(each)].add(each)
-                else:
-                    self._by_letter[each[0]].add(each)
+            beginnings.update(*(each.beginnings for each in cue.conditions))
+        for each in beginnings:
+            self._enter(each)
         self._longest = max(map(len, self._by_word), default=0)
+
+    def _enter(self, beginning: str) -> None:
+        if not beginning.startswith(" "):
+            self._by_letter[beginning[0]].add(beginning)
+            self._others[beginning] = frozenset()
+            return
+        self._by_word[_rarest(beginning)].add(beginning)
+        if " " in beginning[1:-1]:
+            self._others[beginning] = frozenset(beginning[1:].split(" ")[:-1])
 
     def hits(self, text: str) -> set[str]:
         """Return the beginnings that stand in folded sentences."""
-        telling = set(text.split()) - self._silent
-        known = self._known
+        words = set(text.split())
+        known, others = self._known, self._others
         begun = {
             each
-            for word in telling
+            for word in words - self._silent
             for each in (known[word] if word in known else self._look_up(word))
         }
-        return {each for each in begun if each in text}
+        # To search a text takes longer than to ask for words.
+        return {
+            each
+            for each in begun
+            if (rest := others.get(each)) is None or (rest <= words and each in text)
+        }
 
     def cues(self, hits: set[str], without: Container[str]) -> list[tuple[str, _Cue]]:
         """Return the cues that may stand in sentences with these hits, each with one of them.
@@ -255,12 +288,9 @@ def _greatest(
 ) -> dict[str, int]:
     """Return the greatest weight of each kind among the cues in a folded sentence.
 
-    The hits and cues are those of the text in which it stands.
+    ``hits`` are those of the text in which it stands; each of the cues has its own one here.
     """
     found: dict[str, int] = {}
-    cues = [each for each in cues if each[0] in sentence]
-    if not cues:
-        return found
     own, words = {hit for hit in hits if hit in sentence}, len(sentence.split())
     is_label = words <= _LABEL_WORDS and _is_label(sentence)
     for hit, cue in cues:
@@ -334,9 +364,29 @@ class _Possible(NamedTuple):
 
     def weights(self, sentences: Sequence[str]) -> list[dict[str, int]]:
         """Return the greatest weight of each kind in each of the sentences."""
-        if not self.cues:
-            return [{} for _ in sentences]
-        return [_greatest(sentence, self.hits, self.cues) for sentence in sentences]
+        # Few sentences have one: the cues are asked where they stand, not each sentence for all.
+        text, starts = "".join(sentences), [*accumulate(map(len, sentences), initial=0)]
+        there: defaultdict[int, list[tuple[str, _Cue]]] = defaultdict(list)
+        for hit, cues in groupby(sorted(self.cues, key=_hit), key=_hit):
+            of_hit = list(cues)
+            for number in {bisect_right(starts, place) - 1 for place in _places(hit, text)}:
+                there[number] += of_hit
+        return [
+            _greatest(sentence, self.hits, there[number]) if number in there else {}
+            for number, sentence in enumerate(sentences)
+        ]
+
+
+def _hit(found: tuple[str, _Cue]) -> str:
+    return found[0]
+
+
+def _places(part: str, text: str) -> Iterator[int]:
+    """Yield where a part stands in a text."""
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
 
 
 def _possible(
@@ -373,7 +423,11 @@ def weights(sentences: Sequence[str], declared: str) -> list[dict[str, int]]:
 MOST_WORDS: Final = 250
 MOST_WHERE_CONTENT_WAS: Final = 2_000
 #: Letters of scripts that are written without blanks: two are about a word.
-_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff]")
+_UNSPACED: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff]")
+#: All bytes but those with which such letters begin in UTF-8.
+_SPACED: Final = bytes(
+    byte for byte in range(256) if byte not in b"\xe0\xe1\xe3\xe4\xe5\xe6\xe7\xe8\xe9"
+)
 #: Bytes of a body that are searched.
 MOST_BYTES: Final = 64 * 1024
 #: Characters of a page that scripts may be about to build.
@@ -392,37 +446,42 @@ _TELLING_MARKUP: Final = (
 )  # fmt: skip
 
 
-def length(text: str) -> int:
-    """Count the words of a text; two letters of a script without blanks are about one."""
-    return words_up_to((text,), sys.maxsize)
+def length(texts: Sequence[str]) -> int:
+    """Count the words of texts; two letters of a script without blanks are about one."""
+    return words_up_to(texts, sys.maxsize)
+
+
+#: Texts that are counted at once: of a long page the first tell enough.
+_AT_ONCE: Final = 32
 
 
 def words_up_to(texts: Sequence[str], most: int) -> int:
     """Count the words of texts likewise; of more than ``most`` only so many that they are more."""
     count = len(texts) - texts.count("")
-    if count > most:
-        return count
-    text = "".join(texts)
-    count += text.count(" ")
-    if count > most or text.isascii():
-        return count
-    for each in texts:
-        if not each.isascii():
-            count += len(_UNSPACED.findall(each)) // 2
+    for start in range(0, len(texts), _AT_ONCE):
         if count > most:
             break
+        some = texts[start : start + _AT_ONCE]
+        text = "".join(some)
+        count += text.count(" ")
+        # Most texts beyond ASCII have quotation marks and accents only.
+        if not text.isascii() and text.encode("utf-8", "replace").translate(None, _SPACED):
+            count += sum(len(_UNSPACED.findall(each)) // 2 for each in some if not each.isascii())
     return count
 
 
-def is_short(texts: Sequence[str], *, had_content: bool | None = None) -> bool:
+def is_short(texts: Sequence[str]) -> bool:
     """Return whether a main text (its blocks) is short enough for a block page."""
-    most = MOST_WHERE_CONTENT_WAS if had_content else MOST_WORDS
-    return words_up_to(texts, most) <= most
+    return words_up_to(texts, MOST_WORDS) <= MOST_WORDS
 
 
-def is_judged(title: str | None, texts: Sequence[str]) -> bool:
-    """Return whether a page is short, or its title says that it is no content."""
-    count = words_up_to(texts, MOST_WHERE_CONTENT_WAS)
+def is_little(texts: Sequence[str]) -> bool:
+    """Return whether a main text is a few sentences, whose place a page's markup may take."""
+    return words_up_to(texts, _FEW_WORDS) <= _FEW_WORDS
+
+
+def is_judged(title: str | None, count: int) -> bool:
+    """Return whether a page of so many words is short, or its title says that it is no content."""
     return count <= MOST_WORDS or (count <= MOST_WHERE_CONTENT_WAS and _is_named(title))
 
 
@@ -440,14 +499,14 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
     declared = _DECLARED.search(body[:_HEAD])
     every = *named, *said
     possible = _possible(every, declared[1].decode() if declared else "", _NO_KINDS)
-    is_little = words_up_to(texts, _FEW_WORDS) <= _FEW_WORDS
+    are_few = is_little(texts)
     # A page of some words says what it is more than once, and what its form is for.
-    least = _LEAST_OF_FEW if is_little else _LEAST
+    least = _LEAST_OF_FEW if are_few else _LEAST
     if possible.may_add_up(least):
         told = possible.weights(every)
         if _strongest(told[: len(named)], told[len(named) :]) >= least:
             return True
-    if not is_little:
+    if not are_few:
         return False
     start = body[:MOST_BYTES].lower()
     return any(word in start for word in _TELLING_MARKUP)
@@ -466,5 +525,5 @@ def _strongest(named: Sequence[Mapping[str, int]], said: Sequence[Mapping[str, i
 def may_wait(texts: Sequence[str], body: bytes) -> bool:
     """Return whether scripts may be about to build a short page."""
     said = " ".join(texts)
-    is_little = len(said) <= _LITTLE or "javascript" in said.lower()
-    return is_little and b"<script" in body[:MOST_BYTES].lower()
+    is_bare = len(said) <= _LITTLE or "javascript" in said.lower()
+    return is_bare and b"<script" in body[:MOST_BYTES].lower()

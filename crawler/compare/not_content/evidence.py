@@ -95,7 +95,7 @@ _COOKIE: Final = re.compile(r"cookie", re.I)
 
 def structure(facts: PageFacts) -> dict[NotContentKind, Sign]:
     """Return the weight of the markup for each kind, 0 to 6, with its strongest sign."""
-    has_ticket = _matches(TICKET, facts.signs.texts)
+    has_ticket = TICKET.search(facts.said) is not None
     way = _sum(_wayside(facts))
     found = {}
     for kind in NotContentKind:
@@ -135,17 +135,11 @@ def _wayside(facts: PageFacts) -> Iterator[Sign]:
         yield 1, "a note to search engines or a timer"
 
 
-def _matches(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:
-    # All at once: a call for each of some hundred names would cost more than what it finds.
-    # In lower case: to ignore case costs three times as much.
-    return pattern.search("\n".join(texts).lower()) is not None
-
-
 def _soft_404(facts: PageFacts) -> Iterator[Sign]:
     signs, path = facts.signs, urlsplit(facts.url).path
     if signs.statuses & {404, 410}:
         yield 3, "a script that states 404"
-    if _matches(_NOT_FOUND, signs.names):
+    if _NOT_FOUND.search(facts.names):
         yield 2, "the names of its elements"
     if len(path) > 4 and any(path in unquote(text) for text in signs.texts):
         yield 1, "its own URL in the text"
@@ -155,9 +149,9 @@ def _error(facts: PageFacts) -> Iterator[Sign]:
     signs = facts.signs
     if any(status >= 500 for status in signs.statuses):
         yield 3, "a script that states an error of the server"
-    if _matches(_ERROR, signs.names):
+    if _ERROR.search(facts.names):
         yield 1, "the names of its elements"
-    if _matches(_MAY_TRACE, signs.texts) and _matches(_TRACE, signs.texts):
+    if _MAY_TRACE.search(facts.said) and _TRACE.search(facts.said):
         yield 3, "a stack trace"
 
 
@@ -169,31 +163,32 @@ def _login(facts: PageFacts) -> Iterator[Sign]:
         lonely = signs.fields <= 2 and signs.passwords == 1
         bare = lonely and signs.lacks(signs.texts, signs.headings)
         yield 4 if bare else 3 if lonely else 1, "a form for a password"
-    if _matches(_PAYWALL, signs.names):
+    if _PAYWALL.search(facts.names):
         yield 2, "the names of its elements"
-    if (signs.passwords or signs.fields) and _matches(_LOGIN, signs.names):
+    if (signs.passwords or signs.fields) and _LOGIN.search(facts.names):
         yield 1, "the names of its form"
 
 
 def _consent(facts: PageFacts) -> Iterator[Sign]:
     signs = facts.signs
-    if _matches(_CONSENT, signs.names):
+    if _CONSENT.search(facts.names):
         yield 2, "the names of its elements"
-    if _matches(_CONSENT, signs.addresses):
+    if _CONSENT.search(facts.addresses):
         yield 2 if signs.iframes and signs.lacks(signs.texts) else 1, "its embedded addresses"
 
 
 def _captcha(facts: PageFacts) -> Iterator[Sign]:
-    yield from _named_checks(facts.signs)
+    yield from _named_checks(facts)
     if facts.signs.lacks(facts.signs.texts, facts.signs.headings):
         yield from _wordless_checks(facts.signs)
 
 
-def _named_checks(signs: PageSigns) -> Iterator[Sign]:
+def _named_checks(facts: PageFacts) -> Iterator[Sign]:
     """Weigh names that checks of visitors have."""
-    if _matches(_CHALLENGE, signs.names):
+    signs = facts.signs
+    if _CHALLENGE.search(facts.names):
         yield 2, "the names of its elements"
-    if _matches(_CHALLENGE, signs.addresses):
+    if _CHALLENGE.search(facts.addresses):
         yield 3 if signs.iframes and signs.lacks(signs.headings) else 2, "its embedded addresses"
     if _CHALLENGE.search(signs.scripts.lower()):
         yield 1 if signs.fields else 2, "its scripts"
@@ -300,7 +295,7 @@ def _is_known(signs: PageSigns, root: str, *, is_told: bool) -> bool:
 
 def _rate_limited(facts: PageFacts) -> Iterator[Sign]:
     signs = facts.signs
-    if _matches(_QUEUE, (*signs.names, *signs.addresses)) or "lineModel" in signs.scripts:
+    if any(map(_QUEUE.search, (facts.names, facts.addresses))) or "lineModel" in signs.scripts:
         yield 2, "the names of its elements"
     if facts.retry_after:
         yield 3, "a Retry-After header"
@@ -331,7 +326,8 @@ _A_PICTURE: Final = 1
 _MACHINE: Final = frozenset({NotContentKind.CAPTCHA, NotContentKind.RATE_LIMITED_PAGE})
 #: Quoted text is mentioned, not said.
 _QUOTED: Final = re.compile(
-    r"«[^»]{2,200}»|„[^“”\"]{2,200}[“”\"]|“[^”]{2,200}”|「[^」]{2,100}」|\"[^\"]{2,200}\""
+    r"«[^»\n]{2,200}»|„[^“”\"\n]{2,200}[“”\"]|“[^”\n]{2,200}”|「[^」\n]{2,100}」"
+    r"|\"[^\"\n]{2,200}\""
 )
 #: A part of a title with more words than this is a headline.
 _HEADLINE_WORDS: Final = 9
@@ -508,7 +504,7 @@ def _against(kind: NotContentKind, said: _CueWeights, facts: PageFacts) -> dict[
         for text, weights in (*said.texts, *said.headings)
         if weights.get(kind, 0) < 2 and not (ASIDE in weights and word_count(text) <= _ASIDE_WORDS)
     )
-    words = sum(map(length, facts.blocks.texts))
+    words = length(facts.blocks.texts)
     headings = sum(not weights.get(kind, 0) and len(text) > 4 for text, weights in said.headings)
     about = said.heading.get(ABOUT, 0) + sum(weights.get(ABOUT, 0) for _, weights in said.texts)
     return {
@@ -537,15 +533,21 @@ class _Sayings(NamedTuple):
 
 def _sayings(facts: PageFacts) -> _Sayings:
     signs = facts.signs
-    said = [_QUOTED.sub(" ", text) for text in signs.texts]
+    said = _unquoted(signs.texts)
     titles = title_parts(_QUOTED.sub(" ", facts.title or ""))
-    headings = sentences(_QUOTED.sub(" ", text) for text in signs.headings)
+    headings = sentences(_unquoted(signs.headings))
     # Where a page says something, nobody sees what it says without scripts.
     texts = sentences(said or [signs.noscript])
     controls, linked = sentences(signs.controls), sentences(signs.linked)
-    quotes = sentences(q[0] for t in (*signs.texts, facts.title or "") for q in _QUOTED.finditer(t))
+    every = "\n".join((*signs.texts, facts.title or ""))
+    quotes = sentences(found[0] for found in _QUOTED.finditer(every))
     quotes = [quote for quote in quotes if quote not in controls]  # a text that tells what to press
     return _Sayings(titles, headings, texts, controls=controls, linked=linked, quotes=quotes)
+
+
+def _unquoted(texts: Sequence[str]) -> list[str]:
+    # All at once: a call for each text would cost more than what it finds.
+    return _QUOTED.sub(" ", "\n".join(texts)).split("\n") if texts else []
 
 
 def _cue_weights(facts: PageFacts) -> _CueWeights:
@@ -583,4 +585,4 @@ def _unread_words(facts: PageFacts) -> int:
     if signs.is_whole:
         return 0
     read = (*signs.headings, *signs.texts, *signs.linked, *signs.controls)
-    return max(0, sum(map(length, facts.blocks.texts)) - sum(map(length, read)))
+    return max(0, length(facts.blocks.texts) - length(read))

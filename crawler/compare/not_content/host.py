@@ -109,15 +109,18 @@ def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[s
     A visitor's address, the number of a request and a text with a time of day are left out: block
     pages print them.
     """
+    numbered = (text for text in said if _DIGIT.search(text) and not _TIME_OF_DAY.search(text))
     numbers = (
         word
-        for text in said
-        if _DIGIT.search(text) and not _TIME_OF_DAY.search(text)
-        for word in folded(TICKET.sub(" ", text)).split()
-        if any(map(str.isdigit, word)) and len(word) <= _LONG_NUMBER
+        for word in _unticketed(numbered)
+        if len(word) <= _LONG_NUMBER and any(map(str.isdigit, word))
     )
-    named = (word for text in headings for word in folded(TICKET.sub(" ", text)).split())
-    return [word for word in (*named, *numbers) if word not in masked]
+    return [word for word in (*_unticketed(headings), *numbers) if word not in masked]
+
+
+def _unticketed(texts: Iterable[str]) -> list[str]:
+    # All at once: a call for each text would cost more than what it finds.
+    return folded(TICKET.sub(" ", "\n".join(texts))).split()
 
 
 def set_resemblance(first: Print, second: Print) -> float:

@@ -1,7 +1,7 @@
 """The signs of a page that may be a block page, and the judgement on it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from freshet.crawler.compare.not_content.cues import MOST_BYTES, length, may_wait, tells
+from freshet.crawler.compare.not_content.cues import MOST_BYTES, is_little, length, may_wait, tells
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.boilerplate import is_frame_name, is_frame_role, is_hidden
 from freshet.crawler.reduce.page import markup_of
@@ -493,7 +493,8 @@ class PageFacts(_Cached):
     this URL had at its last visit, of which this is no edited version, see
     :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
     Retry-After header came with the answer. ``frame`` has texts that most pages of the host show;
-    ``elsewhere`` says whether URLs of several other names show the same text.
+    ``elsewhere`` says whether URLs of several other names show the same text. ``is_known``: the
+    page was content with this very text.
     """
 
     url: str
@@ -506,6 +507,7 @@ class PageFacts(_Cached):
     retry_after: bool = False
     frame: frozenset[str] = frozenset()
     elsewhere: bool = False
+    is_known: bool = False
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -514,11 +516,7 @@ class PageFacts(_Cached):
             return self.blocks.texts
         own = tuple(text for text in self.blocks.texts if text not in self.frame)
         # Pages that share most of their text are one page: it has no frame.
-        return (
-            own
-            if 2 * sum(map(length, own)) >= sum(map(length, self.blocks.texts))
-            else self.blocks.texts
-        )
+        return own if 2 * length(own) >= length(self.blocks.texts) else self.blocks.texts
 
     @cached_property
     def signs(self) -> PageSigns:
@@ -530,11 +528,37 @@ class PageFacts(_Cached):
         return signs
 
     @cached_property
+    def said(self) -> str:
+        """The texts of the signs, a line each, as patterns are searched in them."""
+        return _searched(self.signs.texts)
+
+    @cached_property
+    def names(self) -> str:
+        """The names of elements, likewise."""
+        return _searched(self.signs.names)
+
+    @cached_property
+    def addresses(self) -> str:
+        """The embedded addresses, likewise."""
+        return _searched(self.signs.addresses)
+
+    @cached_property
     def tells(self) -> bool:
-        """True if anything on the page, or in its place, could be the sign of a block page."""
+        """True if anything on the page, or in its place, could be the sign of a block page.
+
+        Words that were content are no sign, but for few that may stand beside another markup now.
+        """
+        if self.is_known and not (self.elsewhere or is_little(self.blocks.texts)):
+            return False
         if self.before is not None or self.elsewhere or may_wait(self.blocks.texts, self.body):
             return True
         return tells(self.title, self.texts, self.body)
+
+
+def _searched(texts: Iterable[str]) -> str:
+    # All at once: a call for each of some hundred names would cost more than what it finds.
+    # In lower case: to ignore case costs three times as much.
+    return "\n".join(dict.fromkeys(texts)).lower()
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:

@@ -154,3 +154,25 @@ async def test_a_probe_takes_the_doubtful_captures_of_a_run_back() -> None:
     second = await host.see(2, SAYS_SO)
     assert second.verdict is not None
     assert {each.page_id: each.at for each in second.retractions} == {1: NOON + 1}
+
+
+#: Words that say what a block page says, among as many others as a notice has.
+NOTICE = SAYS_SO.replace(b"</body>", f"<p>{PROSE}</p><p>{PROSE}</p></body>".encode())
+
+
+async def test_words_that_were_content_are_no_sign_while_they_stay_the_same() -> None:
+    assert (await Checked().see(1, NOTICE)).doubt is not None
+    assert await seen_again(NOTICE, None, Checked()) == CheckedPage()
+
+
+async def test_few_words_are_judged_each_time_as_their_markup_may_tell() -> None:
+    assert (await seen_again(SAYS_SO, None, Checked())).doubt is not None
+
+
+async def test_what_a_probe_shows_is_judged_although_it_was_content() -> None:
+    host = Checked(answer(NOTICE, f"{SITE}/nowhere"))
+    await host.see(2, NOTICE)
+    assert host.probes
+    found = await seen_again(NOTICE, None, host)
+    assert found.verdict is not None
+    assert "for a URL that cannot exist" in found.verdict.why
