@@ -19,11 +19,20 @@ class UsageError(CrawlError, ValueError):
 
 
 class NotMade(Exception):
-    """The crawler itself could not make a request, nor any other one for ``hold_s`` seconds."""
+    """The crawler itself could not make a request, nor any other one for ``hold_s`` seconds.
 
-    def __init__(self, why: str, hold_s: float) -> None:
+    Its host waits for ``rest_s``, if others have work. The network is away ``since`` that time,
+    None: that is not the reason. A request that ``is_sent`` may have reached a server.
+    """
+
+    def __init__(
+        self, why: str, hold_s: float, *, rest_s: float = 0.0, since: float | None = None,
+        is_sent: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(why)
-        self.hold_s = hold_s
+        self.hold_s, self.rest_s = hold_s, rest_s
+        self.since = since
+        self.is_sent = is_sent
 
 
 class Unfetched(Exception):

@@ -166,6 +166,8 @@ class Frontier:
     _shared: Counter[str] = field(default_factory=Counter, init=False)
     # Queues of a group with work, whose time has come, that wait for one under way to end.
     _crowded: dict[str, OrderedDict[str, _QueueEntry]] = field(default_factory=dict, init=False)
+    # Keys of queues that wait until it is known who is to blame for their failures.
+    _resting: set[str] = field(default_factory=set, init=False)
     _hosts: dict[int, _HostEntry] = field(default_factory=dict, init=False)
     _by_origin: dict[str, int] = field(default_factory=dict, init=False)
     _queues: dict[str, _QueueEntry] = field(default_factory=dict, init=False)
@@ -276,6 +278,30 @@ class Frontier:
         queue = self._queues[request.queue]
         queue.requests.append(request)
         self._schedule(queue)
+
+    def rest(self, queue_key: str, until: float) -> None:
+        """Let a host queue wait until a time, or until :meth:`release`."""
+        queue = self._queue_of(queue_key)
+        queue.state.rest(until)
+        self._resting.add(queue_key)
+        self._schedule(queue)
+
+    @property
+    def has_resting(self) -> bool:
+        """True if host queues wait for :meth:`release`."""
+        return bool(self._resting)
+
+    def release(self, now: float, since: float = inf) -> None:
+        """Ask all hosts again; failures that began after ``since`` were ours."""
+        keys, self._resting = self._resting, set()
+        for host in self._hosts.values() if since < inf else ():
+            if self.robots.pardon(host.host_id, since):
+                host.closed_until = now
+            if host.queue.state.failing_since >= since:
+                keys.add(host.queue.state.key)
+        for key in keys:
+            self._queues[key].state.release(since)
+            self._schedule(self._queues[key])
 
     def host_of(self, origin: str) -> tuple[int, str] | None:
         """Return the id and the politeness key of an origin's host, None if it is not known."""

@@ -202,7 +202,8 @@ class HostQueue:
 
     ``ready_at`` is the time at which the next request may start, ``parked_until`` the end of the
     pause for ``parked_reason`` (-inf: never). ``troubles`` and ``forbidden`` count responses in a
-    row, ``answered`` how many more good ones there were than failures, up to 20.
+    row, ``answered`` how many more good ones there were than failures, up to 20; the first of the
+    ``troubles`` was met at ``failing_since``.
     """
 
     key: str
@@ -214,6 +215,7 @@ class HostQueue:
     last_end_at: float = -inf
     response_s: float = 0.0
     troubles: int = 0
+    failing_since: float = -inf
     forbidden: int = 0
     answered: int = 0
     parked_until: float = -inf
@@ -269,7 +271,7 @@ class HostQueue:
         # A request that was under way when the queue was parked belongs to the same failure:
         # it neither counts twice nor ends the pause.
         if now >= self.parked_until and answer != "ours":
-            self._count(answer)
+            self._count(answer, now)
         pause = self._pause_s(answer, retry_after_s)
         self.ready_at = max(self.ready_at, now + pause)
         if pause > 0 and now + pause >= self.parked_until:
@@ -300,9 +302,21 @@ class HostQueue:
         """Wait for the delay from ``since``: nobody knows when the last request ended."""
         self.ready_at = max(self.ready_at, since + self.delay_s)
 
+    def rest(self, until: float) -> None:
+        """Wait until a time: it is not known who is to blame for the last failure."""
+        self.ready_at = max(self.ready_at, until)
+
+    def release(self, since: float) -> None:
+        """Wait for the delay only; failures that began after ``since`` were not the host's."""
+        if self.troubles and self.failing_since >= since:
+            self.troubles = 0
+            self.parked_until, self.parked_reason = -inf, None
+        self.ready_at = max(self.last_end_at + self.delay_s, self.parked_until)
+
     def shift(self, by: float) -> None:
         """Follow a jump of the time: pauses keep their length."""
         self.ready_at += by
+        self.failing_since += by
         self.last_end_at += by
         self.parked_until += by
 
@@ -319,7 +333,7 @@ class HostQueue:
             parked_reason=self.parked_reason if is_parked else None,
         )
 
-    def _count(self, answer: HostAnswer) -> None:
+    def _count(self, answer: HostAnswer, now: float) -> None:
         if answer == "fine":
             self.answered = min(max(self.answered - self.troubles, 0) + 1, _MOST_DEAD)
             self.troubles = 0
@@ -329,6 +343,7 @@ class HostQueue:
             self.troubles = 0
             self.forbidden += 1
         else:
+            self.failing_since = self.failing_since if self.troubles else now
             self.troubles += 1
 
     def _pause_s(self, answer: HostAnswer, retry_after_s: float | None) -> float:

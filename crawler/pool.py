@@ -56,6 +56,9 @@ _ANSWERED = frozenset({"new", "changed", "unchanged"})
 _TURN_S = 600.0
 #: Requests that are started in one turn of the event loop.
 _AT_ONCE = 32
+#: A host whose failure may be ours waits for as many requests to others at least.
+_TURNS = 6
+_DAY_S = 86_400.0
 
 
 class Supervisor(WriterHost):
@@ -95,6 +98,7 @@ class FetchPool:
 
     Attributes:
         told_to_stop: set by :meth:`stop`.
+        no_network_since: the time since which no host can be reached; None: hosts can be.
         unacknowledged: the number of entries that the writer has received and not committed.
     """
 
@@ -111,6 +115,7 @@ class FetchPool:
     requisites: Requisites | None = None
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     unacknowledged: int = field(default=0, init=False)
+    no_network_since: float | None = field(default=None, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _page_tasks: int = field(default=0, init=False)
     _pages: int = field(default=0, init=False)
@@ -163,6 +168,8 @@ class FetchPool:
         self._resume_at += by
         if self._cut_off_since is not None:
             self._cut_off_since += by
+        if self.no_network_since is not None:
+            self.no_network_since += by
         if self._drain_until is not None:
             self._drain_until += by
 
@@ -252,7 +259,13 @@ class FetchPool:
         pages, needs = self._may_take_pages(), self.requisites
         if needs is not None:
             needs.alone, pages = not pages, True
-        return self.frontier.next(now, pages=pages)
+        request = self.frontier.next(now, pages=pages)
+        is_cut_off = self._cut_off_since is not None and not self._tasks
+        if request is None and is_cut_off and self.frontier.has_resting:
+            # Nobody else can be asked.
+            self.frontier.release(now)
+            request = self.frontier.next(now, pages=pages)
+        return request
 
     def _must_end(self, now: float) -> Ending | None:
         if self.stopping:
@@ -284,6 +297,9 @@ class FetchPool:
         waiting = self.probes.waiting
         has_room = len(self._tasks) - waiting < self.rules.exchanges
         needed = self.requisites is not None and self.requisites.busy
+        if self._cut_off_since is not None and len(self._tasks) > waiting:
+            # One at a time shows as well as many whether somebody can be reached again.
+            return False
         return has_room and (waiting > 0 or needed or self._may_take_pages())
 
     def _may_take_pages(self) -> bool:
@@ -296,7 +312,7 @@ class FetchPool:
 
     def idle(self, now: float) -> bool:
         """Return whether no URL is due within the patience."""
-        if not self._quiet() or self.agenda.hungry:
+        if not self._quiet() or self.agenda.hungry or self._cut_off_since is not None:
             return False
         at = self._next_wake()
         return at is None or at > now + self.rules.patience_s
@@ -366,18 +382,28 @@ class FetchPool:
         try:
             entries = await self.requester.perform(request)
         except NotMade as own:
-            self._put_back(request, own.hold_s)
+            self._put_back(request, own)
             return
-        self._cut_off_since = None
+        if not isinstance(request, Refusal | RobotsReading):
+            self._reached()
         for entry in entries:
             if isinstance(entry, Visit) and entry.fetches > 1:
                 self.pacer.started(entry.fetches - 1)
                 self._loaded += entry.fetches - 1
             await self.submit(entry)
 
-    def _put_back(self, request: FrontierRequest, hold_s: float) -> None:
+    def _reached(self) -> None:
+        """Go on as usual: a host has answered, or is held responsible for its failure."""
+        if self._cut_off_since is not None or self.frontier.has_resting:
+            since = inf if self.no_network_since is None else self.no_network_since
+            self._cut_off_since = self.no_network_since = None
+            self.frontier.release(self.clock.now(), since)
+
+    def _put_back(self, request: FrontierRequest, own: NotMade) -> None:
         """Queue a request anew that has not been made, and start none for a while."""
-        self.pacer.put_back()
+        now = self.clock.now()
+        if not own.is_sent:
+            self.pacer.put_back()
         match request:
             case PageRequest(due=due) | Refusal(due=due):
                 self.frontier.put_back(due)
@@ -385,9 +411,13 @@ class FetchPool:
                 self.frontier.wake(host_id)
             case _:
                 self.frontier.again(request)
-        if hold_s:
-            now = self.clock.now()
-            self._resume_at = max(self._resume_at, now + hold_s)
+        if own.rest_s and not isinstance(request, Refusal | RobotsReading):
+            # Other hosts have their turn before.
+            several_s = _TURNS * _DAY_S / self.pacer.per_day
+            self.frontier.rest(request.queue, now + max(own.rest_s, several_s))
+        self.no_network_since = own.since or self.no_network_since
+        if own.hold_s:
+            self._resume_at = max(self._resume_at, now + own.hold_s)
             if self._cut_off_since is None:
                 self._cut_off_since = now
 

@@ -34,7 +34,7 @@ from freshet.crawler.terminal import (
 )
 from freshet.storage.entries import Discovered, Outlook
 from freshet.storage.tables.near_duplicates import IndexState
-from freshet.storage.tables.runs import RunState
+from freshet.storage.tables.runs import CrawlRun, RunState
 
 if TYPE_CHECKING:
     from freshet.crawler.run.daemon_status import DaemonStatus, Spent
@@ -280,11 +280,19 @@ def _print_run(status: StoreStatus) -> None:
             "started": moment(run.started_at, now),
             "ended": when(run.ended_at, now),
             "last observation": when(status.observed_at, now),
+            "no network": _no_network(run, now) if status.writer else None,
             "took": f"{seconds:,.1f} s" if seconds < 60 else span(seconds),
             "fetches": run.fetches,
             "observations": ", ".join(observed) or "none",
         },
     )
+
+
+def _no_network(run: CrawlRun, now: float) -> str | None:
+    """Return since when no host can be reached; None: hosts can be."""
+    if (since := run.no_network_since) is None:
+        return None
+    return f"since {moment(since, now)}: no host is blamed, one is asked every 30 s"
 
 
 def _state(state: RunState, daemon: DaemonStatus | None) -> str:

@@ -7,18 +7,22 @@ import logging
 import ssl
 import time
 from asyncio import get_running_loop
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from ipaddress import ip_address, ip_network
+from itertools import takewhile
 from math import inf
+from math import log as ln
 from typing import Literal, NamedTuple, Protocol
 
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
+from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import NotMade, Unfetched
-from freshet.crawler.fetch.addresses import AddressGuard, is_disguised
+from freshet.crawler.fetch.addresses import AddressGuard, is_disguised, is_this_machine
 from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake, short_body
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
 from freshet.crawler.fetch.heads import ResponseHead
@@ -36,7 +40,7 @@ from freshet.crawler.fetch.responses import (
 from freshet.crawler.fetch.transport import Access, Connections
 from freshet.crawler.masking import MASK
 from freshet.crawler.reduce.formats import no_page_type
-from freshet.crawler.urls import origin
+from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage import value
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
@@ -401,7 +405,7 @@ class NetworkFetcher:
         return True
 
 
-#: Seconds to wait after a failure that may be our own.
+#: Seconds to wait after a failure that is our own, where nothing has left this machine.
 _HOLD_S: Mapping[str, float] = {
     "stale": 0.0,
     "no_descriptors": 1.0,
@@ -411,23 +415,88 @@ _HOLD_S: Mapping[str, float] = {
     "timeout_connect": 5.0,
 }
 _SURELY_OURS = frozenset({"stale", "no_descriptors"})
+_NO_WAY = frozenset({"no_resolver", "no_network"})
 #: These are the host's own, unless so many hosts in a row have them.
 _SELDOM_OURS = frozenset({"dns", "timeout_connect"})
 _HOSTS_IN_A_ROW = 3
+#: What requests end with where there is no way to a server, the first two once they were sent; and
+#: what gateways and proxies answer that have no way.
+_SENT = frozenset({"protocol", "timeout_headers"})
+_SILENT = _SENT | _NO_WAY | _SELDOM_OURS | {"connect", "tls", "not_tls", "no_such_host"}
+_NO_GATEWAY = frozenset({502, 503, 504, 511})
+#: Without a network one request is made in so many seconds (earlier in the first minute, if nothing
+#: has left this machine), another host's each time, if there is one within so long; nobody is
+#: blamed for so long.
+_PROBE_S = 30.0
+_BRIEF_S = 60.0
+_ROUND_S = 300.0
+_LONGEST_S = 6 * 3_600.0
+#: Hosts that answered so long before the last one are known to be there; so many are remembered.
+_LATELY_S = 3_600.0
+_MOST_KNOWN = 4_096
+#: So many known hosts that fail show that the network is away. The chance that one of them fails by
+#: itself is taken for a sixteenth, that of others for the share of the last requests that failed.
+_HOSTS_GONE = 5
+_CHANCE = 1 / 16
+_REMEMBERED = 64
+_MOST_TOLD = 64
+
+
+class _Known(NamedTuple):
+    """A host that answered at a time: its domain, and the network of its address if known."""
+
+    at: float
+    domain: str
+    network: str | None
+
+
+def _network_of(peer: str | None) -> str | None:
+    """Return the smallest network that is announced for an address: a /24, or a /48 of IPv6."""
+    if peer is None or is_this_machine(peer):
+        return None
+    address = ip_address(peer.partition("%")[0])
+    return str(ip_network((address, 24 if address.version == 4 else 48), strict=False))
+
+
+def _is_silent(result: FetchResult) -> bool:
+    """Return whether a request may have ended so for want of a network."""
+    if result.status is None:
+        return result.outcome == "failed" and result.reason in _SILENT
+    return result.status in _NO_GATEWAY and result.retry_after_s is None
 
 
 @dataclass(slots=True, eq=False)
 class OursOrTheirs:
     """A fetcher that raises :class:`NotMade` where the failure is ours: network, resolver, files.
 
-    A host cannot be reached for want of a network if nobody else could be reached, either: neither
-    while the request was under way nor since the same host could not be reached before.
+    The network is away if hosts of five domains and networks that answered within an hour fail one
+    after the other, in whatever way, and nobody answers meanwhile; other hosts count less. Where
+    fewer are known, three at least, all fail. Without a route or a name server nobody else is
+    reached, either: neither while the request is under way nor since the host failed before.
+
+    *Invariant.* While the network is away no failure is a host's; six hours later all are, until
+    somebody answers. The first failure of a host is put off where it may be the first of many.
     """
 
     fetcher: Fetcher
+    clock: Clock = field(default_factory=SteadyClock)
     _answered_at: float = field(default=-inf, init=False)
-    _failed_at: dict[str, float] = field(default_factory=dict, init=False)
+    # The last one to answer or to fail is last.
+    _known: LruCache[str, _Known] = field(default_factory=lambda: LruCache(_MOST_KNOWN), init=False)
+    _failed_at: LruCache[str, float] = field(
+        default_factory=lambda: LruCache(_MOST_KNOWN), init=False
+    )
+    # Hosts of which a failure was put off, and that have not answered since.
+    _put_off: LruCache[str, bool] = field(default_factory=lambda: LruCache(_MOST_KNOWN), init=False)
+    _share: float = field(default=0.5, init=False)
+    _silent_since: float | None = field(default=None, init=False)
+    _is_gone: bool = field(default=False, init=False)
     _lost_since: float | None = field(default=None, init=False)
+    _is_given_up: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Follow the jumps of the clock."""
+        self.clock.on_step(self._shift)
 
     async def fetch(self, request: Request) -> FetchResult:
         """Make one request.
@@ -435,42 +504,130 @@ class OursOrTheirs:
         Raises:
             NotMade: nothing is to be recorded; the request is to be made again.
         """
-        clock = get_running_loop().time
-        began_at = clock()
+        began_at = self.clock.now()
         result = await self.fetcher.fetch(request)
         reason = result.reason or ""
-        if reason not in _HOLD_S:
-            if result.status is not None or result.outcome != "failed":
-                self._answered(clock())
-            return result
         # Most servers that hang up on a connection that was kept do so because of the request.
-        if reason == "stale" and request.is_conditional:
-            return result
-        if reason in _SURELY_OURS or self._is_ours(request.url, reason, began_at, clock()):
+        if reason in _SURELY_OURS and not (reason == "stale" and request.is_conditional):
             raise NotMade(result.detail or reason, _HOLD_S[reason])
+        if reason != "stale":
+            self._judge(origin(request.url).host, result, began_at)
         return result
 
-    def _answered(self, now: float) -> None:
-        self._answered_at = now
+    def _judge(self, host: str, result: FetchResult, began_at: float) -> None:
+        """Learn from the end of a request.
+
+        Raises:
+            NotMade: it is our own fault, or may be.
+        """
+        reason = result.reason or ""
+        if _is_silent(result) and (reason != "no_such_host" or host in self._known):
+            self._failed(host, reason, began_at)
+        elif result.status is not None or result.outcome != "failed":
+            self._answered(host, result.peer)
+        elif self._lost_since is not None and not self._is_given_up:
+            raise NotMade(reason, _PROBE_S, rest_s=_ROUND_S, since=self._lost_since)
+
+    def _shift(self, by: float) -> None:
+        """Follow a jump of the time."""
+        self._answered_at += by
+        for host, it in self._known.items():
+            self._known[host] = it._replace(at=it.at + by)
+        for host, at in self._failed_at.items():
+            self._failed_at[host] = at + by
+        self._silent_since = None if self._silent_since is None else self._silent_since + by
+        self._lost_since = None if self._lost_since is None else self._lost_since + by
+
+    def _answered(self, host: str, peer: str | None) -> None:
+        now = self._answered_at = self.clock.now()
         if self._lost_since is not None:
             log.warning("the network is back after %.0f s", now - self._lost_since)
-            self._lost_since = None
+        self._silent_since = self._lost_since = None
+        self._is_gone = self._is_given_up = False
+        self._share -= self._share / _REMEMBERED
+        self._put_off.pop(host, None)
+        known = self._known.get(host)
+        domain = registrable_domain(host) if known is None else known.domain
+        self._known[host] = _Known(now, domain, _network_of(peer))
 
-    def _is_ours(self, url: str, reason: str, began_at: float, now: float) -> bool:
-        host = origin(url).host
-        before = self._failed_at.pop(host, now)
+    def _failed(self, host: str, reason: str, began_at: float) -> None:
+        """Take note of a host that did not answer.
+
+        Raises:
+            NotMade: the failure is ours, or may be.
+        """
+        now = self.clock.now()
+        before = self._failed_at.get(host, now)
         self._failed_at[host] = now
-        while len(self._failed_at) > _HOSTS_IN_A_ROW:
-            del self._failed_at[next(iter(self._failed_at))]
-        if self._answered_at >= min(began_at, before):
+        self._silent_since = self._silent_since or now
+        is_sent = reason in _SENT or reason not in _SILENT
+        if self._is_ours(reason, nobody=self._answered_at < min(began_at, before)):
+            since = self._lost_since or now
+            is_brief = not self._is_gone and now - since < _BRIEF_S
+            hold_s = _HOLD_S[reason] if is_brief else _PROBE_S
+            raise NotMade(reason, hold_s, rest_s=_ROUND_S, since=since, is_sent=is_sent)
+        is_first = host not in self._put_off and self._answered_at < max(began_at, now - 1.0)
+        if is_first and len(self._apart(self._lately(), _HOSTS_IN_A_ROW)) == _HOSTS_IN_A_ROW:
+            self._put_off[host] = True
+            raise NotMade(reason, 0.0, rest_s=_PROBE_S, is_sent=is_sent)
+        self._share += (1 - self._share) / _REMEMBERED
+
+    def _is_ours(self, reason: str, *, nobody: bool) -> bool:
+        """Return whether a failure is ours; ``nobody`` has answered meanwhile."""
+        if self._is_given_up:
             return False
-        silent = sum(at > self._answered_at for at in self._failed_at.values())
-        if reason in _SELDOM_OURS and silent < _HOSTS_IN_A_ROW:
+        self._is_gone = self._is_gone or self._all_fail()
+        if not self._is_gone and not (nobody and self._is_cut_off(reason)):
             return False
+        now = self.clock.now()
         if self._lost_since is None:
-            self._lost_since = now
+            self._lost_since = self._silent_since
             log.warning("the network is away (%s); the crawl waits for it", reason)
-        return True
+        self._is_given_up = now - (self._lost_since or now) > _LONGEST_S
+        if self._is_given_up:
+            log.warning("no network for six hours: from now on hosts are held responsible")
+        return not self._is_given_up
+
+    def _is_cut_off(self, reason: str) -> bool:
+        """Return whether a reason is that of a machine without routes or name servers."""
+        in_a_row = len(self._apart(self._failing(), _HOSTS_IN_A_ROW)) == _HOSTS_IN_A_ROW
+        return reason in _NO_WAY or (reason in _SELDOM_OURS and in_a_row)
+
+    def _failing(self) -> Iterator[str]:
+        """Yield the hosts that have failed since anybody answered, the last one first."""
+        failed_at, since = self._failed_at, self._answered_at
+        return takewhile(lambda host: failed_at[host] > since, reversed(failed_at))
+
+    def _lately(self) -> Iterator[str]:
+        """Yield the hosts that answered in the hour before the last answer, the last one first."""
+        known, since = self._known, self._answered_at - _LATELY_S
+        return takewhile(lambda host: known[host].at > since, reversed(known))
+
+    def _apart(self, hosts: Iterable[str], most: int) -> list[str]:
+        """Return the first ``most`` of these hosts that are of different domains and networks."""
+        seen: set[str] = set()
+        found: list[str] = []
+        for host in hosts:
+            known = self._known.get(host)
+            domain = registrable_domain(host) if known is None else known.domain
+            places = {domain, (known and known.network) or domain}
+            if seen.isdisjoint(places):
+                seen |= places
+                found.append(host)
+                if len(found) == most:
+                    break
+        return found
+
+    def _all_fail(self) -> bool:
+        """Return whether hosts fail that have no more in common than our own network."""
+        there = self._apart(self._lately(), _HOSTS_GONE)
+        if len(there) < _HOSTS_IN_A_ROW:
+            return False
+        if len(there) < _HOSTS_GONE:
+            return set(there) <= set(self._failing())
+        since, other = self._answered_at - _LATELY_S, ln(max(self._share, _CHANCE)) / ln(_CHANCE)
+        failing = (self._known.get(it) for it in self._apart(self._failing(), _MOST_TOLD))
+        return sum(1 if it and it.at > since else other for it in failing) > _HOSTS_GONE - 0.5
 
 
 def body_rules(

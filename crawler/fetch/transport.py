@@ -244,6 +244,9 @@ class Connections:
         self._open[channel] = _Way(place, connection, _is_relayed(place), authorization)
         transport.set_protocol(channel)
         channel.connection_made(transport)
+        if place.proxy is not None:
+            # Its address says nothing of the server's.
+            channel.peer = None
         return channel
 
     def put_back(self, channel: HttpConnection) -> None:

@@ -162,6 +162,18 @@ class RobotsCache:
         doublings = min(max(0, failures - full), _MOST_DOUBLINGS)
         return min(pause * float(2**doublings), max(longest, _LONGEST_PAUSE_S))
 
+    def pardon(self, host_id: int, since: float) -> bool:
+        """Forget failures to fetch a file that began after ``since``; return whether there were."""
+        entry = self._entries.get(host_id)
+        if entry is None or not entry.failures:
+            return False
+        record = entry.record
+        began_at = record.fetched_at if record.stale_since is None else record.stale_since
+        if began_at < since:
+            return False
+        entry.failures, entry.recheck_at = 0, 0.0
+        return True
+
     def bar(self, host_id: int, reason: str, detail: str) -> None:
         """Forbid all requests to a host in this run, because of its name or address."""
         self._barred[host_id] = reason, detail

@@ -335,7 +335,7 @@ async def crawl(
             database=database,
             run_id=run_id,
             clock=clock,
-            fetcher=fetcher or OursOrTheirs(network.fetcher),
+            fetcher=OursOrTheirs(fetcher or network.fetcher, clock),
             queues=network,
             parser=parser,
             rng=Random(),
@@ -452,6 +452,7 @@ class _CrawlRun(Supervisor):
         if self._shard is not None:
             await self._shard.turn()
         await self._companions.turn(self._clock.now())
+        await self._assembly.note_network()
 
     def may_get_more(self) -> bool:
         """Return whether another shard may still find pages."""

@@ -144,7 +144,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             database=database,
             run_id=run_id,
             clock=clock,
-            fetcher=fetcher or OursOrTheirs(network.fetcher),
+            fetcher=OursOrTheirs(fetcher or network.fetcher, clock),
             queues=network,
             parser=parser,
             rng=rng or Random(),
@@ -337,6 +337,7 @@ class _Daemon(Supervisor):
             yield enduring(self._follow_pages)
         yield enduring(partial(self._recorder.chore, submit=self._pool.submit))
         yield self._reports.chore
+        yield enduring(lambda _now: self._assembly.note_network())
         if isinstance(self._context.clock, SteadyClock):
             yield enduring(self._heed)
 

@@ -28,6 +28,7 @@ from typing import Final
 from freshet import __version__
 from freshet.config.settings import Operation
 from freshet.crawler.bounds import met
+from freshet.crawler.clock import iso
 from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.notes import StatusRecorder
@@ -270,6 +271,7 @@ class Service:
             "store_bytes": {"database": self._sampled.store_bytes, "log": self._sampled.log_bytes},
             "last_commit_timestamp_seconds": self._committed_at,
             "store_available": not it.outages.is_on,
+            "network_available": it.pool.no_network_since is None,
             "bounds_met": met,
             **of_outlook(it.recorder.last),
             **of_sample(self._sampled.measured),
@@ -343,6 +345,7 @@ class Service:
             parked=self._sampled.parked,
             held=not it.pool.pacer.allows(it.pool.clock.now()),
             store_is_away=it.outages.is_on,
+            no_network_since=it.pool.no_network_since,
         )
         self._vitality.check(self._state, vitals, now)
 
@@ -388,7 +391,8 @@ class Vitals:
 
     ``turns`` counts the pool's searches for work, ``spent`` the requests sent, ``commits`` the
     batches committed; ``backlog`` entries wait for a commit, ``queued`` pages for a request;
-    ``held``: the budget allows no request yet; ``parked`` hosts get no requests.
+    ``held``: the budget allows no request yet; ``parked`` hosts get no requests. There is
+    no network since ``no_network_since``.
     """
 
     turns: int = 0
@@ -399,6 +403,7 @@ class Vitals:
     parked: int = 0
     held: bool = False
     store_is_away: bool = False
+    no_network_since: float | None = None
 
     def turned_since(self, last: Vitals) -> bool:
         """Return whether the pool has looked for work, or waits for its budget."""
@@ -452,6 +457,8 @@ class Vitality:
             found.append(f"it is {self._state}")
         if self._last.store_is_away:
             found.append("the store is unavailable, and fetching is paused until it can be written")
+        if (since := self._last.no_network_since) is not None:
+            found.append(f"no network since {iso(since)[:19]}Z; one host is asked every 30 s")
         if lifeless := self.lifeless(now):
             found.append(lifeless)
         idle_s = now - self._asked_at

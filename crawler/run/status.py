@@ -108,7 +108,8 @@ class StoreStatus(Standing):
         }  # fmt: skip
 
     def _run_as_json(self, run: CrawlRun) -> dict[str, object]:
-        return {
+        since = run.no_network_since if self.writer else None
+        return ({} if since is None else {"no_network_since": since}) | {
             "run": run.run_id, "state": run.state, "started_at": run.started_at,
             "ended_at": run.ended_at, "last_observation_at": self.observed_at,
             "seconds": round(self.seconds(run), 3), "fetches": run.fetches,
@@ -298,6 +299,7 @@ def _falling(named: tuple[str, int]) -> tuple[int, str]:
 def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:
     """Return the last runs of shards as one, in the state of the one that has to go on longest."""
     ended = [it.ended_at for it in found if it.ended_at is not None]
+    away = [it.no_network_since for it in found if it.no_network_since is not None]
     states: tuple[RunState, ...] = ("running", "interrupted", "limit", "ended")
     return summed(
         found,
@@ -305,4 +307,5 @@ def _merged_run(found: Sequence[CrawlRun]) -> CrawlRun:
         started_at=min(it.started_at for it in found),
         ended_at=max(ended) if len(ended) == len(found) else None,
         state=min((it.state for it in found), key=states.index),
+        no_network_since=min(away, default=None),
     )

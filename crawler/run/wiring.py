@@ -60,7 +60,7 @@ from freshet.storage.entries import Host
 from freshet.storage.errors import StoreUnavailable
 from freshet.storage.extensions import recorders
 from freshet.storage.records import Acknowledged, Agenda, StoredSeed, WriterHost
-from freshet.storage.tables import hosts, pages
+from freshet.storage.tables import hosts, pages, runs
 from freshet.storage.writer import VisitTables, Writer
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Assembly(WriterHost):
     ) -> None:
         self._context, self._supervisor = context, supervisor
         self._pool: FetchPool | None = None
+        self._no_network_since: float | None = None
         settings, rng = context.settings, context.rng
         self._agenda = agenda
         self.requisites = self._requisites(agenda)
@@ -405,6 +406,14 @@ class Assembly(WriterHost):
         for host in await hosts.load(self._context.database.reader, list(ids.values())):
             self.frontier.add_host(host, await self._context.queues.queue_key(host.origin))
             self.frontier.ask_robots(host.host_id)
+
+    async def note_network(self) -> None:
+        """Write into the run since when no host can be reached, or that hosts can be again."""
+        since = None if self._pool is None else self._pool.no_network_since
+        if since != self._no_network_since:
+            database, run_id = self._context.database, self._context.run_id
+            await database.write(partial(runs.note_network, run_id=run_id, since=since))
+            self._no_network_since = since
 
     async def run(self, pool: FetchPool, seeding: Seeding, *, time_limit_s: float = 0.0) -> Ending:
         """Visit pages; works and raises as :meth:`beside_writer`."""

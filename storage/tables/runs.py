@@ -61,13 +61,17 @@ RunState: TypeAlias = Literal["running", "ended", "interrupted", "limit"]
 
 @dataclass(frozen=True, slots=True)
 class CrawlRun:
-    """A crawl run. ``fetches`` counts all requests, robots.txt and redirects included."""
+    """A crawl run. ``fetches`` counts all requests, robots.txt and redirects included.
+
+    It has reached no host ``no_network_since`` that time; None: it does, or has ended.
+    """
 
     run_id: int
     started_at: float
     ended_at: float | None
     state: RunState
     fetches: int
+    no_network_since: float | None = None
 
 
 async def latest(db: Reader) -> CrawlRun | None:
@@ -115,14 +119,20 @@ def record_settings(db: Connection, run_id: int, settings: str) -> None:
 
 def reopen(db: Connection, run_id: int) -> None:
     """Resume a run that did not end (or, when forced, one that did)."""
-    db.execute("UPDATE crawl_run SET state = 'running', ended_at = NULL WHERE id = ?", (run_id,))
+    set_to = "state = 'running', ended_at = NULL, no_network_since = NULL"
+    db.execute(f"UPDATE crawl_run SET {set_to} WHERE id = ?", (run_id,))
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
     """Record a run's state; only ``ended`` sets ``ended_at``."""
     ended_at = now if state == "ended" else None
-    sql = "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?"
+    sql = "UPDATE crawl_run SET state = ?, ended_at = ?, no_network_since = NULL WHERE id = ?"
     db.execute(sql, (state, ended_at, run_id))
+
+
+def note_network(db: Connection, run_id: int, since: float | None) -> None:
+    """Record since when a run reaches no host, None if it does again."""
+    db.execute("UPDATE crawl_run SET no_network_since = ? WHERE id = ?", (since, run_id))
 
 
 def count_fetches(db: Connection, run_id: int, fetches: int) -> None:

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from aiosqlite import Connection as Reader
 
+from freshet.crawler.clock import iso
 from freshet.crawler.documents import Documents
 from freshet.crawler.extensions.dashboard import changes, kept, sites
 from freshet.crawler.extensions.dashboard.asked import Asked
@@ -59,11 +60,22 @@ def _left(daemon: DaemonStatus, now: float) -> float:
     return max(0.0, daemon.today.flowed - daemon.today.requests + to_come)
 
 
+def _warnings_of(run: CrawlRun, *, is_written: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the last run, which goes on if the store ``is_written``."""
+    if run.state == "running" and not is_written:
+        yield "The last run was killed.", "The same command goes on where it was."
+    elif run.no_network_since is not None:
+        yield (
+            f"No network since {iso(run.no_network_since)[:19]}Z.",
+            "No host can be reached, and none is blamed; one is asked every 30 s.",
+        )
+
+
 def _warnings(it: Standing) -> Iterator[tuple[str, str]]:
     """Yield what is wrong, and what to do about it."""
-    run, daemon = it.last_run, it.daemon
-    if run is not None and run.state == "running" and it.writer is None:
-        yield "The last run was killed.", "The same command goes on where it was."
+    daemon = it.daemon
+    if it.last_run is not None:
+        yield from _warnings_of(it.last_run, is_written=it.writer is not None)
     if daemon is not None:
         outlook = daemon.outlook
         if daemon.process and outlook.forgone > _FORGONE * max(1.0, outlook.flowed):

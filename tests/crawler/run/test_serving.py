@@ -49,7 +49,8 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self.pool = SimpleNamespace(
-            stopping=False, active=0, unacknowledged=0, pacer=Pacer(86_400.0, self.at),
+            stopping=False, active=0, no_network_since=None, unacknowledged=0,
+            pacer=Pacer(86_400.0, self.at),
             clock=SimpleNamespace(now=lambda: self.at),
             frontier=SimpleNamespace(host_count=1, parked=lambda _now: 0),
         )  # fmt: skip
