@@ -41,10 +41,14 @@ class RequisiteOwner(Protocol):
 
 @value(frozen=True, slots=True)
 class RequisiteUrl(DueUrl):
-    """A due URL that is not a page, of those that ``owner`` has."""
+    """A due URL that is not a page, of those that ``owner`` has.
+
+    One that another origin than the page's has chosen, or answers, ``is_anonymous``.
+    """
 
     _: KW_ONLY
     owner: RequisiteOwner = field(repr=False)
+    is_anonymous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class PageRequest:
 class RobotsRequest:
     """A request for a host's robots.txt; ``url`` is a redirect's target after the first hop.
 
-    ``repeat_of`` is as in :class:`~freshet.storage.records.DueUrl`.
+    Once a redirect has left the origin it ``is_anonymous``. ``repeat_of`` is as in
+    :class:`~freshet.storage.records.DueUrl`.
     """
 
     host_id: int
@@ -68,6 +73,7 @@ class RobotsRequest:
     queue: str
     redirects: int = 0
     repeat_of: str | None = None
+    is_anonymous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class ApiRequest:
     """A request for no page (a hub, a key file), polite and counted like any; a ``form`` is posted.
 
     ``handle`` takes the response and its time before anybody else does, and returns the entries to
-    commit with it.
+    commit with it. A page or another program has chosen the URL: it is asked for without secrets.
     """
 
     url: str

@@ -25,7 +25,7 @@ from freshet.crawler.politeness import HostQueues, is_plain_host
 from freshet.crawler.robots import RobotsTxt, in_force, record_of
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import SourceDiscovery, off_loop
-from freshet.crawler.urls import canonical, is_http, resolve
+from freshet.crawler.urls import canonical, is_http, origin, resolve
 from freshet.crawler.visit import Pipeline, unasked
 from freshet.storage.entries import Host, Kind, RobotsRecord
 from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Targets, Visit
@@ -121,7 +121,10 @@ class Requester:
 
     async def _requisite(self, due: RequisiteUrl, queue: str) -> Note:
         """Request what an archived page needs; the archive takes it."""
-        wanted = Request(due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due))
+        wanted = Request(
+            due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due),
+            is_anonymous=due.is_anonymous,
+        )  # fmt: skip
         result = await self.pipeline.fetch(queue, wanted)
         if (counted := self.pipeline.put_back(due, result)) is not None:
             return counted
@@ -139,7 +142,7 @@ class Requester:
         return Note(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
-        wanted = Request(request.url, "answer", form=request.form)
+        wanted = Request(request.url, "answer", form=request.form, is_anonymous=True)
         result = await self.pipeline.fetch(request.queue, wanted)
         self.frontier.api_requests -= 1
         now = self.clock.now()
@@ -156,7 +159,10 @@ class Requester:
             self.frontier.repeats(request.host_id), self.clock.now()
         )
         most = self.rules.max_bytes + 1
-        wanted = Request(request.url, "robots", max_body_bytes=most, is_plain=plain)
+        wanted = Request(
+            request.url, "robots", max_body_bytes=most, is_plain=plain,
+            is_anonymous=request.is_anonymous,
+        )  # fmt: skip
         result = await self.pipeline.fetch(request.queue, wanted)
         self.pipeline.recorder.learn_repeats(request.host_id, request.repeat_of, result)
         if self.pipeline.may_repeat(request.host_id, request.repeat_of, result):
@@ -174,9 +180,9 @@ class Requester:
 
     async def _known(self, hop: RobotsRequest) -> RobotsRecord | None:
         """Return the file that a redirect leads to, if it is another host's and fresh."""
-        origin, now = hop.url.removesuffix("/robots.txt"), self.clock.now()
-        host = self.frontier.host_of(origin)
-        if host is None or f"{origin}/robots.txt" != hop.url:
+        place, now = hop.url.removesuffix("/robots.txt"), self.clock.now()
+        host = self.frontier.host_of(place)
+        if host is None or f"{place}/robots.txt" != hop.url:
             return None
         if not self.robots.is_fresh(host[0], now) or self.robots.barred(host[0]):
             return None
@@ -190,8 +196,11 @@ class Requester:
         if request.redirects >= self.rules.max_redirects:
             return None
         queue = await self.queues.queue_key(result.location)
-        hops = request.redirects + 1
-        return replace(request, url=result.location, queue=queue, redirects=hops, repeat_of=None)
+        leaves = request.is_anonymous or str(origin(result.location)) != request.origin
+        return replace(
+            request, url=result.location, queue=queue, redirects=request.redirects + 1,
+            repeat_of=None, is_anonymous=leaves,
+        )  # fmt: skip
 
     async def robots_answered(self, request: RobotsRequest, result: FetchResult) -> Sequence[Entry]:
         """Record a host's robots.txt after the last hop."""

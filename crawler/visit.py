@@ -647,7 +647,7 @@ class Pipeline:
         content = await self.reducer.reduce(due, result)
         verdict = await self.comparer.compare(due, result, content)
         if self.requisites is not None and result.outcome == "fetched" and verdict.kind in _CONTENT:
-            self.requisites.need(await self._needed(due, result, content))
+            self.requisites.need(await self._needed(due, result, content), due.fetch_url)
         return content, verdict
 
     async def _needed(self, due: DueUrl, result: FetchResult, content: Reduced) -> Sequence[str]:

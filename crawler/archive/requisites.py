@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from freshet.crawler.archive.writer import ArchiveWriter
 from freshet.crawler.bounds import REQUISITE_BYTES, REQUISITES_WAITING, LruCache, meet
@@ -43,18 +43,32 @@ _TROUBLE: Final = frozenset({"throttled", "down", "failed"})
 
 @dataclass(slots=True, eq=False)
 class _Room:
-    """Room for what is still to be fetched for one page."""
+    """Room for what is still to be fetched for one page, of the origin ``home``."""
 
+    home: str
     requests: int
     left_bytes: int = REQUISITE_BYTES
 
 
 @value(frozen=True, slots=True)
 class Requisite(RequisiteUrl):
-    """A file that an archived page needs; ``depth`` counts style sheets."""
+    """A file that an archived page needs; ``depth`` counts style sheets.
+
+    *Invariant.* No other origin than the page's chooses what is asked for with secrets of ours.
+    """
 
     _: KW_ONLY
     room: _Room = field(repr=False)
+
+
+class _Found(NamedTuple):
+    """URLs that a page needs; ``is_foreign``: another origin has named them."""
+
+    room: _Room
+    urls: Sequence[str]
+    depth: int
+    redirects: int
+    is_foreign: bool
 
 
 class RequisiteStore(Protocol):
@@ -97,7 +111,7 @@ class Requisites:
     asked: int = field(default=0, init=False)
     counts: Counter[str] = field(default_factory=Counter, init=False)
     _credit: float = field(default=0.0, init=False)
-    _found: list[tuple[_Room, Sequence[str], int, int]] = field(default_factory=list, init=False)
+    _found: list[_Found] = field(default_factory=list, init=False)
     _asked_at: LruCache[str, float] = field(
         default_factory=lambda: LruCache(_REMEMBERED), init=False
     )
@@ -113,10 +127,11 @@ class Requisites:
 
     # -- what is needed ----------------------------------------------------------
 
-    def need(self, urls: Sequence[str]) -> None:
-        """Note what a page needs that was archived."""
+    def need(self, urls: Sequence[str], of: str) -> None:
+        """Note what a page of some URL needs that was archived."""
         if urls:
-            self._found.append((_Room(self.per_page), urls, 0, 0))
+            room = _Room(str(origin(of)), self.per_page)
+            self._found.append(_Found(room, urls, 0, 0, is_foreign=False))
 
     async def took(self, due: Requisite, result: FetchResult) -> None:
         """Note the end of a request: what a style sheet needs in turn, or another try."""
@@ -128,7 +143,9 @@ class Requisites:
                 await self._read_style(due, result)
             case "redirected" if result.location and due.redirects < self.max_redirects:
                 needed = resolved([result.location], due.url)
-                self._found.append((due.room, needed, due.depth, due.redirects + 1))
+                self._found.append(
+                    _Found(due.room, needed, due.depth, due.redirects + 1, due.is_anonymous)
+                )
             case "not_modified":
                 outcome = "unchanged"
             case _:
@@ -144,7 +161,7 @@ class Requisites:
         if media_type(label) == _CSS and due.depth < _MOST_DEPTH:
             work = partial(_needed_by, result.body, label, due.url)
             needed = await off_loop(len(result.body), work)
-            self._found.append((due.room, needed, due.depth + 1, 0))
+            self._found.append(_Found(due.room, needed, due.depth + 1, 0, due.is_anonymous))
 
     def _tries_again(self, due: Requisite, result: FetchResult) -> bool:
         """Queue a request that failed for a passing trouble once more, if it has tries left."""
@@ -172,15 +189,12 @@ class Requisites:
         hosts = await self.store.hosts_of(unknown) if unknown else ()
         self._host_ids |= {host.origin: host.host_id for host in hosts}
         for url, place in places.items():
-            room, depth, redirects = wanted[url]
+            room = wanted[url].room
             if not self._has_room(room, place):
                 continue
             room.requests -= 1
             self._asked_at[url] = now
-            due = Requisite(
-                page_id=0, url=url, fetch_url=url, host_id=self._host_ids[place], due_at=now,
-                depth=depth, redirects=redirects, owner=self, room=room,
-            )  # fmt: skip
+            due = self._due(url, place, wanted[url], now)
             # A style sheet is read again for what it needs.
             if url in known and ".css" not in url:
                 due = replace(due, validators=known[url][1])
@@ -188,16 +202,21 @@ class Requisites:
             self.left += 1
         return hosts
 
-    def _wanted(self, now: float) -> dict[str, tuple[_Room, int, int]]:
-        """Take what was found; return what was not asked for lately, with depth and redirects."""
+    def _due(self, url: str, place: str, found: _Found, now: float) -> Requisite:
+        """Return the due URL of something that was found, of an origin."""
+        return Requisite(
+            page_id=0, url=url, fetch_url=url, host_id=self._host_ids[place], due_at=now,
+            depth=found.depth, redirects=found.redirects, owner=self, room=found.room,
+            is_anonymous=found.is_foreign or place != found.room.home,
+        )  # fmt: skip
+
+    def _wanted(self, now: float) -> dict[str, _Found]:
+        """Take what was found; return what was not asked for lately."""
         found, self._found = self._found, []
-        wanted: dict[str, tuple[_Room, int, int]] = {}
-        for room, urls, depth, redirects in found:
-            wanted |= {
-                url: (room, depth, redirects)
-                for url in urls
-                if url not in wanted and self._is_old(url, now)
-            }
+        wanted: dict[str, _Found] = {}
+        for each in found:
+            new = (it for it in each.urls if it not in wanted and self._is_old(it, now))
+            wanted |= dict.fromkeys(new, each)
         return wanted
 
     async def _places(self, urls: Sequence[str]) -> Mapping[str, str]:

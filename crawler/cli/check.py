@@ -192,11 +192,13 @@ async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRe
 async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) -> bool:
     """Return whether the site's robots.txt allows the URL (RFC 9309)."""
     asked = robots_url(origin(url))
-    result = await _answer(fetcher, Request(asked, "robots"), found)
+    result, has_left = await _answer(fetcher, Request(asked, "robots"), found), False
     for _ in range(_REDIRECTS):
         if result.outcome != "redirected" or result.location is None:
             break
-        result = await _answer(fetcher, Request(result.location, "robots"), found)
+        has_left = has_left or origin(result.location) != origin(url)
+        request = Request(result.location, "robots", is_anonymous=has_left)
+        result = await _answer(fetcher, request, found)
     found.steps += _mended(result)
     record = record_of(result, result.ended_at)
     if record.standing == "unreachable":

@@ -1,7 +1,8 @@
 """Cookies that live within one chain of redirects, and nowhere else (RFC 6265).
 
 Sites try whether a visitor takes cookies: they set one, redirect, and want it back. A cookie goes
-back to the host that set it, whatever ``Domain`` it names. It is never written anywhere.
+back to the origin that set it, whatever ``Domain`` it names: to its scheme, host and port, and from
+plain HTTP to the same host by TLS. It is never written anywhere.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freshet.crawler.fetch.responses import is_field_value, parse_date
-from freshet.crawler.urls import origin
+from freshet.crawler.urls import Origin, origin
 
 #: Cookies of one chain, and bytes of the header that sends them.
 _MOST: Final = 50
@@ -19,9 +20,9 @@ _MOST_BYTES: Final = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A cookie that a host set; ``path`` is a prefix of the paths that it goes back to."""
+    """A cookie that an origin set; ``path`` is a prefix of the paths that it goes back to."""
 
-    host: str
+    origin: Origin
     path: str
     name: str
     value: str
@@ -29,22 +30,24 @@ class Cookie:
 
     def goes_to(self, url: str) -> bool:
         """Return whether a request for this URL has the cookie."""
-        to, path = origin(url), urlsplit(url).path
+        to, own, path = origin(url), self.origin, urlsplit(url).path
         fits = path.startswith(self.path) and (
             self.path.endswith("/") or path[len(self.path) :][:1] in {"", "/"}
         )
-        return to.host == self.host and fits and (to.scheme == "https" or not self.is_secure)
+        is_own = to == own and (to.scheme == "https" or not self.is_secure)
+        is_safer = own == Origin("http", to.host, 80) and to == Origin("https", to.host, 443)
+        return fits and (is_own or is_safer)
 
 
 def after(
     cookies: Iterable[Cookie], set_cookie: Iterable[str], url: str, now: float
 ) -> tuple[Cookie, ...]:
     """Return the cookies of a chain after a response from ``url`` with these Set-Cookie headers."""
-    kept = {(each.host, each.path, each.name): each for each in cookies}
+    kept = {(each.origin, each.path, each.name): each for each in cookies}
     for text in set_cookie:
         cookie, is_over = _read(text, url, now)
         if cookie is not None:
-            kept.pop(key := (cookie.host, cookie.path, cookie.name), None)
+            kept.pop(key := (cookie.origin, cookie.path, cookie.name), None)
             if not is_over and len(kept) < _MOST:
                 kept[key] = cookie
     return tuple(kept.values())
@@ -73,7 +76,7 @@ def _read(text: str, url: str, now: float) -> tuple[Cookie | None, bool]:
     if not path.startswith("/"):
         # The directory of the page (RFC 6265, section 5.1.4).
         path = urlsplit(url).path.rpartition("/")[0] or "/"
-    return Cookie(place.host, path, name, value, "secure" in said), _is_over(said, now)
+    return Cookie(place, path, name, value, "secure" in said), _is_over(said, now)
 
 
 def _is_over(said: dict[str, str], now: float) -> bool:

@@ -64,8 +64,10 @@ def test_a_cookie_goes_back_to_the_page_that_set_it(set_cookie: str, expected: s
         ("https://a.example/dir/other?q", "a=1"),
         ("https://a.example/dir", "a=1"),
         ("https://a.example/dir/deeper/page", "a=1"),
-        ("http://a.example/dir/page", "a=1"),
-        ("https://a.example:8443/dir/page", "a=1"),
+        ("http://a.example/dir/page", ""),
+        ("https://a.example:8443/dir/page", ""),
+        ("http://a.example:443/dir/page", ""),
+        ("https://a.example:443/dir/page", "a=1"),
         ("https://a.example/directory", ""),
         ("https://a.example/", ""),
         ("https://www.a.example/dir/page", ""),
@@ -78,7 +80,31 @@ def test_a_cookie_goes_to_its_host_and_below_its_path(url: str, expected: str) -
 
 
 def test_a_secure_cookie_is_sent_over_tls_only() -> None:
-    assert sent("http://a.example/dir/x", "a=1; Secure", "b=2") == "b=2"
+    plain = "http://a.example/dir/x"
+    assert sent(plain, "a=1; Secure", "b=2", by=plain) == "b=2"
+
+
+@pytest.mark.parametrize(
+    ("by", "url", "expected"),
+    [
+        ("http://a.example/", "https://a.example/", "a=1"),
+        ("http://a.example:80/", "https://a.example:443/", "a=1"),
+        ("http://a.example/", "http://a.example/", "a=1"),
+        ("http://a.example:8080/", "http://a.example:8080/", "a=1"),
+        ("http://a.example:8080/", "https://a.example/", ""),
+        ("http://a.example/", "https://a.example:8443/", ""),
+        ("http://a.example:8080/", "http://a.example/", ""),
+        ("http://a.example/", "http://a.example:8080/", ""),
+        ("https://a.example/", "http://a.example/", ""),
+        ("https://a.example:8443/", "https://a.example/", ""),
+        ("https://a.example/", "http://a.example:443/", ""),
+        ("http://a.example/", "https://www.a.example/", ""),
+    ],
+)
+def test_a_cookie_goes_to_no_other_port_and_from_tls_to_tls_alone(
+    by: str, url: str, expected: str
+) -> None:
+    assert sent(url, "a=1; Path=/", by=by) == expected
 
 
 def test_a_later_cookie_replaces_one_of_the_same_name_and_path() -> None:
