@@ -507,6 +507,7 @@ class SiteSettings(SettingsGroup):
     ] = None
     ephemeral: bool | None = None
     half_life_hours: Weight | None = None
+    signals: Literal["learnt", "complete"] | None = None
 
     @check(*_OF_HOSTS)
     @classmethod

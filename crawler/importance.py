@@ -464,6 +464,7 @@ def terms(
         area=area, importance=importance.copy(), never=np.zeros(n, np.bool_),
         least_days=np.zeros(n), most_days=np.full(n, np.inf),
         half_life_days=np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),
+        complete=np.zeros(n, np.bool_),
     )  # fmt: skip
     if not sites:
         return found
@@ -474,6 +475,8 @@ def terms(
                 if (value := getattr(table, term)) is not None:
                     getattr(found, term)[row] = value
             _declare(found.half_life_days, row, table)
+            if table.signals is not None:
+                found.complete[row] = table.signals == "complete"
     return found
 
 

@@ -10,7 +10,14 @@ import aiosqlite
 from freshet.config.settings import Settings
 from freshet.crawler import documents
 from freshet.crawler.robots import RobotsVerdict, in_force, is_fresh
-from freshet.crawler.run.forecast import LastVisit, PageForecast, Rate, forecast_page, rate_of
+from freshet.crawler.run.forecast import (
+    Completeness,
+    LastVisit,
+    PageForecast,
+    Rate,
+    forecast_page,
+    rate_of,
+)
 from freshet.crawler.terminal import (
     Cell,
     amount,
@@ -406,6 +413,8 @@ def _source(it: PageForecast, arrival_rate: float) -> str:
 def _value(it: PageForecast) -> Iterator[str]:
     if it.arrival_rate is not None:
         yield _source(it, it.arrival_rate)
+    if it.signals is not None:
+        yield _SIGNALS[it.signals]
     if it.urgent:
         yield "It is a new item of an ephemeral source: it is visited before other pages."
     elif it.planned is not None:
@@ -429,6 +438,17 @@ def _worth(it: PageForecast) -> Iterator[str]:
         )
     if it.reveals >= _WORTH_TELLING:
         yield f"A visit is expected to find {amount(it.reveals)} new pages."
+
+
+#: By what is thought of whether its signals tell of every change.
+_SIGNALS: Final[dict[Completeness, str]] = {
+    "learnt": "Its signals have told of nearly every change: visits answer them.",
+    "set": "Its signals tell of every change, as its table of sites says: visits answer them.",
+    "doubted": "Its table of sites says that its signals are complete, but it is visited as if "
+    "there were none: no source speaks of it, or one has missed too much.",
+    "not used": "Its table of sites says that its signals are complete; the policy judges them by "
+    "itself.",
+}
 
 
 def _plan(it: PageForecast) -> str:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from math import expm1, inf, isnan
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import aiosqlite
 import numpy as np
@@ -28,8 +28,10 @@ from freshet.crawler.importance import (
     terms,
 )
 from freshet.crawler.network import with_kept
+from freshet.scheduler import policy
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
+from freshet.scheduler.policies.greedy_index import SiteClock
 from freshet.storage.entries import CappedQueue, Host, Kind, Outlook
 from freshet.storage.queries import columns
 from freshet.storage.queries import page as page_queries
@@ -37,6 +39,9 @@ from freshet.storage.records import Estimate, StoredSeed
 from freshet.storage.tables import hosts, near_duplicates, observations, runs
 
 _DAY_S: Final = 86_400.0
+#: Signals tell of every change, as is learnt or set; visits do not bear out what is set; the policy
+#: has an opinion of its own.
+Completeness: TypeAlias = Literal["learnt", "set", "doubted", "not used"]
 #: Observations that are searched for the last ones of one kind in a row.
 _OBSERVATIONS: Final = 40
 #: Largest difference of two equal times, in seconds.
@@ -81,6 +86,7 @@ class PageForecast:
     visit, and values that follow from one are None. ``stale`` is the probability that the page has
     changed since its visit or discovery ``age_days`` ago; ``clocked``: it follows the rhythm of the
     site; ``claimed``: it follows change signals (None: there are none, or they are ignored).
+    ``signals`` says whether they tell of every change (None: neither learnt nor set).
     ``least_days`` and ``most_days`` are the bounds of the rules between two visits; ``excluded_by``
     is the pattern of the rule that forbids visits; the page may be visited from ``not_before``
     (Unix seconds) on. Under an index policy ``worth`` is the value of a visit at ``estimated_at``,
@@ -102,6 +108,7 @@ class PageForecast:
     stale: float
     clocked: bool
     claimed: bool | None
+    signals: Completeness | None
     last: LastVisit | None
     least_days: float
     most_days: float | None
@@ -194,6 +201,7 @@ async def forecast_page(
         stale=known.stale(rate, since, now),
         clocked=valued.clocked > 0,
         claimed=valued.claimed,
+        signals=_signals(sites, url, said.policy, claimed=valued.claimed),
         last=known.paid,
         least_days=least_days,
         most_days=most_days,
@@ -303,6 +311,17 @@ def _bounds(sites: Sites, url: str) -> tuple[str | None, float, float | None]:
         0.0 if least is None else least.least_days or 0.0,
         None if most is None else most.most_days,
     )
+
+
+def _signals(sites: Sites, url: str, name: str, *, claimed: bool | None) -> Completeness | None:
+    """Return what is thought of whether signals tell of every change of a page."""
+    table = sites.ruling(url, "signals")
+    is_set = table is not None and table.signals == "complete"
+    if isinstance(policy.load(name), SiteClock):
+        return "not used" if is_set else None
+    if not claimed:
+        return "doubted" if is_set else None
+    return "set" if is_set else "learnt"
 
 
 def _price(outlook: Outlook | None) -> float | None:

@@ -21,7 +21,7 @@ from freshet.scheduler.agenda.hooks import AgendaHooks
 from freshet.scheduler.agenda.hosts import HostCodes
 from freshet.scheduler.agenda.new_pages import HubPages, recall
 from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.ranker import Ranker
+from freshet.scheduler.agenda.ranker import Ranker, SignalRanker
 from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
@@ -101,8 +101,10 @@ class Learner:
 
     async def relearn(self, ranker: Ranker) -> None:
         """Teach another ranker the store's history as judged now."""
-        self.ranker = ranker
+        before, self.ranker = self.ranker, ranker
         ranker.add(*(self.pages[name] for name in ("host", "area", "importance", "found_at")))
+        if isinstance(before, SignalRanker) and isinstance(ranker, SignalRanker):
+            ranker.declare(np.arange(len(before.declared)), before.declared)
         await self._learn_all()
 
     async def _learn_all(self) -> VisitResults:
@@ -143,6 +145,8 @@ class Learner:
             **self._standing(found),
         )  # fmt: skip
         self.ranker.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+        if isinstance(self.ranker, SignalRanker):
+            self.ranker.declare(rows, terms.complete)
         self.hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)
 
     async def refresh(self, found: WatchedPages) -> None:
@@ -189,6 +193,8 @@ class Learner:
         terms = self._terms_of(found.page_id, found.url, origins)
         self.pages.reweigh(rows, terms.importance, terms.half_life_days)
         self.ranker.reweigh(rows, terms.importance)
+        if isinstance(self.ranker, SignalRanker):
+            self.ranker.declare(rows, terms.complete)
 
     async def inherit(self, page_ids: Collection[int]) -> None:
         """Hand on to these pages what was learnt at their old URLs."""

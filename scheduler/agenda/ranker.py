@@ -1,12 +1,12 @@
 """The protocol by which a policy ranks pages for a daemon, a simulation or a replay."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler.arrays import Floats
+from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.sources import Rows
 
@@ -63,3 +63,15 @@ class Ranker(Protocol):
 
     def inherit(self, old: int, new: int) -> None:
         """Hand the state of one row on to another, where its page stands now."""
+
+
+@runtime_checkable
+class SignalRanker(Protocol):
+    """A ranker that can be told for which pages signals tell of every change."""
+
+    @property
+    def declared(self) -> Bools:
+        """Return (n,), for which pages that was said."""
+
+    def declare(self, rows: Rows, complete: Bools) -> None:
+        """Say for which of these pages it is so, (m,)."""

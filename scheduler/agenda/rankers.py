@@ -16,10 +16,13 @@ from freshet.scheduler import policy
 from freshet.scheduler.agenda.ranker import Beliefs, Ranker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Column, Floats
+from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
+from freshet.scheduler.estimate.complete import CompleteSources
 from freshet.scheduler.estimate.evidence import Evidence, SignalBatch, VisitResults
 from freshet.scheduler.estimate.sources_trust import SignalRates
-from freshet.scheduler.policies.greedy_index import SiteClock
+from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary, SiteClock
+from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
 from freshet.scheduler.sources import Rows, SourceTable
 
 log = logging.getLogger(__name__)
@@ -29,7 +32,10 @@ _Value: TypeAlias = Callable[[SourceTable, float], Floats]
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
-_NOT_COUNTED: Final = np.zeros(1, np.bool_)
+#: A page that a complete source calls changed is taken to have changed with 95 %.
+_SURE: Final = 3.0
+#: Asking sources takes so much of the budget of a plan at most.
+_MOST_ASKED: Final = 0.5
 #: The value of a page that is not due, at most, compared with one that has been for a day.
 _NOT_DUE: Final = 1e-9
 #: A plan is made anew when there are that many more pages.
@@ -54,7 +60,8 @@ def ranker_of(specification: str, budget: float, *, archived: bool = False) -> R
     if isinstance(chosen, SiteClock):
         return SiteClockRanker(budget)
     if isinstance(chosen, policy.IndexPolicy):
-        return PolicyRanker(chosen.index, guard=guard, together=archived)
+        asks = isinstance(chosen, GreedyIndex | GreedyIndexBinary | NoisySignalIndex)
+        return PolicyRanker(chosen.index, guard=guard, together=archived, asks=asks)
     if isinstance(chosen, policy.RatePolicy):
         return RateRanker(chosen, budget, guard=guard, together=archived)
     return IntervalRanker(chosen, guard=guard, together=archived)
@@ -118,13 +125,16 @@ class PolicyRanker:
 
     Visits are learnt from one by one, so that in which batches they come does not show; or
     ``together``, with fewer fits of the prior: that takes a tenth of the time where it need not
-    hold. Faults of the policy named ``guard`` are contained.
+    hold. Faults of the policy named ``guard`` are contained. Values in importance times days can be
+    compared with what sources tell: with such a policy it ``asks`` these as often as it pays.
     """
 
-    def __init__(self, value: _Value, *, guard: str | None = None, together: bool = False) -> None:
+    def __init__(
+        self, value: _Value, *, guard: str | None = None, together: bool = False, asks: bool = False
+    ) -> None:
         self._value = value
         self._guard = None if guard is None else _Guard(guard)
-        self._together = together
+        self._together, self._asks = together, asks
         growth = {"growth": _GROWTH_TOGETHER} if together else {}
         self._learner = EmpiricalBayes(0, half_life_days=_HALF_LIFE_DAYS, **growth)
         self._importance = Column[np.float64](np.float64)
@@ -132,7 +142,7 @@ class PolicyRanker:
         self._rate = Column[np.float64](np.float64)
         self._visited = Column[np.bool_](np.bool_)
         self._site = Column[np.intp](np.intp)
-        self._signals = SignalRates()
+        self._signals, self._complete = SignalRates(), CompleteSources()
         self._host, self._per_day = np.empty(0, np.intp), np.empty(0)
         self._cost = np.empty(0)
 
@@ -142,6 +152,7 @@ class PolicyRanker:
         self._learner.extend(site)
         self._site.extend(site)
         self._signals.add(site)
+        self._complete.add(len(site))
         self._importance.extend(importance)
         self._last.extend(at)
         self._visited.append(len(at))
@@ -162,16 +173,31 @@ class PolicyRanker:
             row, at = int(visits.row[k]), float(visits.at[k])
             span = at - last[row]
             last[row] = max(at, last[row])
-            if visits.compared[k] and span > 0:
-                tells[k] = True
-                self._learn_one(visits.row[k : k + 1], at, span, changed=bool(visits.changed[k]))
+            self._complete.now = max(at, self._complete.now)
+            tells[k] = visits.compared[k] and span > 0
+            told = self._told(visits, k, span if tells[k] else 0.0)
+            if tells[k]:
+                self._learn_one(visits.take(slice(k, k + 1)), span, told)
         rows = np.unique(visits.row[tells])
         if len(rows):
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
-    def _learn_one(self, row: Rows, at: float, span: float, *, changed: bool) -> None:
-        found = np.array([int(changed)])
-        self._learner.observe(Evidence(row, np.array([at]), np.array([span]), found, _NOT_COUNTED))
+    def _told(self, visits: VisitResults, k: int, span: float) -> int:
+        """Let a visit judge the sources of its page; return the changes told of, −1: not of all."""
+        row = int(visits.row[k])
+        if not self._complete.known.rows[row]:
+            return -1
+        rate = self._rate.rows[row]
+        if span and not self._together:
+            rate = self._learner.change_rate(visits.row[k : k + 1])[0]
+        at, changed = float(visits.at[k]), bool(visits.changed[k])
+        return self._complete.learn(row, at, span, float(rate), changed=changed)
+
+    def _learn_one(self, visit: VisitResults, span: float, told: int) -> None:
+        """Learn from a visit: all changes of the span, or whether there was any."""
+        found = np.array([told if told >= 0 else int(visit.changed[0])])
+        counted = np.array([told >= 0])
+        self._learner.observe(Evidence(visit.row, visit.at, np.array([span]), found, counted))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
 
@@ -185,9 +211,14 @@ class PolicyRanker:
         np.maximum.at(last, row, at)
         self._visited.rows[row] = True
         tells = visits.compared[order] & (at > before)
-        row, at, span = row[tells], at[tells], (at - before)[tells]
-        changes = visits.changed[order][tells].astype(np.int64)
-        self._learner.observe(Evidence(row, at, span, changes, np.zeros(len(row), np.bool_)))
+        span, ordered = np.where(tells, at - before, 0.0), visits.take(order)
+        self._complete.now = max(self._complete.now, float(at.max(initial=-np.inf)))
+        told = np.full(len(row), -1)
+        for k in np.flatnonzero(self._complete.known.rows[row]).tolist():
+            told[k] = self._told(ordered, k, float(span[k]))
+        changes = np.where(told >= 0, told, ordered.changed)
+        row, at, counted = row[tells], at[tells], told[tells] >= 0
+        self._learner.observe(Evidence(row, at, span[tells], changes[tells], counted))
         if self._learner.fit_is_due:
             self._rate.rows[:] = self._learner.change_rate()
         elif len(row):
@@ -197,13 +228,32 @@ class PolicyRanker:
     def receive(self, said: SignalBatch) -> None:
         """Take in the signals of one source at one time."""
         self._signals.receive(said.row, said.until)
+        self._complete.receive(said, self._site.rows[said.row], self._captured(said.row))
+
+    def _captured(self, rows: Rows) -> Floats:
+        """Return the days (m,) of the last visits, −inf before the first."""
+        return np.where(self._visited.rows[rows], self._last.rows[rows], -np.inf)
+
+    def declare(self, rows: Rows, complete: Bools) -> None:
+        """Set for which of these pages signals are said to tell of every change, (m,)."""
+        self._complete.declared.rows[rows] = complete
+
+    @property
+    def declared(self) -> Bools:
+        """Return (n,), what was said by :meth:`declare`."""
+        return self._complete.declared.rows
 
     def worth(self, now: float) -> Floats:
         """Return (n,), the policy's value of each page."""
         table = self.table()
         if self._guard is None:
-            return self._value(table, now)
-        return self._guard.worth(self._value, table, now)
+            found = self._value(table, now)
+        else:
+            found = self._guard.worth(self._value, table, now)
+        if self._asks:
+            rows, _, worth = self._polls(now)
+            found[rows] = np.maximum(found[rows], worth)
+        return found
 
     def hosts(self, queue: Rows, per_day: Floats, cost: Floats) -> None:
         """Set the host ``queue[s]`` of each site s, with its limit and the cost of a visit."""
@@ -219,6 +269,7 @@ class PolicyRanker:
         """Hand the state of one page on to another, visited at the same time."""
         self._learner.inherit(old, new)
         self._signals.inherit(old, new)
+        self._complete.inherit(old, new)
         if not self._visited.rows[new]:
             self._last.rows[new] = self._last.rows[old]
         self._rate.rows[new] = self._learner.change_rate(np.array([new]))[0]
@@ -228,12 +279,18 @@ class PolicyRanker:
 
         Sites of which no host is known yet share one, which has no limit.
         """
-        pending, rate, precision = self._signals.columns(self._rate.rows)
+        importance, change_rate = self._importance.rows, self._rate.rows
+        pending, rate, precision = self._signals.columns(change_rate)
+        complete, told, _ = self._complete.columns(self._hazard(self._complete.now))
+        if complete.any():
+            pending = np.where(complete, told, pending)
+            rate = np.where(complete, change_rate, rate)
+            precision = np.where(complete, 1.0, precision)
         host = np.append(self._host, len(self._per_day))
         return SourceTable(
-            importance=self._importance.rows,
-            change_rate=self._rate.rows,
-            complete_observations=np.zeros(len(self._rate), np.bool_),
+            importance=importance,
+            change_rate=change_rate,
+            complete_observations=complete,
             host=host[np.minimum(self._site.rows, len(self._host))],
             host_capacity=np.append(self._per_day, np.inf),
             host_cost=np.append(self._cost, 1.0),
@@ -248,9 +305,27 @@ class PolicyRanker:
         return self._learner.credible_interval(rows)
 
     def beliefs(self, now: float) -> Beliefs:
-        """Return the changes at the estimated rates since the last visit to each page."""
-        age = np.maximum(now - self._last.rows, 0.0)
-        return Beliefs(self._rate.rows * age, self._rate.rows, np.zeros(len(age)))
+        """Return the changes at the estimated rates since the last visit to each page.
+
+        Of those that are observed completely it is the changes told of, and the few that are not.
+        """
+        hazard = self._hazard(now)
+        complete, told, missed = self._complete.columns(hazard)
+        hazard = np.where(complete, _SURE * told + missed * hazard, hazard)
+        claimed = np.where(complete, 1, -1)
+        return Beliefs(hazard, self._rate.rows, np.zeros(len(hazard)), claimed)
+
+    def _hazard(self, now: float) -> Floats:
+        """Return (n,), the changes expected since the last visits, whatever signals say."""
+        return self._rate.rows * np.maximum(now - self._last.rows, 0.0)
+
+    def _polls(self, now: float) -> tuple[Rows, Floats, Floats]:
+        """Return pages under which sources are asked, A and A τ²/2 (m,): what that is worth now.
+
+        A are the changes a day of which they tell, weighed; τ the days since they were asked.
+        """
+        rows, gain = self._complete.asked(self._importance.rows * self._rate.rows)
+        return rows, gain, gain * np.maximum(now - self._last.rows[rows], 0.0) ** 2 / 2
 
 
 class RateRanker(PolicyRanker):
@@ -260,6 +335,9 @@ class RateRanker(PolicyRanker):
     to be carried out evenly spaced, exponentially distributed where at Poisson times. The draw
     belongs to the page and the day of its last visit, and is no state: fed the same visits, the
     same is due.
+
+    A page that is observed completely is due when as many changes were told of as the plan has one
+    visit answer. A source is asked when what it tells, A τ²/2, is worth the price of the plan.
 
     A page is worth its importance times the days for which it has been due. Where nothing is due,
     those go first that are nearest to it: the budget is spent whole. The plan keeps the limits of
@@ -299,23 +377,48 @@ class RateRanker(PolicyRanker):
     def _lateness(self, table: SourceTable, now: float) -> Floats:
         """Return (n,), importance times the days since a visit was due."""
         plan = self._current(table, now)
-        rate = np.zeros(len(table))
+        rate, signals = np.zeros(len(table)), np.zeros(len(table), np.bool_)
         rate[: len(plan)] = plan.crawl_rate
+        signals[: len(plan)] = plan.on_signals
         wait = self._draws(table.last_crawl) if plan.crawling == "poisson" else np.ones(len(rate))
         planned = rate > 0
         late = np.full(len(rate), -1.0)
-        late[planned] = now - table.last_crawl[planned] - wait[planned] / rate[planned]
+        age = now - table.last_crawl[planned]
+        late[planned] = age - wait[planned] / rate[planned]
+        answers = np.flatnonzero(planned & signals & table.complete_observations)
+        late[answers] = np.where(
+            table.pending_signals[answers] >= self._answered(plan, answers, wait),
+            now - table.last_crawl[answers],
+            np.minimum(late[answers], 0.0),
+        )
         due = table.importance * late
         soon = np.exp(np.minimum(late[planned] * rate[planned], 0.0))
         not_due = np.zeros(len(rate))
         not_due[planned] = _NOT_DUE * soon
-        return np.where(late > 0, _NOT_DUE + due, not_due)
+        found = np.where(late > 0, _NOT_DUE + due, not_due)
+        if plan.price:
+            rows, _, worth = self._polls(now)
+            found[rows] = np.where(worth >= plan.price, worth, found[rows])
+        return found
+
+    @staticmethod
+    def _answered(plan: policy.CrawlPlan, rows: Rows, wait: Floats) -> Floats:
+        """Return which signal after the last visit (m,) is answered: each with its probability."""
+        p = np.minimum(plan.crawl_probability[rows], 1.0)
+        if plan.crawling == "periodic":
+            return changes_per_crawl(np.ones(len(p)), p)
+        with np.errstate(divide="ignore"):
+            return 1.0 + np.floor(wait[rows] / -np.log1p(-p))
 
     def _current(self, table: SourceTable, now: float) -> policy.CrawlPlan:
         """Return the plan, made anew each day, and where there are many new pages."""
         plan = self._plan
         if plan is None or now >= self._planned_at + _DAYS or len(table) > _GROWN * len(plan):
-            plan = self._plan = self._policy.rates(table, self._budget)
+            budget = self._budget
+            if plan is not None and plan.price:
+                polls = float(np.sqrt(self._polls(now)[1] / (2 * plan.price)).sum())
+                budget -= min(polls, _MOST_ASKED * budget)
+            plan = self._plan = self._policy.rates(table, budget)
             self._planned_at = now
         return plan
 

@@ -21,6 +21,7 @@ class Terms:
         most_days: days after which a visit comes before all that are not overdue; inf: none.
         half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
             it is one with the usual half-life, 0: it is none, nan: that is to be found out.
+        complete: True where signals are said to tell of every change.
     """
 
     area: Rows
@@ -29,6 +30,7 @@ class Terms:
     least_days: Floats
     most_days: Floats
     half_life_days: Floats
+    complete: Bools
 
 
 #: The terms of pages, by their ids, their URLs and the origins of their hosts.

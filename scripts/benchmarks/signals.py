@@ -9,7 +9,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from scripts.benchmarks import signals_forged, signals_sitemap, signals_sites, signals_surrogate
+from scripts.benchmarks import (
+    signals_complete,
+    signals_forged,
+    signals_sitemap,
+    signals_sites,
+    signals_surrogate,
+)
 from scripts.benchmarks.command import arguments, finish, say
 
 BENCHMARKS: dict[str, tuple[Callable[[], dict[str, object]], str]] = {
@@ -33,15 +39,28 @@ def main() -> None:
     parser.add_argument(
         "--surrogate", action="store_true", help="instead, the whole daemon in virtual time"
     )
-    parser.add_argument("--pages", type=int, default=10_000, help="with --surrogate")
+    parser.add_argument(
+        "--complete",
+        nargs="?",
+        const="lambda_crawl",
+        metavar="POLICY",
+        help="instead, what complete observations save a daemon that follows it",
+    )
+    parser.add_argument("--pages", type=int, help="with --surrogate (10,000) or --complete (500)")
+    parser.add_argument("--seed", type=int, default=1, help="with --complete: the web")
     parser.add_argument("--seeds", type=int, default=1, help="with --surrogate: webs")
     parser.add_argument(
         "--dated", action="store_true", help="with --surrogate: pages have a Last-Modified"
     )
     options = parser.parse_args()
     if options.surrogate:
-        found = signals_surrogate.figures(options.pages, options.seeds, dated=options.dated)
+        pages = options.pages or signals_surrogate.PAGES
+        found = signals_surrogate.figures(pages, options.seeds, dated=options.dated)
         finish(found, options.output)
+        return
+    if options.complete is not None:
+        pages = options.pages or signals_complete.PAGES
+        finish(signals_complete.figures(pages, options.seed, options.complete), options.output)
         return
     if options.sites is not None:
         finish(signals_sites.figures(options.sites), options.output)

@@ -16,7 +16,7 @@ beside others, on the same changes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -105,9 +105,10 @@ def hosts_of(pages: int) -> int:
 
 
 def placed_on_hosts(
-    pages: int, seed: int, placed: str, days: float, *, dated: bool = False
-) -> tuple[Stage, Hosts]:
-    """A population, its changes and its hosts.
+    pages: int, seed: int, placed: str, days: float, *, dated: bool = False,
+    sites: int | None = None, true: Sequence[int] = TRUE,
+) -> tuple[Stage, Hosts]:  # fmt: skip
+    """A population, its changes and its hosts, so many ``sites``, of which some are ``true``.
 
     The first hosts have the population's sources of complete observations, or, ``random``, any.
     """
@@ -117,9 +118,9 @@ def placed_on_hosts(
     if placed == "complete":
         order = order[np.argsort(~drawn.complete_observations[order], kind="stable")]
     of = np.empty(pages, np.intp)
-    of[order] = np.arange(pages) * hosts_of(pages) // pages
+    of[order] = np.arange(pages) * (sites or hosts_of(pages)) // pages
     table = SourceTable.of(
-        drawn.importance, drawn.change_rate, complete_observations=np.isin(of, TRUE)
+        drawn.importance, drawn.change_rate, complete_observations=np.isin(of, true)
     )
     changes = poisson(table, days, rng)
     return Stage(table, changes, days), Hosts(of, {}, dated)

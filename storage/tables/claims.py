@@ -127,6 +127,12 @@ async def asked(db: Reader) -> dict[int, int]:
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
+async def has_news(db: Reader) -> bool:
+    """Return whether anybody but the headers of pages has told of a change."""
+    cursor = await db.execute("SELECT 1 FROM claim_source WHERE kind <> 'last_modified' LIMIT 1")
+    return await cursor.fetchone() is not None
+
+
 async def last_words(db: Reader, page_id: int, limit: int) -> list[HeardClaim]:
     """Return each source's last claim on a page, the latest first."""
     sql = (

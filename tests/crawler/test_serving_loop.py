@@ -116,10 +116,8 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
     def terms(page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
         n = len(urls)
         least = np.array([sites[int(o.removeprefix("http://h")) - 1].least_s for o in origins])
-        every = np.zeros(n, np.intp)
-        return Terms(
-            every, np.ones(n), np.zeros(n, np.bool_), least / DAY_S, np.full(n, inf), np.zeros(n)
-        )
+        every, none = np.zeros(n, np.intp), np.zeros(n, np.bool_)
+        return Terms(every, np.ones(n), none, least / DAY_S, np.full(n, inf), np.zeros(n), none)
 
     async with reading(store.path) as reader:
         agenda = RecrawlAgenda(reader, ranker, terms, Random(0))

@@ -48,7 +48,7 @@ def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
     n = len(urls)
     return Terms(
         np.zeros(n, np.intp), np.ones(n), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
-        np.full(n, np.nan),
+        np.full(n, np.nan), np.zeros(n, np.bool_),
     )  # fmt: skip
 
 

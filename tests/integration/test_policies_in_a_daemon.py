@@ -1,6 +1,7 @@
 """Policies of every kind, and of third parties, in a daemon on a web with sitemaps."""
 
 import itertools
+import json
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -15,6 +16,7 @@ from freshet.scheduler.sources import SourceTable
 from scripts.benchmarks.signals_daemon import Kept, kept
 from scripts.benchmarks.signals_reference import Stage
 from scripts.benchmarks.signals_web import Hosts
+from tests.console import freshet
 
 _PAGES = 40
 _PER_DAY = 10.0
@@ -101,3 +103,16 @@ def test_an_interval_policy_visits_what_is_due_and_nothing_else(tmp_path: Path, 
     often = np.argsort(-stage.table.change_rate)
     number = np.array([len(days) for days in visits])
     assert number[often[:3]].mean() > 1.3 * number[often[-8:]].mean()
+
+
+def test_complete_observations_act_in_daemon_plan_and_explain(tmp_path: Path) -> None:
+    stage, hosts = web(8.0)
+    db, said = tmp_path / "crawl.db", [{"match": "h0.localhost", "signals": "complete"}]
+    kept(stage, hosts, 20.0, db, policy="lambda_crawl", sites=said)
+    file = tmp_path / "freshet.toml"
+    file.write_text('[[sites]]\nmatch = "h0.localhost"\nsignals = "complete"\n')
+    shown = freshet("plan", "--db", db, "--budget", "20/day", "--config", file, "--json").stdout
+    assert json.loads(shown)["split"]["complete_observations"]["sources"] == _PAGES // 2
+    told = freshet("explain", hosts.url(0), "--db", db).stdout
+    assert "Its signals tell of every change, as its table of sites says" in told
+    assert "Its signals" not in freshet("explain", hosts.url(1), "--db", db).stdout

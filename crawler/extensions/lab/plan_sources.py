@@ -24,17 +24,20 @@ from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.errors import CrawlError, UsageError, needs_extra
 from freshet.crawler.importance import Weighing, learnt_items, terms, weigh
 from freshet.crawler.network import with_kept
+from freshet.crawler.run.state import load_state
 from freshet.crawler.terminal import replacing
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
 from freshet.scheduler.agenda.ephemeral import item_terms, sources
 from freshet.scheduler.agenda.new_pages import Churning, recall_churn
-from freshet.scheduler.arrays import Bools, Floats, rows_among
+from freshet.scheduler.agenda.rankers import PolicyRanker
+from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
 from freshet.scheduler.sources import Rows
 from freshet.storage.errors import trouble
 from freshet.storage.queries import columns, link_columns, page
 from freshet.storage.queries.columns import KeptPages, PastObservations
+from freshet.storage.tables import claims
 
 _DAY_S: Final = 86_400.0
 _DAY_HOURS: Final = 24.0
@@ -488,7 +491,7 @@ def read_store(
     evidence for the rates; and the ephemeral sources. Pages are weighted as a daemon of these
     settings would; the estimator takes those of a host queue to be alike.
     """
-    pages, observed, weighing, decaying, settings = terminal.run(_history(db, settings))
+    pages, observed, weighing, decaying, settings, told = terminal.run(_history(db, settings))
     queue, queues = numbered(map(key_of, pages.hosts))
     host = queue[pages.host]
     evidence = evidence_of(observed.page, observed.at, observed.kind)
@@ -496,11 +499,12 @@ def read_store(
     learner.observe(evidence)
     origins = [place.origin for place in pages.hosts]
     own = weighing.importances(pages.page_id, pages.url, pages.host, origins)
+    complete, rates = told
     learned = PlanSources(
         url=pages.url,
         importance=terms(pages.url, pages.host, own, Sites(settings.sites)).importance,
-        change_rate=learner.change_rate(),
-        complete_observations=np.zeros(len(pages), np.bool_),
+        change_rate=np.where(complete, rates, learner.change_rate()),
+        complete_observations=complete,
         host=host,
         hosts=queues,
     )
@@ -514,7 +518,7 @@ def read_store(
 
 async def _history(
     db: Path, settings: Settings
-) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages, Settings]:
+) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages, Settings, tuple[Bools, Floats]]:
     """Read pages, their histories, and the settings that hold, from one snapshot."""
     async with page.snapshot(db) as connection:
         settings = await with_kept(settings, connection)
@@ -522,4 +526,24 @@ async def _history(
         observed = await columns.observations(connection, pages.page_id)
         weighing = await weigh(connection, settings.daemon.importance)
         ephemeral = await _ephemeral(connection, pages, weighing, settings)
-        return pages, observed, weighing, ephemeral, settings
+        told = await _complete(connection, pages.page_id, settings)
+        return pages, observed, weighing, ephemeral, settings, told
+
+
+async def _complete(
+    connection: aiosqlite.Connection, page_id: Ints, settings: Settings
+) -> tuple[Bools, Floats]:
+    """Return (n,), which pages a daemon of a rate policy observes completely, and their rates."""
+    complete, rates = np.zeros(len(page_id), np.bool_), np.zeros(len(page_id))
+    if not await claims.has_news(connection):
+        return complete, rates
+    daemon = settings.daemon.model_copy(update={"policy": "lambda_crawl", "budget": "1/day"})
+    state = await load_state(connection, settings.model_copy(update={"daemon": daemon}))
+    try:
+        assert isinstance(state.ranker, PolicyRanker)  # noqa: S101 - the policy is one of these
+        table = state.ranker.table()
+        rows, known = state.agenda.pages.rows(page_id)
+        complete[known], rates[known] = table.complete_observations[rows], table.change_rate[rows]
+        return complete, rates
+    finally:
+        await state.close()

@@ -45,7 +45,7 @@ class Said:
         weights = np.array([self.importance.get(each, 1.0) for each in page_id.tolist()])
         never, most = weights == 0, np.full(n, np.inf)
         half_life = np.array([self.half_life.get(each, np.nan) for each in page_id.tolist()])
-        return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, half_life)
+        return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, half_life, never)
 
 
 async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(site: SmallStore) -> None:

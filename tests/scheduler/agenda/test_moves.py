@@ -62,7 +62,7 @@ class Told:
 def alike(page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
     n = len(urls)
     none, free = np.zeros(n, np.bool_), np.full(n, np.inf)
-    return Terms(np.zeros(n, np.intp), np.ones(n), none, np.zeros(n), free, np.zeros(n))
+    return Terms(np.zeros(n, np.intp), np.ones(n), none, np.zeros(n), free, np.zeros(n), none)
 
 
 @pytest.fixture

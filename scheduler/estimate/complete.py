@@ -1,0 +1,344 @@
+"""Sources of change signals that tell of every change, as visits prove or refute it.
+
+A policy that gets *complete observations* of a page visits it on its signals alone. So a source
+must have earned that, and must be able to lose it. Each visit to a page that a source speaks of
+judges the source:
+
+    told      visits that found a claim pending                 false   those that found no change
+    expected  changes expected in spans without a claim         missed  those that were found there
+
+Visits that follow signals find changes that were told, and say nothing of those that were not:
+hence the spans without a claim. A change that was found without a claim waits for a day, and for
+the source's next answer: the claim may be late through us. A claim of a change that is a day older
+than the source's last answer counts as a missed change, too.
+
+A share of failures is at 90 % at most
+
+    Q(1 + failures)/(1 + trials),     Q the quantile of a Gamma distribution (Wilson and Hilferty).
+
+A source is complete from when both shares are at most a fifth until one may be three tenths. There
+are lists that keep some of their dates for ever: pages of which a claim has moved can prove a
+source complete for themselves alone. Of visits with a claim the last ninety count, and of changes
+that were expected without one the last thirty.
+
+Doubts about single pages come sooner. One of which a change was missed is observed completely again
+after three trials; and none is of which five changes were expected since its last visit, or whose
+source was silent for twenty times its usual silence, or gave no answer for five times its usual
+time, and for a week: it is visited as if there were no signals, which shows who is right.
+
+Reference: ours; complete observations as in Kolobov et al., NeurIPS 2019.
+"""
+
+from collections import defaultdict
+from math import expm1, inf, sqrt
+from typing import Final
+
+import numpy as np
+
+from freshet.scheduler.arrays import Bools, Column, Floats, Ints
+from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch
+from freshet.scheduler.sources import Rows
+
+_ENTERED: Final = 0.2
+_LEFT: Final = 0.3
+#: Trials with a claim, and without, that count.
+_KEPT_TOLD: Final = 90.0
+_KEPT: Final = 30.0
+#: Trials after a missed change in which a page is in doubt, and at most.
+_OWED: Final = 3.0
+_MOST_OWED: Final = 10.0
+#: Changes expected, without a claim, from which on a page is in doubt.
+_SURPRISING: Final = 5.0
+#: What a source is trusted for whose signals are set to be complete: so many right trials.
+_DECLARED: Final = 30.0
+#: The normal quantile of 90 %.
+_Z: Final = 1.2816
+#: Days for which a claim may be late.
+_GRACE: Final = 1.0
+#: How many times its usual silence a source may be silent, and its usual time unanswered.
+_SILENT: Final = 20.0
+_UNANSWERED: Final = 5.0
+_LEAST_SILENCE: Final = 7.0
+#: Gaps of which the mean is formed.
+_GAPS: Final = 20.0
+#: What asking a source is worth that may still prove to be complete, beside one that did.
+_CURIOSITY: Final = 0.25
+
+_SOURCE: Final = np.dtype(
+    [
+        ("number", np.int64),
+        ("asked", np.int64),
+        *((name, np.float64) for name in ("answered", "answers", "answer_gap")),
+        *((name, np.float64) for name in ("spoke", "words", "word_gap")),
+        *((name, np.float64) for name in ("told", "false")),
+        # By whether a claim on the page has moved.
+        *((name, np.float64, 2) for name in ("expected", "missed")),
+        # The same, by whether that is set.
+        ("complete", np.bool_, (2, 2)),
+        # Whether it may still prove to be complete.
+        ("open", np.bool_),
+    ]
+)
+_MENTION: Final = np.dtype(
+    [
+        ("page", np.intp),
+        ("source", np.intp),
+        ("until", np.float64),
+        ("pending", np.int64),
+        ("moved", np.intp),
+        ("owed", np.float64),
+    ]
+)
+
+
+def at_most(failures: float, trials: float) -> float:
+    """Return what a share of failures is at most, at 90 %.
+
+    >>> round(at_most(0, 11), 2), round(at_most(3, 30), 2)
+    (0.19, 0.22)
+    """
+    return _quantile(1.0 + failures, _Z) / (1.0 + trials)
+
+
+def is_more(failures: float, trials: float) -> bool:
+    """Return whether a share of failures is above :data:`_LEFT`, at 90 %.
+
+    >>> is_more(2, 2), is_more(5, 6)
+    (False, True)
+    """
+    return failures > 0 and _quantile(failures, -_Z) > _LEFT * (1.0 + trials)
+
+
+def _quantile(shape: float, z: float) -> float:
+    return shape * (1 - 1 / (9 * shape) + z / (3 * sqrt(shape))) ** 3
+
+
+class CompleteSources:
+    """Judges the sources that speak of n pages; rows come, and never go.
+
+    Attributes:
+        declared: (n,), whether the user says that the signals of a page are complete.
+        known: (n,), whether a source speaks of a page.
+        now: the day of what was taken in last.
+    """
+
+    def __init__(self) -> None:
+        self.declared, self.known = Column[np.bool_](np.bool_), Column[np.bool_](np.bool_)
+        self.now = -inf
+        self._source, self._mention = Column[np.void](_SOURCE), Column[np.void](_MENTION)
+        # Of a site and the number of a source, its place; and all places of a number.
+        self._place: dict[tuple[int, int], int] = {}
+        self._places: defaultdict[int, list[int]] = defaultdict(list)
+        # Of a page, its mentions by the places of their sources.
+        self._slots: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        # Of a place, the spans in which changes were found without a claim, with what was expected.
+        self._held: defaultdict[int, dict[int, tuple[float, float, float]]] = defaultdict(dict)
+
+    def add(self, count: int) -> None:
+        """Append rows."""
+        self.declared.append(count)
+        self.known.append(count)
+
+    # -- signals -------------------------------------------------------------------
+
+    def receive(self, said: SignalBatch, site: Rows, visited: Floats) -> None:
+        """Take in a signal; its pages are of these sites, and were visited last on these days."""
+        self.now = max(self.now, said.at)
+        spoke: set[int] = set()
+        columns = (said.row, site, said.since, said.until, visited)
+        for row, code, since, until, last in zip(*map(np.ndarray.tolist, columns), strict=True):
+            place = self._place_of(code, said)
+            slot = self._slot_of(row, place)
+            if self._is_news(slot, since, until, last):
+                spoke.add(place)
+        for place in self._places.get(said.source, ()):
+            self._answered(place, said.at, spoke=place in spoke)
+
+    def _place_of(self, site: int, said: SignalBatch) -> int:
+        key = site, said.source
+        if key not in self._place:
+            self._place[key] = len(self._source)
+            self._places[said.source].append(len(self._source))
+            self._source.append(1)
+            new = self._source.rows[-1]
+            new["number"], new["asked"] = said.source, said.asked
+            new["answered"], new["spoke"] = -inf, said.at
+        return self._place[key]
+
+    def _slot_of(self, row: int, place: int) -> int:
+        slots = self._slots[row]
+        if place not in slots:
+            slots[place] = len(self._mention)
+            self.known.rows[row] = True
+            self._mention.append(1)
+            new = self._mention.rows[-1]
+            new["page"], new["source"], new["until"] = row, place, -inf
+        return slots[place]
+
+    def _is_news(self, slot: int, since: float, until: float, visited: float) -> bool:
+        """Return whether a claim tells of a change that no claim had told of."""
+        it = self._mention.rows[slot]
+        place, before = int(it["source"]), float(it["until"])
+        it["until"] = max(until, before)
+        held = self._held[place]
+        if slot in held and until > held[slot][0]:
+            _, found_at, _ = held.pop(slot)
+            # Of several changes a list shows the last: a later one says nothing of this one.
+            if since <= found_at:
+                self._count(slot, is_true=True)
+                it["moved"] = 1
+                return True
+        if until <= max(visited, before):
+            return False
+        if before > -inf and until < self._source.rows[place]["answered"] - _GRACE:
+            self._expect(slot, 1.0, missed=1.0)
+        it["moved"] |= max(visited, before) > -inf
+        it["pending"] += 1
+        return True
+
+    def _answered(self, place: int, at: float, *, spoke: bool) -> None:
+        source = self._source.rows[place]
+        if spoke:
+            _note(source, ("spoke", "words", "word_gap"), at)
+        _note(source, ("answered", "answers", "answer_gap"), at)
+        self._settle(place, at)
+        self._judge(place)
+
+    def _settle(self, place: int, now: float) -> None:
+        """Count the changes as missed that should have been told of by now."""
+        held = self._held[place]
+        for slot, (_, at, expected) in list(held.items()):
+            if now >= at + _GRACE:
+                del held[slot]
+                self._expect(slot, expected, missed=1.0)
+
+    # -- visits --------------------------------------------------------------------
+
+    def learn(self, row: int, at: float, span: float, rate: float, *, changed: bool) -> int:
+        """Judge the sources of a page of this change rate by a visit; none is pending any more.
+
+        Return how many changes were told of, if these are all, or −1. The span is 0 where nothing
+        was compared.
+        """
+        told = self._judged(row, at, span, -expm1(-rate * span), changed=changed) if span else -1
+        for slot in self._slots[row].values():
+            self._mention.rows[slot]["pending"] = 0
+        return told
+
+    def _judged(self, row: int, at: float, span: float, expected: float, *, changed: bool) -> int:
+        told, slots = -1, self._slots[row]
+        for place, slot in slots.items():
+            pending = int(self._mention.rows[slot]["pending"])
+            if self._observed(np.array([slot]))[0]:
+                told = max(told, pending)
+            if pending:
+                self._count(slot, is_true=changed)
+            elif changed:
+                self._held[place].setdefault(slot, (at - span, at, expected))
+            else:
+                self._expect(slot, expected)
+            if self._source.rows[place]["asked"] == UNASKED:
+                self._settle(place, at)
+            self._judge(place)
+        return told if (told > 0) == changed else -1
+
+    def _count(self, slot: int, *, is_true: bool) -> None:
+        it = self._mention.rows[slot]
+        source = self._source.rows[it["source"]]
+        source["told"] += 1.0
+        source["false"] += not is_true
+        over = _KEPT_TOLD / max(float(source["told"]), _KEPT_TOLD)
+        source["told"] *= over
+        source["false"] *= over
+        it["owed"] = max(0.0, it["owed"] - is_true)
+
+    def _expect(self, slot: int, expected: float, *, missed: float = 0.0) -> None:
+        it = self._mention.rows[slot]
+        source, moved = self._source.rows[it["source"]], int(it["moved"])
+        source["expected"][moved] += expected
+        source["missed"][moved] += missed
+        over = _KEPT / max(float(source["expected"][moved]), _KEPT)
+        source["expected"][moved] *= over
+        source["missed"][moved] *= over
+        owed = it["owed"] + _OWED if missed else it["owed"] - expected
+        it["owed"] = min(max(owed, 0.0), _MOST_OWED)
+
+    def _judge(self, place: int) -> None:
+        it = self._source.rows[place]
+        told, false = it["told"], it["false"]
+        expected, missed = it["expected"], it["missed"]
+        keeps_dates = missed[0] > _LEFT * (1.0 + expected[0])
+        for declared in (0, 1):
+            more = declared * _DECLARED
+            of_all = at_most(missed.sum(), expected.sum() + more)
+            of_moved = min(of_all, at_most(missed[1], expected[1] + more))
+            for moved, bound in enumerate((inf if keeps_dates else of_all, of_moved)):
+                limit = _LEFT if it["complete"][declared, moved] else _ENTERED
+                worst = max(bound, at_most(false, told + more))
+                it["complete"][declared, moved] = worst <= limit
+        it["open"] = not is_more(false, told) and not is_more(missed[1], expected[1])
+
+    # -- what follows --------------------------------------------------------------
+
+    def _observed(self, slots: Rows | slice) -> Bools:
+        """Return whether the source of each of these mentions tells of every change of the page."""
+        it = self._mention.rows[slots]
+        declared = self.declared.rows[it["page"]].astype(np.intp)
+        trusted = self._source.rows["complete"][it["source"], declared, it["moved"]]
+        found: Bools = trusted & (it["owed"] <= 0) & self._speaks()[it["source"]]
+        return found
+
+    def _speaks(self) -> Bools:
+        """Return whether each source is neither silent nor away."""
+        it = self._source.rows
+        silent = np.maximum(_SILENT * it["word_gap"], _LEAST_SILENCE)
+        away = np.maximum(_UNANSWERED * it["answer_gap"], _LEAST_SILENCE)
+        here = (it["asked"] == UNASKED) | (self.now - it["answered"] <= away)
+        found: Bools = (self.now - it["spoke"] <= silent) & here
+        return found
+
+    def columns(self, hazard: Floats) -> tuple[Bools, Ints, Floats]:
+        """Return (n,) each: pages that are observed completely, and what signals say of these.
+
+        That is the changes told of since the last visit, and the share of changes that are missed.
+        ``hazard`` (n,) are the changes expected since the last visit without signals.
+        """
+        n, it = len(hazard), self._mention.rows
+        complete, pending, missed = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n)
+        some = (it["pending"] > 0) | (hazard[it["page"]] <= _SURPRISING)
+        it = it[some & self._observed(slice(None))]
+        source = self._source.rows[it["source"]]
+        complete[it["page"]] = True
+        np.maximum.at(pending, it["page"], it["pending"])
+        trials = source["expected"].sum(axis=1) + _DECLARED
+        np.maximum.at(missed, it["page"], (1.0 + source["missed"].sum(axis=1)) / trials)
+        return complete, pending, missed
+
+    def asked(self, gain: Floats) -> tuple[Rows, Floats]:
+        """Return rows under which sources are asked, and the ``gain`` (n,) of what they tell of."""
+        it = self._mention.rows
+        source = self._source.rows[it["source"]]
+        polled = (source["asked"] != UNASKED) & self._speaks()[it["source"]]
+        part = np.where(self._observed(slice(None)), 1.0, _CURIOSITY * source["open"])
+        found = np.zeros(len(gain))
+        np.add.at(found, source["asked"][polled], (part * gain[it["page"]])[polled])
+        rows = np.flatnonzero(found)
+        return rows, found[rows]
+
+    def inherit(self, old: int, new: int) -> None:
+        """Hand on what is said of one page to another."""
+        for place, slot in list(self._slots.get(old, {}).items()):
+            if place not in self._slots.get(new, {}):
+                mine = self._slot_of(new, place)
+                self._mention.rows[mine] = self._mention.rows[slot]
+                self._mention.rows[mine]["page"] = new
+
+
+def _note(source: np.void, names: tuple[str, str, str], at: float) -> None:
+    """Note a day, how many there were, and the mean gap between them."""
+    day, number, gap = names
+    if source[number]:
+        weight = 1.0 / min(float(source[number]), _GAPS)
+        source[gap] += weight * (at - source[day] - source[gap])
+    source[number] += 1.0
+    source[day] = at
