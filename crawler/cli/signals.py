@@ -15,6 +15,7 @@ from freshet.crawler.run.forecast import daemon_settings
 from freshet.crawler.run.state import DaemonState, load_state
 from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.terminal import counted, print_json, show_line, show_list, span, when
+from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
 from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.storage.queries import page
@@ -103,13 +104,12 @@ async def _read(db: Path, host: str | None) -> tuple[str | None, list[_Reputed],
 async def _reputations(state: DaemonState) -> dict[tuple[str, int], Reputation]:
     """Return what is thought of sources, by the origins of the hosts that they speak for."""
     ranker = state.ranker
-    if not isinstance(ranker, SiteClockRanker):
+    if isinstance(ranker, IntervalRanker) or not isinstance(ranker, SiteClockRanker | PolicyRanker):
         return {}
     return {
         (host.origin, each.source): each
         for site, host in enumerate(await state.hosts())
-        if (site_trust := ranker.site_trust(site)) is not None
-        for each in site_trust.reputations()
+        for each in ranker.reputations(site)
     }
 
 

@@ -20,7 +20,7 @@ from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.complete import CompleteSources
 from freshet.scheduler.estimate.evidence import Evidence, SignalBatch, VisitResults
-from freshet.scheduler.estimate.sources_trust import SignalRates
+from freshet.scheduler.estimate.sources_trust import Reputation, SignalRates
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary, SiteClock
 from freshet.scheduler.policies.noisy_signal_index import NoisySignalIndex
 from freshet.scheduler.sources import Rows, SourceTable
@@ -299,6 +299,10 @@ class PolicyRanker:
             signal_rate=rate,
             signal_precision=precision,
         )
+
+    def reputations(self, site: int) -> list[Reputation]:
+        """Return how far each source of a site is believed."""
+        return self._complete.reputations(site)
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return the rates, (m,) each, between which those of pages lie at 90 %."""

@@ -36,7 +36,7 @@ from freshet.scheduler.estimate.site_model import (
     SiteLearner,
     credible_interval,
 )
-from freshet.scheduler.estimate.sources_trust import SiteTrust, SourceTrust
+from freshet.scheduler.estimate.sources_trust import Reputation, SiteTrust, SourceTrust
 from freshet.scheduler.sources import AREAS, Rows
 
 _LONGEST: Final = 10.0
@@ -163,6 +163,11 @@ class SiteClockRanker:
     def site_trust(self, site: int) -> SiteTrust | None:
         """Return the record of a site's signals, or None if there never was one."""
         return self._trust.of(site)
+
+    def reputations(self, site: int) -> list[Reputation]:
+        """Return how far each source of a site is believed."""
+        known = self._trust.of(site)
+        return [] if known is None else known.reputations()
 
     def untold(self) -> Rows:
         """Return the pages under which sources are polled that told of no change yet."""

@@ -37,6 +37,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Column, Floats, Ints
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch
+from freshet.scheduler.estimate.sources_trust import Reputation, Trust
 from freshet.scheduler.sources import Rows
 
 _ENTERED: Final = 0.2
@@ -68,6 +69,7 @@ _SOURCE: Final = np.dtype(
     [
         ("number", np.int64),
         ("asked", np.int64),
+        ("claims", np.int64),
         *((name, np.float64) for name in ("answered", "answers", "answer_gap")),
         *((name, np.float64) for name in ("spoke", "words", "word_gap")),
         *((name, np.float64) for name in ("told", "false")),
@@ -144,15 +146,33 @@ class CompleteSources:
     def receive(self, said: SignalBatch, site: Rows, visited: Floats) -> None:
         """Take in a signal; its pages are of these sites, and were visited last on these days."""
         self.now = max(self.now, said.at)
-        spoke: set[int] = set()
-        columns = (said.row, site, said.since, said.until, visited)
-        for row, code, since, until, last in zip(*map(np.ndarray.tolist, columns), strict=True):
-            place = self._place_of(code, said)
-            slot = self._slot_of(row, place)
-            if self._is_news(slot, since, until, last):
+        codes, which = np.unique(site, return_inverse=True)
+        places = np.array([self._place_of(code, said) for code in codes.tolist()], np.intp)[which]
+        pairs = zip(said.row.tolist(), places.tolist(), strict=True)
+        is_new = np.array([place not in self._slots[row] for row, place in pairs], np.bool_)
+        spoke = self._meet(said.take(np.flatnonzero(is_new)), places[is_new], visited[is_new])
+        columns = (said.row, places, said.since, said.until, visited)
+        known = (column[~is_new].tolist() for column in columns)
+        for row, place, since, until, last in zip(*known, strict=True):
+            if self._is_news(self._slots[row][place], since, until, last):
                 spoke.add(place)
         for place in self._places.get(said.source, ()):
             self._answered(place, said.at, spoke=place in spoke)
+
+    def _meet(self, said: SignalBatch, places: Rows, visited: Floats) -> set[int]:
+        """Take in claims on pages of which these sources did not speak; return who tells news."""
+        first = len(self._mention)
+        self._mention.append(len(places))
+        new, is_news = self._mention.rows[first:], said.until > visited
+        new["page"], new["source"], new["until"] = said.row, places, said.until
+        new["pending"], new["moved"] = is_news, is_news & np.isfinite(visited)
+        self.known.rows[said.row] = True
+        np.add.at(self._source.rows["claims"], places, 1)
+        for slot, (row, place) in enumerate(
+            zip(said.row.tolist(), places.tolist(), strict=True), first
+        ):
+            self._slots[row][place] = slot
+        return set(places[is_news].tolist())
 
     def _place_of(self, site: int, said: SignalBatch) -> int:
         key = site, said.source
@@ -165,21 +185,12 @@ class CompleteSources:
             new["answered"], new["spoke"] = -inf, said.at
         return self._place[key]
 
-    def _slot_of(self, row: int, place: int) -> int:
-        slots = self._slots[row]
-        if place not in slots:
-            slots[place] = len(self._mention)
-            self.known.rows[row] = True
-            self._mention.append(1)
-            new = self._mention.rows[-1]
-            new["page"], new["source"], new["until"] = row, place, -inf
-        return slots[place]
-
     def _is_news(self, slot: int, since: float, until: float, visited: float) -> bool:
         """Return whether a claim tells of a change that no claim had told of."""
         it = self._mention.rows[slot]
         place, before = int(it["source"]), float(it["until"])
         it["until"] = max(until, before)
+        self._source.rows[place]["claims"] += 1
         held = self._held[place]
         if slot in held and until > held[slot][0]:
             _, found_at, _ = held.pop(slot)
@@ -190,9 +201,9 @@ class CompleteSources:
                 return True
         if until <= max(visited, before):
             return False
-        if before > -inf and until < self._source.rows[place]["answered"] - _GRACE:
+        if until < self._source.rows[place]["answered"] - _GRACE:
             self._expect(slot, 1.0, missed=1.0)
-        it["moved"] |= max(visited, before) > -inf
+        it["moved"] = 1
         it["pending"] += 1
         return True
 
@@ -325,13 +336,25 @@ class CompleteSources:
         rows = np.flatnonzero(found)
         return rows, found[rows]
 
+    def reputations(self, site: int) -> list[Reputation]:
+        """Return how far each source of a site is believed."""
+        mentioned = np.bincount(self._mention.rows["source"], minlength=len(self._source))
+        return [
+            _reputation(self._source.rows[place], int(mentioned[place]))
+            for (code, _), place in self._place.items()
+            if code == site
+        ]
+
     def inherit(self, old: int, new: int) -> None:
         """Hand on what is said of one page to another."""
-        for place, slot in list(self._slots.get(old, {}).items()):
-            if place not in self._slots.get(new, {}):
-                mine = self._slot_of(new, place)
-                self._mention.rows[mine] = self._mention.rows[slot]
-                self._mention.rows[mine]["page"] = new
+        theirs, mine = self._slots.get(old, {}), self._slots[new]
+        for place, slot in theirs.items():
+            if place not in mine:
+                mine[place] = len(self._mention)
+                self._mention.append(1)
+                self._mention.rows[-1] = self._mention.rows[slot]
+                self._mention.rows["page"][-1] = new
+        self.known.rows[new] = bool(mine)
 
 
 def _note(source: np.void, names: tuple[str, str, str], at: float) -> None:
@@ -342,3 +365,21 @@ def _note(source: np.void, names: tuple[str, str, str], at: float) -> None:
         source[gap] += weight * (at - source[day] - source[gap])
     source[number] += 1.0
     source[day] = at
+
+
+def _reputation(it: np.void, pages: int) -> Reputation:
+    told, expected = float(it["told"]), float(it["expected"].sum())
+    trust: Trust = "noisy" if told and expected else "unjudged"
+    if not it["open"]:
+        trust = "worthless"
+    if it["complete"][0].any():
+        trust = "complete"
+    return Reputation(
+        source=int(it["number"]),
+        trust=trust,
+        precision=1.0 - float(it["false"]) / told if told else None,
+        recall=max(0.0, 1.0 - float(it["missed"].sum()) / expected) if expected else None,
+        late_days=None,
+        pages=pages,
+        claims=int(it["claims"]),
+    )

@@ -116,3 +116,6 @@ def test_complete_observations_act_in_daemon_plan_and_explain(tmp_path: Path) ->
     told = freshet("explain", hosts.url(0), "--db", db).stdout
     assert "Its signals tell of every change, as its table of sites says" in told
     assert "Its signals" not in freshet("explain", hosts.url(1), "--db", db).stdout
+    (source, *_) = json.loads(freshet("signals", "--db", db, "--json").stdout)["sources"]
+    assert source["reputation"]["precision"] == source["reputation"]["recall"] == 1.0
+    assert source["reputation"]["pages"] == _PAGES // 2

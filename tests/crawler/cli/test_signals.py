@@ -13,7 +13,13 @@ DAY_S = 86_400.0
 
 
 @pytest.mark.parametrize(
-    ("budget", "policy"), [("24/day", "site_clock"), ("24/day", "uniform"), (None, None)]
+    ("budget", "policy"),
+    [
+        ("24/day", "site_clock"),
+        ("24/day", "lambda_crawl"),
+        ("24/day", "nutch_adaptive"),
+        (None, None),
+    ],
 )
 def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
     tmp_path: Path, budget: str | None, policy: str | None
@@ -35,7 +41,7 @@ def test_a_source_is_judged_by_the_policy_of_the_last_daemon(
     told = as_json("signals", "--db", store.path)
     assert told["policy"] == policy
     (judged,) = told["sources"]
-    if policy == "site_clock":
+    if policy in {"site_clock", "lambda_crawl"}:
         assert judged["reputation"]["claims"] == 8
         assert judged["reputation"]["precision"] == 1.0
     else:
