@@ -36,7 +36,7 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
-from freshet.storage.database import reading
+from freshet.storage.database import StoreConnection, reading
 from freshet.storage.entries import TEXT_CHANNELS
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
@@ -326,7 +326,11 @@ def _opened(file: Path, timeout_s: float = _BUSY_TIMEOUT_S) -> sqlite3.Connectio
         try:
             with suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-            return _prepared(sqlite3.connect(file, timeout=timeout_s, isolation_level=None))
+            return _prepared(
+                sqlite3.connect(
+                    file, timeout=timeout_s, isolation_level=None, factory=StoreConnection
+                )
+            )
         except sqlite3.OperationalError as error:
             log.debug("%s: documents are not cached: %s", file, error)
             return None

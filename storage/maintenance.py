@@ -28,6 +28,7 @@ import aiosqlite
 from freshet.storage.database import (
     SHARDS_FILE,
     Database,
+    StoreConnection,
     held,
     owner_of,
     reading,
@@ -298,7 +299,7 @@ def _opened(path: Path, blamed: Path, mode: str) -> sqlite3.Connection:
     with sqlite_errors(blamed):
         return sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
-            uri=True, isolation_level=None, timeout=_BUSY_TIMEOUT_S,
+            uri=True, isolation_level=None, timeout=_BUSY_TIMEOUT_S, factory=StoreConnection,
         )  # fmt: skip
 
 

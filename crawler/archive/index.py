@@ -14,6 +14,7 @@ from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan, scan_listed
 from freshet.crawler.errors import CrawlError
+from freshet.storage.database import StoreConnection
 from freshet.storage.errors import trouble
 
 #: Ours, so that no other database is overwritten: "FrIx".
@@ -132,7 +133,7 @@ class ArchiveIndex:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db = sqlite3.connect(path, isolation_level=None, factory=StoreConnection)
         except sqlite3.Error as error:
             raise self._failed(error) from error
         try:

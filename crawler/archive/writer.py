@@ -30,6 +30,7 @@ from freshet.crawler.archive.warc import (
 )
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.storage.database import StoreConnection
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 # -- originals ---------------------------------------------------------------
@@ -153,7 +154,9 @@ class Originals:
 
 def _opened(path: Path) -> sqlite3.Connection:
     # One thread at a time uses it, but not the one that opens it.
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=0, isolation_level=None, check_same_thread=False, factory=StoreConnection
+    )
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = WAL")

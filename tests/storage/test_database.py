@@ -26,6 +26,7 @@ from freshet.storage import extensions as history
 from freshet.storage.database import (
     APPLICATION_ID,
     Database,
+    StoreConnection,
     columns_of,
     open_store,
     reading,
@@ -336,7 +337,7 @@ async def test_a_damaged_file_is_left_closed(
             super().close()
 
     def connect(*of: Any, **how: Any) -> sqlite3.Connection:
-        connections.append(sqlite3_connect(*of, **how, factory=Watched))
+        connections.append(sqlite3_connect(*of, **how | {"factory": Watched}))
         return connections[-1]
 
     sqlite3_connect = sqlite3.connect
@@ -445,3 +446,28 @@ def test_no_statement_numbers_its_placeholders(path: str) -> None:
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     ]
     assert not [each for each in texts if re.search(r"(?:^|[\s(,=<>])\?[1-9]", each)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("plain", "plain"), ("", ""), ("größe 東", "größe 東"), ("a\0b", "a\ufffdb"),
+        ("\0", "\ufffd"),
+        ("\ud800", "?"), ("a\udfffé", "a?é"), ("\udcff\0", "?\ufffd"), ("\ufffd", "\ufffd"),
+        ("😀", "😀"),
+    ],
+)  # fmt: skip
+def test_a_connection_mends_texts_that_sqlite_cannot_hold_and_no_others(
+    text: str, kept: str
+) -> None:
+    db = sqlite3.connect(":memory:", factory=StoreConnection)
+    rest = (7, 2.5, None, b"a\0b")
+    db.execute("CREATE TABLE t (a, b, c, d, e)")
+    db.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?)", (text, *rest))
+    named = dict(zip("abcde", (text, *rest), strict=True))
+    db.execute("INSERT INTO t VALUES (:a, :b, :c, :d, :e)", named)
+    db.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", iter([["x", *rest], [text, *rest]]))
+    db.executemany("INSERT INTO t VALUES (:a, :b, :c, :d, :e)", [named])
+    found = db.execute("SELECT * FROM t WHERE a <> 'x'", ()).fetchall()
+    assert found == [(kept, *rest)] * 4
+    assert db.execute("SELECT count(*) FROM t WHERE a = ?", [text]).fetchone() == (4,)
