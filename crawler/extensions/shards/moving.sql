@@ -1,5 +1,5 @@
 -- What all shards have. The runs of another shard are no requests of this one.
-INSERT INTO main.crawl_run
+INSERT INTO main.crawl_run (id, started_at, ended_at, state, fetches, settings)
 SELECT id, started_at, ended_at, state, 0, settings FROM old.crawl_run
 WHERE NOT EXISTS (SELECT 1 FROM main.crawl_run);
 INSERT OR IGNORE INTO main.seed
