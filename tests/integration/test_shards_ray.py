@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module, util
 from pathlib import Path
@@ -17,9 +18,11 @@ from time import monotonic, sleep, time
 from unittest.mock import MagicMock
 
 import pytest
+from tenacity import wait_none
 from typer.testing import CliRunner
 
 from freshet.crawler.cli.verbs import application
+from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.shards.cli import sharded
 from freshet.storage.database import open_store
 from freshet.storage.shards import Shards
@@ -201,6 +204,44 @@ class TestOnRay:
             (ours,) = tmp_path.glob("freshet-*")
             assert folder.parent == ours
             assert ours.stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("failures", range(5))
+    def test_a_start_that_fails_is_repeated(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+    ) -> None:
+        actors = import_module("freshet.crawler.extensions.shards.actors")
+        fake = MagicMock()
+        why = RuntimeError("The current node timed out during startup.")
+        fake.init.side_effect = [*[why] * failures, None]
+        monkeypatch.setattr(actors, "ray", fake)
+        monkeypatch.setattr(actors, "wait_exponential", lambda *_: wait_none())
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        error = nullcontext() if failures < 4 else pytest.raises(CrawlError, match="timed out")
+        with error, actors.connected(None, tmp_path / "store"):
+            pass
+        assert fake.init.call_count == min(failures + 1, 4)
+        # Between two tries what is left of the first one ends.
+        assert fake.shutdown.call_count == min(failures, 3) + 1
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("owner", ["own", "other", "none"])
+    def test_no_shard_works_for_the_raylet_of_another_user(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str
+    ) -> None:
+        actors = import_module("freshet.crawler.extensions.shards.actors")
+        path = tmp_path / "raylet"
+        path.touch()
+        fake = MagicMock()
+        node = fake._private.worker._global_node
+        node.raylet_socket_name = str(path)
+        if owner == "none":
+            fake._private.worker._global_node = None
+        monkeypatch.setattr(actors, "ray", fake)
+        if owner == "other":
+            monkeypatch.setattr(os, "getuid", lambda: path.lstat().st_uid + 1)
+        error = pytest.raises(CrawlError, match="belongs to another user")
+        with error if owner == "other" else nullcontext():
+            actors.require_own_raylet()
 
     def test_processes_and_folders_that_outlive_a_kill_go_at_the_end_or_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,7 +32,7 @@ from ray._private.services import canonicalize_bootstrap_address_or_die, psutil 
 from ray._raylet import AuthenticationTokenLoader, Config, GcsClient  # type: ignore[attr-defined]  # its stub leaves them out
 from ray.exceptions import AuthenticationError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-from tenacity import Retrying, stop_after_attempt, wait_fixed
+from tenacity import Retrying, stop_after_attempt, wait_exponential
 
 from freshet import __version__
 from freshet.config import ConfigError
@@ -68,6 +68,8 @@ _CONNECTS_S: Final = 10.0
 _LOST_S: Final = 60.0
 #: Ray's store of objects, of which there are only messages.
 _STORE_BYTES: Final = 80 * 1024 * 1024
+#: Ray is started so often on one machine before that is given up.
+_STARTS: Final = 4
 #: What is in the titles of its processes.
 _RAYS: Final = ("ray::", "/site-packages/ray/")
 _COORDINATOR: Final = "coordinator"
@@ -177,6 +179,10 @@ class _Shard(Shard):
     async def run(self) -> CrawlReport | str:
         """Crawl or keep until the end; return the report, or in one line why it failed."""
         job = self._job
+        try:
+            require_own_raylet()
+        except CrawlError as error:
+            return str(error)
         report = partial(self._call, _COORDINATOR, "report", self.number)
         talking = asyncio.create_task(self.talk(self._send, report))
         try:
@@ -361,11 +367,12 @@ def connected(address: str | None, store: Path) -> Iterator[None]:
             "_node_ip_address": "127.0.0.1", "_temp_dir": folder,
         }  # fmt: skip
         chosen = local if address is None else {"address": address}
-        # A port that was free is perhaps taken by the time that Ray listens.
+        # A port that was free is perhaps taken by the time that Ray listens, and it gives itself
+        # half a minute, in which a busy machine has not started its processes.
         tries = Retrying(
-            stop=stop_after_attempt(2 if address is None else 1),
-            wait=wait_fixed(1),
-            before_sleep=lambda _: ray.shutdown(),
+            stop=stop_after_attempt(_STARTS if address is None else 1),
+            wait=wait_exponential(1, 10),
+            before_sleep=lambda _: _end_ray(folder),
             reraise=True,
         )
         try:
@@ -432,14 +439,42 @@ def _clear(name: str) -> None:
     """Delete our folders of this name; end Ray's processes there, which may outlive it a minute."""
     for folder in Path(gettempdir()).resolve().glob(f"{name}*"):
         if folder.lstat().st_uid == os.getuid():
-            for process in psutil.process_iter():
-                with suppress(psutil.Error):
-                    title = " ".join(process.cmdline())
-                    files = [Path(it.path) for it in process.open_files()]
-                    is_there = any(it.is_relative_to(folder) for it in files)
-                    if is_there and any(mark in title for mark in _RAYS):
-                        process.kill()
+            _kill_ray(folder)
             rmtree(folder, ignore_errors=True)
+
+
+def _kill_ray(folder: Path) -> None:
+    """Kill Ray's processes that have files in a folder open."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            title = " ".join(process.cmdline())
+            files = [Path(it.path) for it in process.open_files()]
+            is_there = any(it.is_relative_to(folder) for it in files)
+            if is_there and any(mark in title for mark in _RAYS):
+                process.kill()
+
+
+def _end_ray(folder: str) -> None:
+    """End a start that failed, with what is left of it: that takes the time of the next one."""
+    ray.shutdown()
+    _kill_ray(Path(folder))
+
+
+def require_own_raylet() -> None:
+    """Refuse to work for a raylet of another user, who has put its socket in the place of ours.
+
+    Ray lets everybody write to the folder of a cluster.
+
+    Raises:
+        CrawlError: the socket is another user's.
+    """
+    node: Any = ray._private.worker._global_node  # noqa: SLF001 - Ray's version is pinned
+    path = getattr(node, "raylet_socket_name", None)
+    if path is not None and (owner := os.lstat(path).st_uid) != os.getuid():
+        raise CrawlError(
+            f"{path}: it belongs to another user ({owner}), who may have put it there: end Ray on "
+            "this machine, and start it with --temp-dir in a folder that is yours alone"
+        )
 
 
 class Cluster:
