@@ -188,6 +188,7 @@ class Operation(SettingsGroup):
     ]
     listen: str
     host_names: Annotated[tuple[Annotated[str, Field(pattern=r"^[a-zA-Z0-9.-]+$")], ...], Text]
+    trusted_proxies: Networks
     log_format: Literal["auto", "console", "json"]
 
     @property

@@ -39,9 +39,27 @@ out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+#: Controls of a terminal but tabs and ends of lines, separators of lines, and controls that turn
+#: the direction of text around.
+_CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\r(?!\n)"
+)
+
+
+def inert(text: str, instead: str = "\N{REPLACEMENT CHARACTER}") -> str:
+    """Return a text without what makes a terminal do anything but show it."""
+    return _CONTROLS.sub(instead, text)
+
+
+def json_text(value: object) -> str:
+    """Write a value in JSON, with escapes for what :func:`inert` takes away."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def print_json(value: object) -> None:
     """Print one JSON value on one line, with times in ISO 8601."""
-    sys.stdout.write(json.dumps(dated(value), ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(dated(value)) + "\n")
 
 
 def asks() -> bool:
@@ -392,6 +410,12 @@ T = TypeVar("T")
 INTERRUPTED: Final = 130
 #: The environment variable that lets a traceback through, for whoever mends the fault.
 _DEBUG = "FRESHET_DEBUG"
+#: What typer itself tells, or ends with; click is inside of it.
+_TOLD: Final = (
+    typer.Exit,
+    typer.Abort,
+    *(it for it in typer.BadParameter.__mro__ if it.__name__ == "ClickException"),
+)
 
 
 @contextmanager
@@ -407,7 +431,7 @@ def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
         fail("interrupted", INTERRUPTED)
     except Exception as error:
         # The entry point knows what to do where our output cannot be written.
-        ended = isinstance(error, typer.Exit) or getattr(error, "errno", None)
+        ended = isinstance(error, _TOLD) or getattr(error, "errno", None)
         if ended or os.environ.get(_DEBUG):
             raise
         fail(f"an internal error: {error!r}; set {_DEBUG}=1 for a traceback, and report it")

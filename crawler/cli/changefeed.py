@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import AsyncIterator, Iterable
-from json import dumps
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +14,7 @@ from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_setting
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import fail, replacing
+from freshet.crawler.terminal import fail, json_text, replacing
 from freshet.storage.errors import CursorGone, trouble
 
 
@@ -87,7 +86,7 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
 def _write(found: Iterable[Change]) -> None:
     """Write changes, a line each, so that the reader has them at once."""
     for change in found:
-        sys.stdout.write(dumps(change.as_json(), ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text(change.as_json()) + "\n")
     sys.stdout.flush()
 
 
@@ -133,7 +132,7 @@ async def _print(
             down = dict(changes.down)
             told = tell_down(changes.library.path, down)
     if feed != "continuous":
-        sys.stdout.write(dumps({"last_seq": place} | told) + "\n")
+        sys.stdout.write(json_text({"last_seq": place} | told) + "\n")
 
 
 def _cursor_in(file: Path | None) -> str:

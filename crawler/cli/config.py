@@ -1,6 +1,5 @@
 """``freshet config show``: every setting, and on request its origin; writing of settings."""
 
-import json as json_module
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,7 +13,7 @@ from freshet.config.writing import Tables, amended
 from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.network import with_kept
-from freshet.crawler.terminal import plain, print_json, replaced, spellings
+from freshet.crawler.terminal import json_text, plain, print_json, replaced, spellings
 from freshet.storage.database import reading
 from freshet.storage.stores import open_stores
 
@@ -122,13 +121,13 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 def toml_value(value: object) -> str:
-    """Write a value in TOML on one line; strings are as in JSON except for one character."""
+    """Write a value in TOML on one line; strings are as in JSON."""
     if isinstance(value, Mapping):
         pairs = [f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
-    return json_module.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json_text(value)
 
 
 def write_settings(

@@ -17,6 +17,7 @@ from freshet.crawler.documents import NoHistory, VersionDifference
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     fail,
+    inert,
     moment,
     out,
     plain,
@@ -126,7 +127,7 @@ def page_of(difference: VersionDifference, context: int) -> str:
         for each in difference.around_changes(context)
     ]
     numbers = in_numbers(difference.blocks) or "no block of main text differs"
-    return _PAGE.substitute(
+    page = _PAGE.substitute(
         title=escape(f"What changed: {difference.url}"),
         href=escape(difference.url),
         url=escape(difference.url),
@@ -135,6 +136,7 @@ def page_of(difference: VersionDifference, context: int) -> str:
         numbers=escape(numbers),
         blocks="\n".join(rows),
     )
+    return inert(page)
 
 
 def _version(number: int, at: float) -> str:

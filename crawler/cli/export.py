@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, tell_down
 from freshet.crawler.clock import dated
 from freshet.crawler.errors import needs_extra
-from freshet.crawler.terminal import err, fail, replacing, say, written
+from freshet.crawler.terminal import err, fail, inert, json_text, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS
 from freshet.storage.stores import open_stores
@@ -126,8 +125,11 @@ async def _write_csv(file: IO[str], names: Sequence[str], batches: Batches) -> i
 
 
 def _quoted(cell: object) -> object:
-    """Mark a text that a spreadsheet would take for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    """Mark a text that a spreadsheet would take for a formula; no text steers a terminal."""
+    if not isinstance(cell, str):
+        return cell
+    shown = inert(cell)
+    return f"'{shown}" if cell.startswith(_FORMULA) else shown
 
 
 async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) -> int:
@@ -135,6 +137,6 @@ async def _write_jsonl(file: IO[str], names: Sequence[str], batches: Batches) ->
     async for rows in batches:
         for row in rows:
             values = dict(zip(names, row, strict=True))
-            file.write(json.dumps(dated(values), ensure_ascii=False) + "\n")
+            file.write(json_text(dated(values)) + "\n")
         count += len(rows)
     return count

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import aiosqlite
 import typer
@@ -22,6 +21,7 @@ from freshet.crawler.terminal import (
     Cell,
     blocks,
     fail,
+    inert,
     joined,
     moment,
     print_json,
@@ -142,10 +142,8 @@ def _resemblance(observation: PastObservation) -> str | None:
 
 # -- text --------------------------------------------------------------------
 
+
 #: Characters that would command a terminal.
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
 def text_command(
     url: Page,
     form: Annotated[
@@ -185,4 +183,4 @@ def text_command(
     if found.missing is not None:
         fail(f"{found.url}: {found.missing}")
     content = {"markdown": found.markdown, "text": found.text, "html": found.html}[form]
-    sys.stdout.write(_CONTROLS.sub("", content) + "\n")
+    sys.stdout.write(inert(content, "") + "\n")

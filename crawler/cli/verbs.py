@@ -10,6 +10,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from freshet import __version__
+from freshet.crawler.terminal import told_in_one_line
 from freshet.entry_points import loaded
 
 #: The verbs of the core in the groups of the help, each with the first line of its own help.
@@ -130,6 +131,11 @@ class _Verb(TyperCommand):
         # An error may say the same command with another option.
         ctx.meta[TYPED] = [str(self.name), *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        # Whatever a store holds: also where what was read is printed.
+        with told_in_one_line():
+            return super().invoke(ctx)
 
 
 class _Verbs(TyperGroup):

@@ -5,7 +5,6 @@ holds one such part in memory, however much is asked for and however slowly it i
 """
 
 import heapq
-import json
 import re
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
@@ -45,7 +44,7 @@ from freshet.crawler.service.http import (
     as_line,
     whole,
 )
-from freshet.crawler.terminal import counted, plain
+from freshet.crawler.terminal import counted, json_text, plain
 from freshet.entry_points import loaded
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.queries import page
@@ -278,7 +277,7 @@ async def _results(
             yield before + as_line(change.as_json()).rstrip()
             before = b",\n"
         limit = limit - wanted if len(found) == wanted else 0
-    last = json.dumps({"last_seq": since} | down_of(changes.down), ensure_ascii=False)
+    last = json_text({"last_seq": since} | down_of(changes.down))
     yield (b"" if before == b",\n" else before) + f"\n], {last[1:]}\n".encode("utf-8", "replace")
 
 

@@ -8,7 +8,6 @@ can guess, and what a login needs. Only then are there routes that change someth
 """
 
 import asyncio
-import json
 import logging
 import os
 import re
@@ -32,6 +31,7 @@ from freshet.crawler.errors import CrawlError, Refused, UnknownPage, UsageError
 from freshet.crawler.logs import hide, read_secret
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form, stood_at
+from freshet.crawler.terminal import json_text
 from freshet.storage.errors import CursorGone, StoreError
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,8 @@ class HttpRefusal(Exception):
             case HttpRefusal():
                 return error
             case Refused():
-                return cls(HTTPStatus(error.status), error)
+                later = _LATER if error.status == HTTPStatus.TOO_MANY_REQUESTS else {}
+                return cls(HTTPStatus(error.status), error, **later)
             case CursorGone():
                 return cls(HTTPStatus.GONE, f"{error} (since=0)")
             case UnknownPage():
@@ -123,7 +124,7 @@ def whole(body: object, content_type: str = "application/json", **others: Any) -
 
 def as_line(value: object) -> bytes:
     """Write a value in JSON, on a line."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json_text(value).encode("utf-8", "replace") + b"\n"
 
 
 def leading(path: str, cookie: str | None = None) -> Answer:
@@ -198,7 +199,7 @@ class HttpServer:
                 "`openssl rand -hex 32` prints them"
             )
         hide(token)
-        self._logins = Logins(token) if token else None
+        self._logins = Logins(token, operation.trusted_proxies) if token else None
         self._server = BoundedServer(
             self._answer, _CONNECTIONS, lambda *_: None, most_lasting=_LASTING
         )
@@ -243,8 +244,10 @@ class HttpServer:
         self._require_allowed(request)
         is_program = False
         if (known := self._logins) is not None:
-            request[CSRF], is_program = known.mark(request), known.bears(request)
-            if not (is_program or request[CSRF] or path.startswith(_FREE)):
+            request[CSRF] = known.mark(request)
+            is_free = path.startswith(_FREE)
+            is_program = (not is_free or path == LOGIN) and known.bears(request)
+            if not (is_program or request[CSRF] or is_free):
                 raise self._unknown(request)
         if request.method != hdrs.METH_POST:
             return await self._route(request)(request)

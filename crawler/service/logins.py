@@ -7,10 +7,12 @@ and says where it stood. Consequence: no other site or service does by a reader'
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -19,6 +21,7 @@ from freshet.crawler.bounds import LruCache
 from freshet.crawler.errors import Refused
 from freshet.crawler.senders import Buckets
 
+Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
 #: What the forms of a request's session hold; "" where it may change nothing.
@@ -37,15 +40,32 @@ _PLACE: Final = re.compile(r"/(?![/\\])[!-~]*")
 class Logins:
     """The sessions of browsers that have shown the token; they end with the process."""
 
-    def __init__(self, token: str, now: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, token: str, proxies: Networks = (), now: Callable[[], float] = monotonic
+    ) -> None:
         self._token, self._now, self._key = token, now, secrets.token_bytes()
+        self._proxies = proxies
         self._opened: LruCache[str, float] = LruCache(_MOST)
         self._tries = Buckets(*_TRIES, room=4_096)
 
     def bears(self, request: web.BaseRequest) -> bool:
-        """Return whether a request has the token in its header."""
+        """Return whether a request has the token in its header. Raises Refused."""
         scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        return _same(given.strip(), self._token) and scheme.lower() == "bearer"
+        return scheme.lower() == "bearer" and self._is_right(request, given)
+
+    def _is_right(self, request: web.BaseRequest, given: str) -> bool:
+        """Return whether this is the token, and count a wrong one of a client.
+
+        Raises:
+            Refused: the client has given too many.
+        """
+        client, now = client_of(request, self._proxies), self._now()
+        if self._tries.level(client, now) < 1:
+            raise Refused(429, "too many tries from your address; try again in ten seconds")
+        if _same(given.strip(), self._token):
+            return True
+        self._tries.take(client, now)
+        return False
 
     def mark(self, request: web.BaseRequest) -> str:
         """Return what the forms of a request's session hold, "" where it has none."""
@@ -57,13 +77,10 @@ class Logins:
 
     def login(self, request: web.BaseRequest, form: Mapping[str, str]) -> tuple[str, str]:
         """Begin a session; return where to go on, and its Set-Cookie. Raises Refused."""
-        if self._tries.level(request.remote, now := self._now()) < 1:
-            raise Refused(429, "too many tries from your address; try again in ten seconds")
-        if not _same(form.get("token", "").strip(), self._token):
-            self._tries.take(request.remote, now)
+        if not self._is_right(request, form.get("token", "")):
             raise Refused(403, "Wrong token. It is operation.token in freshet.toml.")
         name = secrets.token_urlsafe(32)
-        self._opened[name] = now
+        self._opened[name] = self._now()
         # The browser itself says how it came; a header of a proxy may be anybody's.
         is_secure = request.headers.get(hdrs.ORIGIN, "").startswith("https://")
         cookie = _said(_SECURE if is_secure else _PLAIN, name, _AGE_S)
@@ -74,6 +91,46 @@ class Logins:
         cookie, name = _cookie(request)
         self._opened.pop(name, None)
         return LOGIN, _said(cookie, "", 0)
+
+
+def client_of(request: web.BaseRequest, proxies: Networks) -> str:
+    """Return who sends a request: its address, or of IPv6 the network that one client has.
+
+    A header names the client of a proxy, which is believed from ``proxies`` alone.
+    """
+    said = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",")
+    client = request.remote or ""
+    for each in reversed(said):
+        address = _address(client)
+        if address is None or not any(address in network for network in proxies):
+            break
+        client = each.strip() or client
+    address = _address(client)
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, 64), strict=False))
+    return client if address is None else str(address)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address, without the port that some proxies add; None if it is none."""
+    port = re.fullmatch(r"\[(.+)\](:\d+)?|([\d.]+):\d+", text)
+    with suppress(ValueError):
+        found = ip_address((port[1] or port[3]) if port else text)
+        return getattr(found, "ipv4_mapped", None) or found
+    return None
+
+
+def is_of_others(request: web.BaseRequest) -> bool:
+    """Return whether a page of another origin has made a browser send a request.
+
+    Browsers let no page choose these headers; the first one is missing where there is no TLS.
+    """
+    said = request.headers.get("Sec-Fetch-Site")
+    if said is not None:
+        return said not in ("same-origin", "none")
+    hosts = {request.headers.get(hdrs.HOST)}
+    named = (request.headers.get(name) for name in (hdrs.ORIGIN, hdrs.REFERER))
+    return any(each is not None and urlsplit(each).netloc not in hosts for each in named)
 
 
 def place_of(wanted: str) -> str:

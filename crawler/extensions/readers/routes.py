@@ -16,6 +16,7 @@ from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.library import asking, noting
 from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import Answer, Route, whole
+from freshet.crawler.service.logins import is_of_others
 from freshet.storage.errors import StoreError
 
 _OPEN: Final = "/o/"
@@ -44,7 +45,10 @@ class OpenedLinks:
         showing_id = int(name, 16)
         shard, url, is_opened = await self._shown(showing_id)
         ahead = any("prefetch" in request.headers.get(each, "").lower() for each in _AHEAD)
-        if request.method == hdrs.METH_GET and not is_opened and not ahead:
+        # A mail is read in a browser, too: there somebody has followed the link.
+        is_followed = request.headers.get("Sec-Fetch-User") == "?1"
+        is_wish = not ahead and (is_followed or not is_of_others(request))
+        if request.method == hdrs.METH_GET and not is_opened and is_wish:
             opening = noting(note_opening, showing_id=showing_id, at=time.time())
             await self._library.one(shard, opening)
         headers = {hdrs.LOCATION: url, hdrs.REFERRER_POLICY: "no-referrer"}

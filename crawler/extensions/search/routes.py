@@ -12,6 +12,7 @@ from freshet.crawler.extensions.search.settings import SearchSettings
 from freshet.crawler.lists import Audience, audience_of
 from freshet.crawler.service.api import StoreApi, down_header, down_of
 from freshet.crawler.service.http import Answer, Route, whole
+from freshet.crawler.service.logins import is_of_others
 
 _SEARCH: Final = "/v1/search"
 #: Seconds for which the order of lists stays as it is, whatever is opened.
@@ -42,9 +43,11 @@ class SearchRoutes:
             library, query, asked["limit"], offset=asked["offset"], now=now,
             by_importance=asked["by_importance"], audience=audience,
         )  # fmt: skip
-        if self._remembers:
+        # What a page of another origin asks for by a reader's browser is nobody's wish.
+        is_wish = not is_of_others(request)
+        if self._remembers and is_wish:
             await remember(library, query)
-        linked = audience is not None and audience.links
+        linked = audience is not None and audience.links and is_wish
         if audience is not None and linked:
             await note_list(library, audience, "http", now, found)
         told = as_json(asked["q"], found, counts, linked=linked) | down_of(down)
