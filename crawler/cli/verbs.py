@@ -10,7 +10,6 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from freshet import __version__
-from freshet.crawler.terminal import told_in_one_line
 from freshet.entry_points import loaded
 
 #: The verbs of the core in the groups of the help, each with the first line of its own help.
@@ -134,6 +133,8 @@ class _Verb(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         # Whatever a store holds: also where what was read is printed.
+        from freshet.crawler.terminal import told_in_one_line  # noqa: PLC0415 - the verb has it
+
         with told_in_one_line():
             return super().invoke(ctx)
 

@@ -242,13 +242,8 @@ class HttpServer:
         """Answer a request that is allowed."""
         path, request[CSRF] = request.path, ""
         self._require_allowed(request)
-        is_program = False
-        if (known := self._logins) is not None:
-            request[CSRF] = known.mark(request)
-            is_free = path.startswith(_FREE)
-            is_program = (not is_free or path == LOGIN) and known.bears(request)
-            if not (is_program or request[CSRF] or is_free):
-                raise self._unknown(request)
+        known = self._logins
+        is_program = known is not None and self._is_program(request, known)
         if request.method != hdrs.METH_POST:
             return await self._route(request)(request)
         if known is None:
@@ -260,6 +255,20 @@ class HttpServer:
         if path in self._posts:
             return await self._posts[path](request, form)
         return leading(*(known.login if path == LOGIN else known.logout)(request, form))
+
+    def _is_program(self, request: web.BaseRequest, known: Logins) -> bool:
+        """Return whether a request brings the token itself, and note its session if it has one.
+
+        Raises:
+            HttpRefusal: it has neither, and needs one.
+            Refused: its client has brought too many wrong tokens.
+        """
+        request[CSRF] = known.mark(request)
+        is_free = request.path.startswith(_FREE)
+        is_program = (not is_free or request.path == LOGIN) and known.bears(request)
+        if not (is_program or request[CSRF] or is_free):
+            raise self._unknown(request)
+        return is_program
 
     def _unknown(self, request: web.BaseRequest) -> HttpRefusal:
         """Return the refusal of a request by nobody; it leads people to the login."""
