@@ -530,16 +530,16 @@ class PageFacts(_Cached):
     @cached_property
     def said(self) -> str:
         """The texts of the signs, a line each, as patterns are searched in them."""
-        return _searched(self.signs.texts)
+        return "\n".join(self.signs.texts).lower()
 
     @cached_property
     def names(self) -> str:
-        """The names of elements, likewise."""
+        """The names of elements, each once, likewise."""
         return _searched(self.signs.names)
 
     @cached_property
     def addresses(self) -> str:
-        """The embedded addresses, likewise."""
+        """The embedded addresses, each once, likewise."""
         return _searched(self.signs.addresses)
 
     @cached_property
