@@ -232,12 +232,12 @@ class FetchPool:
     async def _replenish(self) -> None:
         await self.supervisor.turn()
         new_hosts, host_ids = await self.agenda.replenish(self.clock.now())
-        new = [host for host in new_hosts if not self.frontier.knows(host.host_id)]
-        # Concurrently: a key may need a DNS query.
-        keys = await asyncio.gather(*(self.queues.queue_key(host.origin) for host in new))
-        for host, key in zip(new, keys, strict=True):
-            self.frontier.add_host(host, key)
-            await asyncio.sleep(0)  # Reading its robots.txt took a while.
+        if new := [host for host in new_hosts if not self.frontier.knows(host.host_id)]:
+            # Concurrently: a key may need a DNS query.
+            keys = await asyncio.gather(*(self.queues.queue_key(host.origin) for host in new))
+            for host, key in zip(new, keys, strict=True):
+                self.frontier.add_host(host, key)
+                await asyncio.sleep(0)  # Reading its robots.txt took a while.
         for host_id in host_ids:
             self.frontier.wake(host_id)
 

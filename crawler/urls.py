@@ -203,6 +203,8 @@ def _is_path(reference: str) -> bool:
 _resolve_path = lru_cache(maxsize=8192)(resolve)
 
 
+# A visit asks several times of the same URLs.
+@lru_cache(maxsize=256)
 def origin(url: str) -> Origin:
     """Return the origin of an http or https URL.
 
@@ -228,6 +230,7 @@ def robots_url(place: Origin) -> str:
     return f"{place}/robots.txt"
 
 
+@lru_cache(maxsize=256)
 def site_key(url: str) -> str:
     """Return the site of a URL: http and https, with or without ``www.``, count as one.
 

@@ -136,22 +136,24 @@ class StoreConnection(sqlite3.Connection):
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
         """Execute a statement for each of some rows."""
-        rows = list(parameters)
-        # The rows before one that cannot be bound would be executed: all are looked at before.
-        if rows and not _are_storable(rows):
+        # Those before one that cannot be bound would be executed: all are looked at before.
+        if not (rows := list(parameters)):
+            return super().executemany(sql, rows)
+        columns = [row.values() for row in rows] if type(rows[0]) is dict else rows
+        values = columns[0] if len(rows) == 1 else chain.from_iterable(columns)
+        text = "".join([each for each in values if type(each) is str])
+        if "\0" in text or not (text.isascii() or _is_whole(text)):
             rows = list(map(_encodable, rows))
         return super().executemany(sql, rows)
 
 
-def _are_storable(rows: Sequence[Any]) -> bool:
-    columns = [row.values() for row in rows] if type(rows[0]) is dict else rows
-    text = "".join([each for each in chain.from_iterable(columns) if type(each) is str])
-    if "\0" in text:
-        return False
+def _is_whole(text: str) -> bool:
+    """Return whether a text has no half characters."""
     try:
-        return text.isascii() or bool(text.encode())
+        text.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def _encodable(row: Any) -> Any:
@@ -162,12 +164,19 @@ def _encodable(row: Any) -> Any:
 
 #: NUL in JSON: an escape that is not itself escaped.
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
-_encoded = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+#: The encoder in C, which ``encode`` makes anew for each value. Some Pythons have none.
+_maker = getattr(json.encoder, "c_make_encoder", None)
+_parts = _maker and _maker(
+    markers=None, default=json.JSONEncoder().default, encoder=json.encoder.encode_basestring,
+    indent=None, key_separator=": ", item_separator=", ", sort_keys=False, skipkeys=False,
+    allow_nan=True,
+)  # fmt: skip
 
 
 def as_json(value: object) -> str:
     """Return a value for ``json_each``; texts stand in it as they are, for :func:`encodable`."""
-    text = _encoded(value)
+    text = "".join(_parts(value, 0)) if _parts else _encode(value)
     # SQLite's texts out of JSON end at a NUL.
     return _NUL.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
 
@@ -243,8 +252,12 @@ class Database:
     def _require_file(self) -> None:
         """Refuse a store of which a file was removed or replaced: another process may write it."""
         for file, known in self.files.items():
-            if not file.exists() or not os.path.samestat(file.stat(), known):
-                how = "replaced" if file.exists() else "removed"
+            try:
+                now = file.stat()
+            except OSError:
+                now = None
+            if now is None or (now.st_ino, now.st_dev) != (known.st_ino, known.st_dev):
+                how = "removed" if now is None else "replaced"
                 raise StoreError(
                     f"{file}: it was {how} while it was being written; "
                     "put the store back, or run the same command again"

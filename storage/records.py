@@ -192,6 +192,17 @@ class DueUrl:
     repeat_of: str | None = None
 
 
+def _decoded(texts: Sequence[bytes], *, lower: bool = False) -> Sequence[str]:
+    """Return texts of headers, all at once: each of a dozen would take a call."""
+    found = b"\n".join(texts).decode("latin-1")
+    parts = (found.lower() if lower else found).split("\n")
+    if len(parts) == len(texts):
+        return parts
+    # What an archive has may be anything.
+    single = [each.decode("latin-1") for each in texts]
+    return [each.lower() for each in single] if lower else single
+
+
 @value(frozen=True, slots=True)
 class FetchResult:
     """The result of one request, as a value: a failure is a result, never an exception.
@@ -237,16 +248,16 @@ class FetchResult:
 
     def header(self, name: str) -> str | None:
         """Return the first header of that name, decoded as Latin-1, or None."""
-        values = self.header_values(name)
+        values = self._values[name] if name in self._values else self.header_values(name)
         return values[0] if values else None
 
     def header_values(self, name: str) -> Sequence[str]:
         """Return all headers of that name in order, decoded as Latin-1."""
         values = self._values
-        if not values:
-            for key, value in self.headers:
-                known = key.lower().decode("latin-1")
-                values[known] = (*values.get(known, ()), value.decode("latin-1"))
+        if not values and self.headers:
+            names, texts = zip(*self.headers, strict=True)
+            for key, value in zip(_decoded(names, lower=True), _decoded(texts), strict=True):
+                values[key] = (*values[key], value) if key in values else (value,)
         if name not in values:
             values[name] = values.get(name.lower(), ())
         return values[name]

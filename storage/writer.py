@@ -92,14 +92,16 @@ class VisitTables:
         Raises:
             StoreError: nothing was written, and what was cached of the batch is forgotten.
         """
-        self._newly_met = self._met - self._met_before
+        is_as_before = dict.__eq__(self._met, self._met_before)
+        self._newly_met = Counter() if is_as_before else self._met - self._met_before
         try:
             acknowledged = await database.write(partial(self.apply, entries=entries))
         except BaseException:
             self._forget()
             raise
         self._committed = dict(self._retractions)
-        self._met_before += self._newly_met
+        if self._newly_met:
+            self._met_before += self._newly_met
         if len(self.settled) > _REMEMBERED:
             self.settled.clear()
         self.settled |= self._settling
@@ -249,11 +251,12 @@ class VisitTables:
 
     def _record_hosts(self, db: Connection, entries: Sequence[Entry]) -> None:
         states: dict[int, HostState] = {}
-        exchanges: Counter[int] = Counter()
+        exchanges: dict[int, int] = {}
         for entry in entries:
             if entry.host is not None:
                 states[entry.host.host_id] = entry.host
-                exchanges[entry.host.host_id] += entry.fetches
+                before = exchanges.get(entry.host.host_id, 0)
+                exchanges[entry.host.host_id] = before + entry.fetches
         hosts.save_states(db, [(s, exchanges[i]) for i, s in states.items()])
         hosts.save_repeats(db, entries)
 

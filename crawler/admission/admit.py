@@ -280,7 +280,8 @@ class Admission:
             held = "nofollow" if is_marked and not self.follow_nofollow else None
             url, fetch_url = links.urls[i], links.fetch_urls[i]
             rows.append(self._target(url, fetch_url, depth=depth + 1, held_back=held))
-        targets.extend(rows)
+        if rows:
+            targets.extend(rows)
         return set(columns).difference(inside)
 
     def sitemap(

@@ -9,6 +9,7 @@ import time
 from asyncio import get_running_loop
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import ip_address, ip_network
 from itertools import takewhile
@@ -450,6 +451,8 @@ class _Known(NamedTuple):
     network: str | None
 
 
+# A crawl meets few addresses in a while, and each with many answers.
+@lru_cache(maxsize=256)
 def _network_of(peer: str | None) -> str | None:
     """Return the smallest network that is announced for an address: a /24, or a /48 of IPv6."""
     if peer is None or is_this_machine(peer):

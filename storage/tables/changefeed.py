@@ -60,6 +60,8 @@ def touched(db: Connection, visits: Iterable[Visit]) -> set[int]:
         elif visit.observation.kind == "unchanged":
             silent.append(visit.due.page_id)
         found.update(each.page_id for each in visit.retractions)
+    if not silent:
+        return found
     # A page without a document may be back as it was, or be no longer withheld.
     sql = (
         "SELECT value FROM json_each(?) WHERE NOT EXISTS "

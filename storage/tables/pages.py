@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from sqlite3 import Connection
-from typing import Final
+from typing import Any, Final
 
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, values_of
 from freshet.storage.entries import NO_CONTENT
-from freshet.storage.records import Alias, Observation, SitemapSource, Targets, Visit
+from freshet.storage.records import Alias, SitemapSource, Targets, Validators, Visit
 
 #: Why a page of another shard is not crawled here.
 FOREIGN: str = "shard"
@@ -139,7 +139,8 @@ def take_over_scope(db: Connection, scopes: Sequence[tuple[str, str]]) -> None:
 def hold_back(db: Connection, page_ids: Sequence[int], why: str) -> None:
     """Keep known pages out of the frontier, with the reason."""
     sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
-    db.execute(sql, (why, as_json(list(page_ids))))
+    if page_ids:
+        db.execute(sql, (why, as_json(list(page_ids))))
 
 
 def refuse(db: Connection, admitted: Sequence[Admitted]) -> list[Admitted]:
@@ -163,30 +164,51 @@ async def refused(db: Reader, urls: Collection[str]) -> set[str]:
 def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     """Update the pages with the results of these visits; return those that became final pages."""
     _record_results(db, visits)
-    _count_reads(db, visits)
     _record_rejections(db, visits)
-    _record_doubts(db, visits)
-    _record_validators(db, visits)
     _record_captures(db, visits)
     _record_noindex(db, visits)
     return _record_aliases(db, visits)
 
 
 def _record_results(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note how the last visit ended, and what it says of the next one."""
+    """Note how the last visit ended, and what it says of the next one and of the content.
+
+    304s are counted, and visits that found no text; both begin anew with a response that was read.
+    Content is doubtful or not; a visit that found none leaves that as it is.
+    """
     db.executemany(
-        "UPDATE page SET last_kind = ?, last_at = ?, status = ?, role = ?, "
-        "fetch_url = coalesce(?, fetch_url), checked_at = coalesce(?, checked_at), "
-        "wish_s = iif(?, ?, wish_s), plain_at = coalesce(?, plain_at) WHERE id = ?",
-        [
-            (
-                v.observation.kind, v.observation.at, v.observation.status, v.role, v.fetch_url,
-                v.observation.at if v.observation.kind in _GOOD else None,
-                v.signs is not None, v.wish_s, v.plain_at, v.due.page_id,
-            )
-            for v in visits
-        ],
-    )  # fmt: skip
+        "UPDATE page SET last_kind = :kind, last_at = :at, status = :status, role = :role, "
+        "fetch_url = coalesce(:fetch_url, fetch_url), checked_at = iif(:good, :at, checked_at), "
+        "wish_s = iif(:signed, :wish_s, wish_s), plain_at = coalesce(:plain_at, plain_at), "
+        "not_modified = iif(:read, 0, not_modified + :same), read_at = iif(:read, :at, read_at), "
+        "no_content_visits = iif(:told, 0, no_content_visits + :lost), "
+        "no_content_since = iif(:told, NULL, iif(:lost, coalesce(no_content_since, :at), "
+        "  no_content_since)), "
+        "doubtful_as = iif(:good, :doubtful_as, doubtful_as), "
+        "doubtful_p = iif(:good, :doubtful_p, doubtful_p), "
+        "doubtful_why = iif(:good, :doubtful_why, doubtful_why), "
+        "etag = iif(:validated, :etag, etag), "
+        "last_modified = iif(:validated, :last_modified, last_modified) WHERE id = :page",
+        [_result(v) for v in visits],
+    )
+
+
+def _result(v: Visit) -> Mapping[str, Any]:
+    """Return the parameters of :func:`_record_results`."""
+    seen, said = v.observation, v.validators or Validators()
+    same, good = seen.status == _NOT_MODIFIED, seen.kind in _GOOD
+    doubt = _NONE if v.doubt is None else values_of(v.doubt)
+    return {
+        "page": v.due.page_id, "kind": seen.kind, "at": seen.at, "status": seen.status,
+        "role": v.role, "fetch_url": v.fetch_url, "good": good, "signed": v.signs is not None,
+        "wish_s": v.wish_s, "plain_at": v.plain_at, "same": same,
+        "read": not same and (good or v.rejected is not None),
+        "told": seen.kind not in _UNTELLING,
+        "lost": seen.kind == "failed" and seen.reason in NO_CONTENT,
+        **dict(zip(("doubtful_as", "doubtful_p", "doubtful_why"), doubt, strict=True)),
+        "validated": v.validators is not None, "etag": said.etag,
+        "last_modified": said.last_modified,
+    }  # fmt: skip
 
 
 def _record_rejections(db: Connection, visits: Sequence[Visit]) -> None:
@@ -202,26 +224,6 @@ def _record_rejections(db: Connection, visits: Sequence[Visit]) -> None:
             or (v.due.rejected is not None and v.observation.kind not in _SILENT)
         ],
     )
-
-
-def _record_doubts(db: Connection, visits: Sequence[Visit]) -> None:
-    """Note why content is doubtful, or that it is not."""
-    db.executemany(
-        "UPDATE page SET doubtful_as = ?, doubtful_p = ?, doubtful_why = ? "
-        "WHERE id = ? AND (? OR doubtful_as IS NOT NULL)",
-        [
-            (*(_NONE if it is None else values_of(it)), v.due.page_id, it is not None)
-            for v in visits
-            for it in (v.doubt,)
-            if v.observation.kind in _GOOD
-        ],
-    )
-
-
-def _record_validators(db: Connection, visits: Sequence[Visit]) -> None:
-    sql = "UPDATE page SET etag = ?, last_modified = ? WHERE id = ?"
-    said = [(v.validators, v.due.page_id) for v in visits if v.validators is not None]
-    db.executemany(sql, [(*values_of(validators), page_id) for validators, page_id in said])
 
 
 def _record_captures(db: Connection, visits: Sequence[Visit]) -> None:
@@ -257,36 +259,6 @@ def _record_aliases(db: Connection, visits: Sequence[Visit]) -> set[int]:
     )
     aliases = [(v.due.page_id, v.alias, v.observation.at) for v in visits if v.alias is not None]
     return {final for each in aliases if (final := _point(db, *each)) is not None}
-
-
-def _is_lost(seen: Observation) -> bool:
-    return seen.kind == "failed" and seen.reason in NO_CONTENT
-
-
-def _count_reads(db: Connection, visits: Sequence[Visit]) -> None:
-    """Count 304s, and visits that found no text; both begin anew with a response that was read."""
-    seen = [(v.observation, v.due.page_id, v.rejected is not None) for v in visits]
-    lost = [(o.at, page_id) for o, page_id, _ in seen if _is_lost(o)]
-    sql = "UPDATE page SET not_modified = not_modified + 1 WHERE id = ?"
-    db.executemany(sql, [(page_id,) for o, page_id, _ in seen if o.status == _NOT_MODIFIED])
-    db.executemany(
-        "UPDATE page SET not_modified = 0, read_at = ? WHERE id = ?",
-        [
-            (o.at, page_id)
-            for o, page_id, is_rejected in seen
-            if o.status != _NOT_MODIFIED and (o.kind in _GOOD or is_rejected)
-        ],
-    )
-    db.executemany(
-        "UPDATE page SET no_content_visits = no_content_visits + 1, "
-        "no_content_since = coalesce(no_content_since, ?) WHERE id = ?",
-        lost,
-    )
-    sql = (
-        "UPDATE page SET no_content_visits = 0, no_content_since = NULL "
-        "WHERE id = ? AND no_content_since IS NOT NULL"
-    )
-    db.executemany(sql, [(page_id,) for o, page_id, _ in seen if o.kind not in _UNTELLING])
 
 
 def final_pages(db: Connection) -> set[int]:

@@ -141,6 +141,8 @@ class UrlParameters:
 
     def _supersede(self, db: Connection) -> list[tuple[int, int]]:
         """Hold back the URLs of pages that are known under a plain one now, with their hosts."""
+        if not self._superseded:
+            return []
         sql = f"SELECT p.host_id, p.id, p.url {_UNVISITED} AND p.id IN "
         chosen = as_json(list(self._superseded))
         rows = db.execute(f"{sql} (SELECT value FROM json_each(?))", (chosen,)).fetchall()
@@ -173,6 +175,8 @@ class UrlParameters:
         if len(self._hosts) > _HOSTS:
             self._hosts.clear()
         new = [each for each in host_ids if each not in self._hosts]
+        if not new:
+            return
         self._hosts |= {each: _Host({}, {}) for each in new}
         rows = db.execute(
             "SELECT host_id, shape, refused FROM json_each(?) AS k CROSS JOIN trap "

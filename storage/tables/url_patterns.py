@@ -227,6 +227,8 @@ def let_pass(db: Connection, page_ids: Iterable[int], kind: str) -> list[tuple[i
 
 def withdraw(db: Connection, page_ids: Collection[int], kind: str) -> None:
     """Hold these pages back, which are in the frontier."""
+    if not page_ids:
+        return
     chosen = as_json(list(page_ids))
     sql = "UPDATE page SET held_back = ? WHERE id IN (SELECT value FROM json_each(?))"
     db.execute(sql, (kind, chosen))
@@ -250,6 +252,8 @@ def _without_leads(
     None.
     """
     new = {f.page_id: revealed.get(f.page_id, ()) for f in findings if f.is_barren}
+    if not any(new.values()):
+        return list(findings)
     rows = db.execute(
         "SELECT p.id, p.pattern FROM json_each(?) AS k CROSS JOIN page AS p ON p.id = k.value "
         "LEFT JOIN trap AS t ON t.host_id = p.host_id AND t.shape = p.pattern AND t.kind = ? "

@@ -5,6 +5,7 @@ import asyncio
 import builtins
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import sqlite3
@@ -27,6 +28,7 @@ from freshet.storage.database import (
     APPLICATION_ID,
     Database,
     StoreConnection,
+    as_json,
     columns_of,
     open_store,
     reading,
@@ -471,3 +473,18 @@ def test_a_connection_mends_texts_that_sqlite_cannot_hold_and_no_others(
     found = db.execute("SELECT * FROM t WHERE a <> 'x'", ()).fetchall()
     assert found == [(kept, *rest)] * 4
     assert db.execute("SELECT count(*) FROM t WHERE a = ?", [text]).fetchone() == (4,)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], {}, (), [1, "a", None, 2.5, True], {"x": [{"y": ("z",)}]}, "é東😀", "\u2028'\"\\/\x7f\n",
+     [1e300, -0.0, 10**30], {1: 2, None: 3}, [[], {}], "\ud800"],
+)  # fmt: skip
+def test_json_for_sqlite_is_that_of_the_standard_encoder(value: object) -> None:
+    assert as_json(value) == json.dumps(value, ensure_ascii=False)
+
+
+def test_a_nul_in_json_is_replaced_and_what_only_looks_like_one_is_kept() -> None:
+    assert as_json(["a\0", "\\u0000", "\\\0"]) == '["a\\ufffd", "\\\\u0000", "\\\\\\ufffd"]'
+    with pytest.raises(TypeError):
+        as_json([object()])
