@@ -382,6 +382,7 @@ class DaemonSettings(SettingsGroup):
     importance: Literal["list", "constant", "depth", "pagerank", "opened"]
     audit_share: Share
     new_page_worth: Weight
+    discovery: Literal["areas", "greedy", "cov_win", "od_win", "cliq_win"]
     least_discovery: Share
     most_discovery: Annotated[Share, _at_least("least_discovery")]
 

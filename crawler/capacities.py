@@ -93,6 +93,7 @@ def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
         by_delay=said.cost == "delay",
         least=daemon.least_discovery,
         most=daemon.most_discovery,
+        discovery=daemon.discovery,
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from freshet.scheduler.agenda.history import RowsOf
 from freshet.scheduler.agenda.pages import PageTable, url_key
 from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints
+from freshet.scheduler.discovery.hub_covers import AREAS, Discovery, HubCovers
 from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
 from freshet.scheduler.discovery.reveals import visited_before
 from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
@@ -158,6 +159,7 @@ class HubPages:
     def __init__(self) -> None:
         self._precedents = Precedents()
         self.churning = Churning()
+        self._covers = HubCovers()
         # By the hashes of URLs: a half of the memory, and two of a million pages share one once in
         # ten million runs.
         self._row_of: dict[int, int] = {}
@@ -237,10 +239,19 @@ class HubPages:
         self._precedents.move(old, new)
         self.churning.inherit(old, new)
 
-    def revealing(self, pages: PageTable, now: float) -> Revealing:
-        """Return the expected new pages that a visit to each page reveals on this day."""
+    def revealing(self, pages: PageTable, now: float, discovery: Discovery = AREAS) -> Revealing:
+        """Return the expected new pages that a visit to each page reveals on this day.
+
+        They are worth something where the ``discovery`` chooses the page.
+        """
         names = ("host", "importance", "found_at", "since", "captured")
-        return self._precedents.value(PageSnapshot(*(pages[name] for name in names)), now)
+        found = self._precedents.value(PageSnapshot(*(pages[name] for name in names)), now)
+        if discovery != AREAS:
+            there = pages["captured"] & (pages["gone"] == 0)
+            site, at, item, by = self._precedents.revealed
+            known = (site[there[by]], at[there[by]], item[there[by]], by[there[by]])
+            found.worth[~self._covers.chosen(discovery, known, pages["host"], now)] = 0.0
+        return found
 
 
 # -- new pages that former runs revealed, from the store ---------------------

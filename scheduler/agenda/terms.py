@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
+from freshet.scheduler.discovery.hub_covers import AREAS, Discovery
 from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems
 from freshet.scheduler.sources import Rows
 
@@ -50,6 +51,7 @@ class DiscoveryTerms:
             them.
         by_delay: whether a visit to a host that wants a longer delay costs as much more.
         least, most: shares of the visits for discovery, 0 to 1.
+        discovery: what chooses the pages that are visited for new links.
         come: whether there can be others than the known pages.
     """
 
@@ -60,5 +62,6 @@ class DiscoveryTerms:
     by_delay: bool = False
     least: float = 0.0
     most: float = 1.0
+    discovery: Discovery = AREAS
     come: bool = True
     learnt: LearntItems = NOTHING

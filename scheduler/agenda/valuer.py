@@ -79,7 +79,7 @@ class VisitValuer:
     def values(self, fresh: Floats) -> VisitValues:
         """Return what visits are worth; ``fresh`` (n,) is for what they keep fresh."""
         pages, now = self.pages, self.now
-        revealing = self.hubs.revealing(pages, now)
+        revealing = self.hubs.revealing(pages, now, self.terms.discovery)
         new = (self.terms.missing if self.terms.come else 0.0) * revealing.worth
         if isinstance(self.ranker, IntervalRanker):
             # It leaves pages alone until they are due, whatever a visit might reveal.

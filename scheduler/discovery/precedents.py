@@ -182,6 +182,16 @@ class Precedents:
         """Return S(y) of the page in this row."""
         return tuple(self._revealers.get(row, ()))
 
+    @property
+    def revealed(self) -> tuple[Rows, Floats, Rows, Rows]:
+        """Return (m,): sites, days of discovery, rows of new pages, and rows that reveal them."""
+        self._take_in()
+        pairs = self._pairs.rows
+        it = self._precedents.rows[pairs["precedent"]]
+        kept = it["row"] >= 0
+        it = it[kept]
+        return it["site"], it["found_at"], it["row"], pairs["row"][kept]
+
     def move(self, old: int, new: int) -> None:
         """Transfer what the page of one row reveals to another one."""
         self._take_in()

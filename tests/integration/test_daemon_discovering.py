@@ -101,14 +101,15 @@ async def test_a_floor_that_is_the_ceiling_is_the_share(stage: Stage) -> None:
 
 
 @pytest.mark.long
-async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("discovery", ["areas", "cov_win"])
+async def test_new_pages_are_found_before_a_turn_has_passed(tmp_path: Path, discovery: str) -> None:
     """With one visit to each page in eight days, most news are there within two."""
     stage = Stage(tmp_path / "crawl.db", sitemaps=False)
     await stage.keep(400.0, 1.0, ["news"])
     ((pages,),) = stage.rows("SELECT count(*) FROM page WHERE version_id IS NOT NULL")
     assert isinstance(pages, int)
     began = stage.clock.now()
-    await stage.keep(pages / 8, 18.0, ["news"], signals__max_feeds=0)
+    await stage.keep(pages / 8, 18.0, ["news"], signals__max_feeds=0, daemon__discovery=discovery)
     born = {
         f"http://news.localhost{target}": it.born_at
         for target, it in stage.web.sites["news"].documents()
