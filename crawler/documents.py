@@ -36,7 +36,7 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.terminal import counted
 from freshet.crawler.urls import origin
-from freshet.storage.database import StoreConnection, reading
+from freshet.storage.database import reading
 from freshet.storage.entries import TEXT_CHANNELS
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
@@ -44,6 +44,7 @@ from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import changefeed, observations, runs
+from freshet.storage.texts import StoreConnection
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,6 @@ import aiosqlite
 from freshet.storage.database import (
     SHARDS_FILE,
     Database,
-    StoreConnection,
     held,
     owner_of,
     reading,
@@ -44,6 +43,7 @@ from freshet.storage.stores import is_folder, open_stores, shards_of
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
 from freshet.storage.tables.pages import FOREIGN
+from freshet.storage.texts import StoreConnection
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]

@@ -14,8 +14,8 @@ from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan, scan_listed
 from freshet.crawler.errors import CrawlError
-from freshet.storage.database import StoreConnection
 from freshet.storage.errors import trouble
+from freshet.storage.texts import StoreConnection
 
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978

@@ -30,8 +30,8 @@ from freshet.crawler.archive.warc import (
 )
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
-from freshet.storage.database import StoreConnection
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
+from freshet.storage.texts import StoreConnection
 
 # -- originals ---------------------------------------------------------------
 # An SQLite file inside the archive holds the records that later answers of a URL may refer to.

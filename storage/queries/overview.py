@@ -13,8 +13,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, row_to
 from freshet.storage.entries import OWN_FAULTS, REBASED, REFRESHED
-from freshet.storage.queries.page import NUMBER
-from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
+from freshet.storage.tables.observations import IS_EXPLAINED, NUMBER, SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 

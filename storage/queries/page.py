@@ -20,11 +20,6 @@ from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 _NEIGHBOURS = 40
-#: The number of the version that a page had after a finding ``f``.
-NUMBER: Final = (
-    "(SELECT nullif(count(*), 0) FROM version AS v "
-    "WHERE v.page_id = f.page_id AND v.id <= f.version_id)"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,11 @@ SIGNIFICANT: Final = (
 )
 #: Of a finding ``f``: its detail says why a difference is minor, or that a text is back.
 IS_EXPLAINED: Final = "(f.rung = 'minor' OR f.reason = 'return')"
+#: The number of the version that a page had after a finding ``f``.
+NUMBER: Final = (
+    "(SELECT nullif(count(*), 0) FROM version AS v "
+    "WHERE v.page_id = f.page_id AND v.id <= f.version_id)"
+)
 
 
 def append_bodies(db: Connection, visits: Iterable[Visit]) -> None:

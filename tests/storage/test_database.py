@@ -27,7 +27,6 @@ from freshet.storage import extensions as history
 from freshet.storage.database import (
     APPLICATION_ID,
     Database,
-    StoreConnection,
     as_json,
     columns_of,
     open_store,
@@ -39,6 +38,7 @@ from freshet.storage.database import (
 from freshet.storage.entries import stored
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import migrations, newest
+from freshet.storage.texts import StoreConnection
 from tests.storage.small_store import SmallStore, rows
 
 

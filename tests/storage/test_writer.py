@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.database import encodable
 from freshet.storage.errors import StoreError, StoreUnavailable
 from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit, WriterHost
 from freshet.storage.tables import observations
+from freshet.storage.texts import encodable
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
 from tests.storage.small_store import rows
