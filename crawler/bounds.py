@@ -24,8 +24,9 @@ class LruCache(OrderedDict[K, V]):
         self._room = room
 
     def __setitem__(self, key: K, value: V) -> None:
+        if key in self:
+            self.move_to_end(key)
         super().__setitem__(key, value)
-        self.move_to_end(key)
         if len(self) > self._room:
             self.popitem(last=False)
 

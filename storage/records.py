@@ -8,6 +8,7 @@ Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from freshet.storage import entries, value
@@ -192,6 +193,10 @@ class DueUrl:
     repeat_of: str | None = None
 
 
+#: Few names are asked for, each of every page.
+_lower = lru_cache(256)(str.lower)
+
+
 def _decoded(texts: Sequence[bytes], *, lower: bool = False) -> Sequence[str]:
     """Return texts of headers, all at once: each of a dozen would take a call."""
     found = b"\n".join(texts).decode("latin-1")
@@ -236,7 +241,7 @@ class FetchResult:
     requests: Mapping[str, int] | None = None
     repairs: tuple[str, ...] = ()
     head: bytes = b""
-    # The values by name in lower case, and by the names that were asked for.
+    # The values by name in lower case.
     _values: dict[str, tuple[str, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -248,19 +253,22 @@ class FetchResult:
 
     def header(self, name: str) -> str | None:
         """Return the first header of that name, decoded as Latin-1, or None."""
-        values = self._values[name] if name in self._values else self.header_values(name)
-        return values[0] if values else None
+        values, key = self._values or self._read(), _lower(name)
+        return values[key][0] if key in values else None
 
     def header_values(self, name: str) -> Sequence[str]:
         """Return all headers of that name in order, decoded as Latin-1."""
+        values, key = self._values or self._read(), _lower(name)
+        return values.get(key, ())
+
+    def _read(self) -> Mapping[str, tuple[str, ...]]:
+        """Decode the headers, which is done once."""
         values = self._values
-        if not values and self.headers:
+        if self.headers:
             names, texts = zip(*self.headers, strict=True)
             for key, value in zip(_decoded(names, lower=True), _decoded(texts), strict=True):
                 values[key] = (*values[key], value) if key in values else (value,)
-        if name not in values:
-            values[name] = values.get(name.lower(), ())
-        return values[name]
+        return values
 
 
 @value(frozen=True, slots=True)

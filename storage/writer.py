@@ -111,7 +111,7 @@ class VisitTables:
     def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
         """Write a batch; return the acknowledgements to be sent after the commit."""
         visits = [e for e in entries if isinstance(e, Visit)]
-        now = max(entry.at for entry in entries)
+        now = max([entry.at for entry in entries])
         acknowledged = [self._admit(db, entry) for entry in entries]
         links.record(db, visits)
         appeared = links.append(db, visits)
@@ -133,7 +133,7 @@ class VisitTables:
         self._record_hosts(db, entries)
         hosts.save_not_content(db, visits)
         _move_roots(db, visits)
-        runs.count_fetches(db, self._run_id, sum(e.fetches for e in entries))
+        runs.count_fetches(db, self._run_id, sum([e.fetches for e in entries]))
         runs.count_bounds(db, self._run_id, self._newly_met)
         for note in (e for e in entries if isinstance(e, Note)):
             self._record_note(db, note)
@@ -153,12 +153,12 @@ class VisitTables:
             return acknowledged
         page_id = acknowledged.entry.due.page_id
         shown = again.get(page_id, {})
-        return replace(
-            acknowledged,
+        return Acknowledged(
+            acknowledged.entry,
+            acknowledged.supplied.union(shown.values()),
+            acknowledged.pages + tuple(shown),
             retracted=self._take_back(db, acknowledged.entry),
             churn=appeared.get(page_id),
-            supplied=acknowledged.supplied.union(shown.values()),
-            pages=acknowledged.pages + tuple(shown),
         )
 
     def _tell(self, db: Connection, visits: Sequence[Visit], now: float) -> None:
@@ -193,7 +193,8 @@ class VisitTables:
             due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
         if due:
             frontier.add(db, [p.page_id for p in due], entry.at, "discovery")
-        return Acknowledged(entry, frozenset(p.host_id for p in due), tuple(p.page_id for p in due))
+        host_ids, page_ids = [p.host_id for p in due], [p.page_id for p in due]
+        return Acknowledged(entry, frozenset(host_ids), tuple(page_ids))
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
         """Retract a few captures that a visit, or one before it, proved to be no content."""

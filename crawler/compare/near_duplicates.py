@@ -105,18 +105,16 @@ def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
         count, rows = banding
         width = 4 * rows
         minima = sketch.minima.astype("<u4").tobytes()
-        return tuple([_hash(i, minima[i * width : (i + 1) * width]) for i in range(count)])
-    return (_hash(_TEXT, sketch.text_digest),) if sketch.shingle_count else ()
+        bands = [(i, minima[i * width : (i + 1) * width]) for i in range(count)]
+    else:
+        bands = [(_TEXT, sketch.text_digest)] if sketch.shingle_count else []
+    hashes = [blake2b(data, digest_size=8, salt=_salt(i)).digest() for i, data in bands]
+    return struct.unpack(f"<{len(hashes)}q", b"".join(hashes))
 
 
 @cache
 def _salt(number: int) -> bytes:
     return struct.pack("<H", number)
-
-
-def _hash(number: int, data: bytes) -> int:
-    digest = blake2b(data, digest_size=8, salt=_salt(number)).digest()
-    return int.from_bytes(digest, "little", signed=True)
 
 
 def same(
@@ -179,10 +177,11 @@ class Leaders:
     def add(self, leader_id: int, sketch: Sketch, keys: Collection[int]) -> None:
         """Make a text a leader."""
         self._sketches[leader_id] = sketch
+        leader = {leader_id}
         for key in keys:
             bucket = self._buckets[key]
             if len(bucket) < BUCKET_SIZE:
-                bucket.add(leader_id)
+                bucket |= leader
 
     def nearest(self, sketch: Sketch, keys: Sequence[int]) -> tuple[int, float, float] | None:
         """Return the leader of a text's group: the most similar, then the oldest.
@@ -200,7 +199,8 @@ class Leaders:
 
     def _likely(self, keys: Sequence[int]) -> list[int]:
         """Return the leaders in most of these buckets, at most :data:`_MOST_COMPARED`."""
-        met = [bucket for key in keys if (bucket := self._buckets.get(key))]
+        buckets = self._buckets
+        met = [bucket for key in keys if key in buckets and (bucket := buckets[key])]
         if not met:
             return []
         shared = Counter(chain.from_iterable(met))

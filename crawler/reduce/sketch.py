@@ -19,7 +19,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -128,6 +128,8 @@ class Sketch:
     block_digests: Words64
     block_places: Words64
     text_digest: bytes
+    #: What it was read of.
+    octets: bytes | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sketch) and self.to_bytes() == other.to_bytes()
@@ -143,6 +145,8 @@ class Sketch:
 
     def to_bytes(self) -> bytes:
         """Serialise version, counts, digest, minima, block digests and places, little-endian."""
+        if self.octets is not None:
+            return self.octets
         header = _HEADER.pack(
             VERSION, self.shingle_count, len(self.block_digests), self.text_digest
         )
@@ -169,7 +173,7 @@ class Sketch:
             raise ValueError(f"sketch of {len(data)} bytes should have {length}")
         minima = np.frombuffer(data, "<u4", PERMUTATIONS, _HEADER.size)
         digests, places = np.frombuffer(data, "<u8", 2 * blocks, minima_end).reshape(2, blocks)
-        return cls(shingle_count, minima, digests, places, digest)
+        return cls(shingle_count, minima, digests, places, digest, octets=data)
 
 
 def body_digest(body: bytes) -> bytes:

@@ -178,7 +178,7 @@ def place(db: Connection, placements: Sequence[LeaderChoice], at: float) -> None
     )  # fmt: skip
     # In the order of the table, which touches each of its leaves once.
     sql = "INSERT INTO lsh_bucket VALUES (?, ?)"
-    db.executemany(sql, sorted((key, p.page_id) for p in placements for key in p.keys))
+    db.executemany(sql, sorted([(key, p.page_id) for p in placements for key in p.keys]))
     grown = {p.leader_id for p in placements if p.leader_id != p.page_id}
     _choose_representatives(db, sorted(grown))
 

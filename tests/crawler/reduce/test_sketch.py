@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,6 +119,8 @@ def test_bytes_round_trip(blocks: list[str]) -> None:
     made = sketch(blocks)
     again = Sketch.from_bytes(made.to_bytes())
     assert again == made
+    assert again.to_bytes() is again.octets
+    assert replace(again, octets=None).to_bytes() == made.to_bytes()
     assert hash(again) == hash(made)
     assert again.block_digests.tolist() == made.block_digests.tolist()
     assert again.shingle_count == made.shingle_count
