@@ -44,8 +44,9 @@ def test_in_which_batches_looks_come_does_not_show(
     visits: list[tuple[int, float, bool | None]], size: int
 ) -> None:
     told, recalled = greedy(), greedy()
-    pages(told)
-    pages(recalled)
+    for each in (told, recalled):
+        pages(each)
+        each.receive(SignalBatch(0, UNASKED, 0.5, np.arange(2), np.zeros(2), np.full(2, 0.5)))
     now, batch = 0.0, []
     for page, pause, changed in visits:
         now += pause
@@ -335,3 +336,53 @@ def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
     pages(archived)
     with pytest.raises(ZeroDivisionError):
         visit(archived, 0, 1.0, changed=True)
+
+
+class Answering:
+    """A plan that visits each page a day, those that signal at every second signal; at a price."""
+
+    def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
+        n, told = len(table), table.complete_observations.copy()
+        p = np.where(told, 0.5, 1.0)
+        return CrawlPlan(np.ones(n), p, told, budget, price=2.0, crawling="periodic")
+
+
+def test_a_page_that_is_observed_completely_is_due_when_enough_was_told_of_it() -> None:
+    ranker = RateRanker(Answering(), 4.0)
+    pages(ranker)
+    ranker.declare(np.arange(4), np.array([True, True, False, False]))
+
+    def say(at: float, *rows: int) -> None:
+        row, when = np.array(rows), np.full(len(rows), at)
+        ranker.receive(SignalBatch(0, 3, at, row, when, when))
+
+    say(0.1, 0, 1, 2)
+    say(0.2, 0)
+    table = ranker.table()
+    assert table.complete_observations.tolist() == [True, True, False, False]
+    assert table.pending_signals[:2].tolist() == [2, 1]
+    worth = ranker.worth(0.5)
+    # Two changes were told of the first page; half a day is too early for the clock.
+    assert worth[0] == pytest.approx(0.5, rel=1e-6)
+    assert (worth[1:] < 1e-6).all()
+    # Who is told knows how stale it is.
+    assert ranker.beliefs(0.5).hazard.tolist()[:2] == pytest.approx([6.0, 3.0], abs=0.1)
+    assert ranker.beliefs(0.5).claimed is not None
+    visit(ranker, 0, 0.5, changed=True)
+    assert ranker.table().pending_signals[0] == 0
+    # By the clock one that was not told of would be due now; one that signals is not.
+    worth = ranker.worth(1.1)
+    assert worth[1] < 1e-6 < worth[2]
+
+
+def test_a_source_is_asked_when_what_it_tells_is_worth_the_price() -> None:
+    ranker = RateRanker(Answering(), 4.0)
+    pages(ranker)
+    ranker.declare(np.arange(3), np.ones(3, np.bool_))
+    row, at = np.arange(3), np.full(3, 0.1)
+    ranker.receive(SignalBatch(0, 3, 0.1, row, at, at))
+    told = ranker.table().change_rate[:3].sum()
+    # The sum of the changes a day is A; A τ²/2 reaches the price of 2 after so many days.
+    after = 2.0 / np.sqrt(told)
+    assert ranker.worth(0.99 * after)[3] < 2.0
+    assert ranker.worth(1.01 * after)[3] == pytest.approx(2.0, rel=0.03)
