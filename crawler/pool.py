@@ -6,7 +6,7 @@ Each request is performed in its own task; its entries reach the store through t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
@@ -116,6 +116,10 @@ class FetchPool:
     told_to_stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     unacknowledged: int = field(default=0, init=False)
     no_network_since: float | None = field(default=None, init=False)
+    # By entry, for those whose commit is waited for.
+    _committing: dict[tuple[str, int], asyncio.Future[None]] = field(
+        default_factory=dict, init=False
+    )
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _page_tasks: int = field(default=0, init=False)
     _pages: int = field(default=0, init=False)
@@ -182,6 +186,9 @@ class FetchPool:
         for item in batch:
             self.unacknowledged -= 1
             self.agenda.done(item)
+            done = self._committing.get(_key(item.entry))
+            if done is not None and not done.done():
+                done.set_result(None)
             if isinstance(item.entry, Visit) and item.entry.role == "page":
                 self._pages += item.entry.observation.kind in _ANSWERED
         self._changed.set()
@@ -386,11 +393,36 @@ class FetchPool:
             return
         if not isinstance(request, Refusal | RobotsReading):
             self._reached()
+        rest = await self._submit_all(entries)
+        # The URLs of a listing are in the store, and need not be here as well.
+        del entries
+        if rest is not None:
+            async for entry in rest:
+                await self._commit(entry)
+                del entry
+
+    async def _submit_all(self, entries: Sequence[Entry]) -> AsyncIterator[Entry] | None:
+        """Send entries to the writer, wait for a listing's commit, and return what follows it."""
+        rest = None
         for entry in entries:
             if isinstance(entry, Visit) and entry.fetches > 1:
                 self.pacer.started(entry.fetches - 1)
                 self._loaded += entry.fetches - 1
+            if isinstance(entry, Visit) and entry.role == "sitemap":
+                await self._commit(entry)
+                rest = entry.rest
+            else:
+                await self.submit(entry)
+        return rest
+
+    async def _commit(self, entry: Entry) -> None:
+        """Send an entry to the writer, and wait until it has committed."""
+        done = self._committing[_key(entry)] = asyncio.get_running_loop().create_future()
+        try:
             await self.submit(entry)
+            await done
+        finally:
+            self._committing.pop(_key(entry), None)
 
     def _reached(self) -> None:
         """Go on as usual: a host has answered, or is held responsible for its failure."""
@@ -431,6 +463,11 @@ class FetchPool:
     def _break_off(self) -> None:
         for task in self._tasks:
             task.cancel()
+
+
+def _key(entry: Entry) -> tuple[str, int]:
+    """Return what an entry is known by: a visit that cannot be stored becomes another one."""
+    return ("page", entry.due.page_id) if isinstance(entry, Visit) else ("note", id(entry))
 
 
 def _is_page(request: FrontierRequest) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -473,7 +473,14 @@ class Recorder:
             doubt=verdict.doubt,
             plain_at=_plain_at(due, result),
             repeats=self.frontier.new_repeats(due.host_id),
+            rest=self._rest(due, content),
         )
+
+    def _rest(self, due: DueUrl, content: Reduced) -> AsyncIterator[Note] | None:
+        """Return the entries of a long sitemap's further slices."""
+        if not isinstance(content, ReducedSitemap) or content.entries.more is None:
+            return None
+        return self.listings.more(content.entries.more, due.depth, self.clock.now)
 
     def _heed(self, due: DueUrl, result: FetchResult, seen: Observation) -> None:
         """Let a host rest that turned us away by a page that says so."""

@@ -5,7 +5,7 @@ reduced and compared into an :class:`Observation`, and stored as part of a :clas
 Times named ``*_at`` are Unix seconds (UTC, float); durations are named ``*_s``.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -356,7 +356,7 @@ class Visit:
     None without a response. ``advertised`` is the hub that the page names. ``rejected`` is a
     response that was no content, None for any other. ``doubt`` is that on its content.
     ``plain_at`` is as in :class:`DueUrl`, ``repeats`` belongs to the host with that id; None: as
-    before.
+    before. ``rest`` are further entries, each of which is made when the one before has committed.
     """
 
     due: DueUrl
@@ -389,6 +389,7 @@ class Visit:
     doubt: Doubt | None = None
     plain_at: float | None = None
     repeats: tuple[int, entries.Repeats] | None = None
+    rest: "AsyncIterator[Note] | None" = field(default=None, repr=False, compare=False)
 
     @property
     def at(self) -> float:

@@ -49,6 +49,8 @@ ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 #: The pages of a site link to the same pages: judgements by the URL alone are remembered.
 _REMEMBERED = 8192
+#: Longer ones are judged each time: no site fills the memory with them.
+_LONG_CHARS = 512
 #: URLs of a scope, at some 150 bytes each.
 _INSIDE = 16_384
 
@@ -328,7 +330,8 @@ class Admission:
         held_back: str | None = None,
     ) -> Sequence[Any]:
         """Return the values of the columns."""
-        judgement, bound, pattern = self._judged(url), _NO_BOUND, None
+        judge = self._judged if len(url) <= _LONG_CHARS else self._judge
+        judgement, bound, pattern = judge(url), _NO_BOUND, None
         if self.is_ours is not None and not self.is_ours(judgement.origin):
             held_back = "shard"
         elif role == "page" and held_back is None:

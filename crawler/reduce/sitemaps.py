@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 from itertools import chain
+from math import inf
 from typing import Any, Final, Literal, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser
@@ -163,14 +164,29 @@ def parse_sitemap(
 
     Relative links of a feed are resolved against ``url``.
     """
+    (whole,) = sitemap_slices(chunks, limits, url)
+    return whole
+
+
+def sitemap_slices(
+    chunks: Iterable[bytes] | bytes, limits: SitemapLimits = _PROTOCOL_LIMITS, url: str = "",
+    *, most_chars: float = inf,
+) -> Iterator[Sitemap]:  # fmt: skip
+    """Parse a sitemap as :func:`parse_sitemap`; yield it in slices of so many characters of URLs.
+
+    A slice goes on to the end of 64 KiB. The last one says what is wrong with the whole, and may
+    have no entries if it is not the first.
+    """
     entries, truncated = _Entries(limits, url), False
     try:
-        _read(gunzipped(chunks, limits.max_bytes), entries)
+        for _ in _read(gunzipped(chunks, limits.max_bytes), entries):
+            if entries.chars >= most_chars:
+                yield Sitemap(entries.kind, entries.take())
     except TooLong:
         truncated = True
     except BrokenFile as reason:
         entries.problem = entries.problem or str(reason)
-    return Sitemap(entries.kind, tuple(entries.found), truncated, entries.problem, entries.rejected)
+    yield Sitemap(entries.kind, entries.take(), truncated, entries.problem, entries.rejected)
 
 
 def looks_like_sitemap(body_prefix: bytes) -> bool:
@@ -208,6 +224,8 @@ class _Entries:
     found: list[tuple[str, str | None]] = field(default_factory=list)
     rejected: int = 0
     problem: str | None = None
+    chars: int = 0
+    count: int = 0
 
     def add(self, url: str, lastmod: str) -> None:
         url, lastmod = url.strip(), lastmod.strip()
@@ -217,10 +235,17 @@ class _Entries:
             if self.rejected > self.limits.max_entries:
                 raise TooLong
             return
-        if len(self.found) >= self.limits.max_entries:
+        if self.count >= self.limits.max_entries:
             raise TooLong
         dated = 0 < len(lastmod) <= _MAX_LASTMOD_CHARS
         self.found.append((url, lastmod if dated else None))
+        self.chars += len(url)
+        self.count += 1
+
+    def take(self) -> tuple[tuple[str, str | None], ...]:
+        """Return what was found since the last time."""
+        taken, self.found, self.chars = tuple(self.found), [], 0
+        return taken
 
 
 class _Xml:
@@ -482,8 +507,8 @@ def _character(reference: re.Match[str]) -> str:
     return chr(number) if is_one else "\ufffd"
 
 
-def _read_lines(pieces: Iterable[str], entries: _Entries) -> None:
-    """Read one URL a line."""
+def _read_lines(pieces: Iterable[str], entries: _Entries) -> Iterator[None]:
+    """Read one URL a line, a piece at a time."""
     entries.kind = "text"
     pending, longest = "", entries.limits.max_url_length + 1
     for piece in pieces:
@@ -492,13 +517,14 @@ def _read_lines(pieces: Iterable[str], entries: _Entries) -> None:
         for line in lines:
             if line.strip():
                 entries.add(line, "")
-    if not entries.found:
+        yield
+    if not entries.count:
         entries.kind = "unknown"
         raise BrokenFile("neither XML nor a list of URLs")
 
 
-def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
-    """Read XML, before which some other text may stand, or lines."""
+def _read(pieces: Iterator[bytes], entries: _Entries) -> Iterator[None]:
+    """Read XML, before which some other text may stand, or lines, a piece at a time."""
     head, ending = _beginning(pieces)
     decoder = xml_decoder(head)
     start = decoder.decode(head).lstrip("\ufeff \t\r\n")
@@ -507,10 +533,11 @@ def _read(pieces: Iterator[bytes], entries: _Entries) -> None:
         reader = _Xml(entries)
         for text in texts:
             reader.feed(text)
+            yield
         if ending is None:
             reader.end()
     else:
-        _read_lines(chain(texts, ("\n",) if ending is None else ()), entries)
+        yield from _read_lines(chain(texts, ("\n",) if ending is None else ()), entries)
     if ending is not None:
         raise ending
 

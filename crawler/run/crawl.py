@@ -129,6 +129,10 @@ class BreadthFirst:
                 self._listed[host_id] += len(acknowledged.pages)
                 self._reading[host_id] -= 1
                 self._hungry[host_id] = None
+        elif acknowledged.entry.targets:
+            # A further slice of a sitemap, or what a robots.txt names.
+            for host_id in acknowledged.supplied:
+                self._listed[host_id] += len(acknowledged.pages)
         for host_id, page_ids in acknowledged.withdrawn:
             self._withdraw(host_id, page_ids)
         for host_id in acknowledged.supplied:

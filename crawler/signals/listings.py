@@ -4,27 +4,35 @@ The entries of a large sitemap are read in a thread and admitted in slices, so t
 waits for them.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import inf
 from typing import Final, Protocol, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
-from freshet.crawler.bounds import LruCache
+from freshet.crawler.bounds import LruCache, meet
 from freshet.crawler.fetch.responses import GZIP_MAGIC
 from freshet.crawler.reduce.links import is_feed, relations
 from freshet.crawler.reduce.page import header_links
-from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, entry_allowed, parse_sitemap
+from freshet.crawler.reduce.sitemaps import (
+    Feed,
+    Sitemap,
+    SitemapLimits,
+    entry_allowed,
+    sitemap_slices,
+)
 from freshet.crawler.robots import parse
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
 from freshet.storage.entries import Claim
-from freshet.storage.records import DueUrl, Links, SitemapSource, Targets
+from freshet.storage.records import DueUrl, Links, Note, SitemapSource, Targets
 
 # -- claiming ----------------------------------------------------------------
 
@@ -91,6 +99,8 @@ T = TypeVar("T")
 _URL_BYTES: Final = 1024
 #: A byte of a robots.txt takes as long as so many of other files.
 _COSTLY: Final = 16
+#: Characters of URLs in memory: as many as sitemaps have that are not made to be large.
+_SLICE_CHARS: Final = 4 * 1024 * 1024
 #: URLs admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 #: So few take no turn: most pages link to some new URLs at most.
@@ -102,7 +112,8 @@ class SitemapEntries:
     """The entries of a sitemap as links; it may speak for the columns ``allowed``.
 
     ``said`` are its claims on them; ``problem`` describes damage. ``is_one`` is False if the body
-    is not a sitemap.
+    is not a sitemap. Of a long one these are the first, and ``more`` makes the others, a slice at
+    a time.
     """
 
     links: Links
@@ -111,6 +122,35 @@ class SitemapEntries:
     is_index: bool
     is_one: bool
     problem: str | None
+    more: Iterator[SitemapEntries] | None = field(default=None, repr=False, compare=False)
+
+
+class ListingRoom:
+    """Room for characters of URLs in memory, by the task that reads them, until that ends.
+
+    *Invariant.* Beyond ``most`` nobody begins. Consequence: listings of however many hosts take the
+    memory of one slice, for a task ends when what it has read is in the store.
+    """
+
+    def __init__(self, most: float) -> None:
+        self._most, self._held = most, dict[object, float]()
+        self._freed = asyncio.Event()
+
+    async def take(self, size: float) -> None:
+        """Take room for so much, when there is some."""
+        task = asyncio.current_task()
+        held = self._held.pop(task, 0.0)
+        while self._held and sum(self._held.values()) + size > self._most:
+            meet("characters of listed URLs in memory")
+            self._freed.clear()
+            await self._freed.wait()
+        if not held and task is not None:
+            task.add_done_callback(self._release)
+        self._held[task] = size
+
+    def _release(self, task: object) -> None:
+        self._held.pop(task, None)
+        self._freed.set()
 
 
 class KnownLinks(Protocol):
@@ -133,6 +173,7 @@ class Listings:
     complaints: Complaints
     past: KnownLinks
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _room: ListingRoom = field(default_factory=lambda: ListingRoom(_SLICE_CHARS), init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
         """Read a sitemap that came at ``now`` from a host whose clock is ``skew_s`` ahead."""
@@ -143,8 +184,11 @@ class Listings:
             is_own = source.is_seed or _is_among(robots.sitemaps, source.url)
             naming |= self._naming(source.url, is_own=is_own)
         size = inf if body.startswith(GZIP_MAGIC) else len(body)
-        work = partial(_read, body, self.limits, due.url, naming=naming, now=now, skew_s=skew_s)
-        entries = await off_loop(size, work)
+        await self._room.take(min(size, _SLICE_CHARS))
+        slices = _read(body, self.limits, due.url, naming=naming, now=now, skew_s=skew_s)
+        entries: SitemapEntries = await off_loop(size, partial(next, slices))
+        if size > _SLICE_CHARS:
+            entries = replace(entries, more=slices)
         self.complaints.tell(due.url, entries.said)
         if entries.links.urls and not entries.allowed and self.complaints.is_new(f"{due.url} all"):
             first = entries.links.urls[0]
@@ -196,6 +240,14 @@ class Listings:
         offsite = await off_loop(size, partial(_outside, entries.links, targets))
         return FoundUrls(links=entries.links, offsite=offsite, targets=targets)
 
+    async def more(
+        self, entries: Iterator[SitemapEntries], depth: int, now: Callable[[], float]
+    ) -> AsyncIterator[Note]:
+        """Admit the further slices of a sitemap, each when the next entry is asked for."""
+        while (some := await off_loop(inf, partial(next, entries, None))) is not None:
+            if some.links.urls:
+                yield Note(now(), targets=(await self.admit(some, depth)).targets or Targets())
+
     def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
         """Return the claims of a feed on pages, known or not."""
         said = claimed(feed.dated, now, skew_s)
@@ -227,14 +279,21 @@ def _outside(links: Links, targets: Targets) -> frozenset[int]:
 
 def _read(
     body: bytes, limits: SitemapLimits, url: str, naming: Collection[str], now: float, skew_s: float
+) -> Iterator[SitemapEntries]:
+    """Yield the entries of a sitemap in slices, each page once in each."""
+    for sitemap in sitemap_slices(body, limits, url, most_chars=_SLICE_CHARS):
+        yield _of_slice(sitemap, url, naming, now, skew_s)
+
+
+def _of_slice(
+    sitemap: Sitemap, url: str, naming: Collection[str], now: float, skew_s: float
 ) -> SitemapEntries:
-    """Return the entries of a sitemap, each page once."""
-    sitemap = parse_sitemap(body, limits, url)
     entries: dict[str, str] = {}
     dates: dict[str, str] = {}
     for entry, lastmod in sitemap.entries:
         try:
-            page = canonical(entry)
+            # Many are long: none is remembered.
+            page = canonical.__wrapped__(entry)
         except ValueError:
             continue
         # As a link is kept: a raw control character could not be sent.

@@ -1,8 +1,10 @@
 """The pool: what it starts, what bounds it, and how a run ends, in virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from math import inf
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +17,7 @@ from freshet.crawler.pool import FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Kind
-from freshet.storage.records import Acknowledged, Entry, FetchResult, Observation, Visit
+from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Observation, Visit
 from tests.crawler.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 Perform = Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
@@ -229,6 +231,39 @@ async def test_requests_that_were_not_made_are_made_again_after_a_pause_or_the_r
     crawl.away_until = inf
     assert await crawl.pool.run() == "cut off"
     assert len(crawl.written) == 2
+
+
+async def test_a_listing_is_waited_for_and_then_its_slices_one_by_one() -> None:
+    crawl, waiting, most = Crawl(), 0, 0
+    whole = crawl.perform
+
+    async def rest() -> AsyncIterator[Note]:
+        for number in range(4):
+            yield Note(float(number))
+
+    async def perform(request: FrontierRequest) -> Sequence[Entry]:
+        (visit,) = await whole(request)
+        assert isinstance(visit, Visit)
+        return [replace(visit, role="sitemap", rest=rest())]
+
+    async def submit(entry: Entry) -> None:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        crawl.written.append(entry)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        waiting -= 1
+        # The writer may have made another visit of one that cannot be stored.
+        told = replace(entry, fetches=1) if isinstance(entry, Visit) else entry
+        asyncio.get_running_loop().call_soon(crawl.pool.acknowledged, [Acknowledged(told)])
+
+    crawl.pool.requester = SimpleNamespace(perform=perform)
+    crawl.pool.writer = SimpleNamespace(submit=submit)
+    crawl.world.supply(page(1, 1))
+    assert await crawl.pool.run() == "nothing due"
+    assert [type(each) for each in crawl.written] == [Visit, *[Note] * 4]
+    assert most == 1
 
 
 async def test_chores_are_done_in_their_order_before_each_turn_also_where_they_fail() -> None:
