@@ -74,10 +74,13 @@ class Base:
     def __init__(self, url: str) -> None:
         self._url = url
         found = _PLAIN.fullmatch(url)
-        self.home = without_fragment(url) if found and found[1] else resolve("", url) or ""
+        if found and found[1]:
+            self.home, self._origin, self._is_http = url.partition("#")[0], found[1], True
+        else:
+            self.home = resolve("", url) or ""
+            self._origin = "/".join(self.home.split("/", 3)[:3])
+            self._is_http = is_http(self.home)
         self._folder = _directory(self.home)
-        self._origin = "/".join(self.home.split("/", 3)[:3])
-        self._is_http = is_http(self.home)
 
     @property
     def parts(self) -> tuple[str, str, str]:
@@ -96,6 +99,17 @@ class Base:
             return reference if found[1] else self._origin + reference
         is_path = reference and reference[0] != "#"
         return (self._folder if is_path else self.home) + reference
+
+    def http_url(self, reference: str) -> str | None:
+        """Return the URL of a page that a reference leads to, without its fragment."""
+        if not reference or reference.isspace():
+            return None
+        url = self.plain(reference)
+        if url is None:
+            url = resolve(reference, self._url)
+            if url is None or not is_http(url):
+                return None
+        return url.partition("#")[0]
 
     def resolve(self, reference: str) -> str | None:
         """Return what :func:`resolve` does, faster for most references."""
@@ -180,8 +194,10 @@ def reference_head(href: str) -> str:
 
 def _directory(url: str) -> str:
     """Return the URL up to the last '/' of its path, the base of relative paths."""
-    path = without_fragment(url).partition("?")[0]
-    return path[: path.rindex("/") + 1] if is_http(url) else url
+    if not is_http(url):
+        return url
+    path = url.partition("#")[0].partition("?")[0]
+    return path[: path.rindex("/") + 1]
 
 
 def _followed(href: str, base: str, directory: str) -> str | None:

@@ -10,7 +10,6 @@ import codecs
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
 from operator import itemgetter
 from typing import Final
 
@@ -26,8 +25,9 @@ _BYTE_ORDER_MARKS: Final = (
     (b"\xfe\xff", "utf-16be"),
     (b"\xff\xfe", "utf-16le"),
 )
+_MARKS: Final = tuple(mark for mark, _ in _BYTE_ORDER_MARKS)
 #: The first characters of an XML declaration in UTF-16 without a mark.
-_UTF16_PROLOGUES: Final = ((b"<\0?\0x\0", "utf-16le"), (b"\0<\0?\0x", "utf-16be"))
+_UTF16_PROLOGUES: Final = {b"<\0?\0x\0": "utf-16le", b"\0<\0?\0x": "utf-16be"}
 
 _CONTENT_TYPE_CHARSET: Final = re.compile(r""";\s*charset\s*=\s*["']?([^\s"';]+)""", re.IGNORECASE)
 _COMMENT: Final = rb"<!(?=--).*?(?:-->|\Z)"
@@ -40,6 +40,7 @@ _MARKUP: Final = re.compile(
     % (_COMMENT, _TAG_REST, _TAG_REST),
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
+_PLAIN_META: Final = re.compile(rb"<meta\s+charset=([\"']?)utf-8\1\s*/?>", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(rb"""([^\s=/>"']+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _CHARSET_IN_CONTENT: Final = re.compile(rb"""charset\s*=\s*["']?\s*([^\s"';]+)""", re.IGNORECASE)
 _XML_ENCODING: Final = re.compile(
@@ -95,9 +96,9 @@ def utf8_of(body: bytes, content_type: str | None) -> tuple[bytes, str]:
 
 def _unmarked(body: bytes, content_type: str | None) -> tuple[bytes, str]:
     """Return the body without a byte-order mark, and the name of its encoding."""
-    for mark, name in _BYTE_ORDER_MARKS:
-        if body.startswith(mark):
-            return body[len(mark) :], name
+    if body.startswith(_MARKS):
+        mark, name = next(each for each in _BYTE_ORDER_MARKS if body.startswith(each[0]))
+        return body[len(mark) :], name
     return body, next(_declared(body, content_type), None) or _detected(body)
 
 
@@ -129,16 +130,32 @@ def _declared(body: bytes, content_type: str | None) -> Iterator[str]:
     header = _CONTENT_TYPE_CHARSET.search(content_type or "")
     if header and (name := _encoding_name(header[1])):
         yield name
-    for prologue, name in _UTF16_PROLOGUES:
-        if body.startswith(prologue):
-            yield name
+    if name := _UTF16_PROLOGUES.get(body[:6]):
+        yield name
     start = body[:_PRESCAN_BYTES]
-    declaration = _XML_ENCODING.match(start)
-    # Most pages have one in their first tags: what stands behind it is not looked at.
-    for label in chain(_meta_labels(start), declaration.groups() if declaration else ()):
+    if _says_utf8(start):
+        yield "utf-8"
+    for label in _labels(start):
         name = _encoding_name(label.decode("latin-1"))
         if name:
             yield _MEANT.get(name, name)
+
+
+def _says_utf8(start: bytes) -> bool:
+    """Return whether a document begins as most do: its first word of an encoding is UTF-8."""
+    found = _PLAIN_META.search(start)
+    if found is None:
+        return False
+    before = start[: found.start()].lower()
+    # Neither in a comment nor in another tag.
+    is_apart = b"<" not in before.rpartition(b">")[2]
+    return is_apart and b"charset" not in before and b"<!--" not in before
+
+
+def _labels(start: bytes) -> Iterator[bytes]:
+    yield from _meta_labels(start)
+    declaration = _XML_ENCODING.match(start)
+    yield from declaration.groups() if declaration else ()
 
 
 @lru_cache(maxsize=256)

@@ -18,13 +18,7 @@ from freshet.compiled import function
 from freshet.crawler.fetch.responses import HTML_TYPES
 from freshet.crawler.reduce.pieces import checked, columns_of
 from freshet.crawler.reduce.tree import NAMES, NUMBERS, PLACES, TRAITS, Tree
-from freshet.crawler.urls import (
-    base_at,
-    canonical_of_resolved,
-    is_http,
-    resolve_all,
-    without_fragment,
-)
+from freshet.crawler.urls import base_at, canonical_of_resolved, resolve_all, without_fragment
 from freshet.storage.identity import TRACKING_PARAMETERS
 from freshet.storage.records import Links
 
@@ -181,22 +175,15 @@ def leads_to_page(attributes: Mapping[str, str]) -> bool:
     return (
         not NAMES["navigable"].isdisjoint(tokens)
         and "stylesheet" not in tokens
-        and _media_type(attributes) in _PAGE_TYPES
+        and _named_type(attributes.get("type", "")) in _PAGE_TYPES
     )
 
 
-def is_feed(attributes: Mapping[str, str], tokens: Sequence[str]) -> bool:
-    """Return whether a ``link`` element names a feed (RSS autodiscovery, Atom, JSON Feed).
-
-    ``tokens`` are its relations.
-    """
-    return "feed" in tokens or (
-        "alternate" in tokens and _media_type(attributes) in NAMES["feed_types"]
-    )
-
-
-def _media_type(attributes: Mapping[str, str]) -> str:
-    return _named_type(attributes.get("type", ""))
+def is_feed(tokens: Sequence[str], media_type: str) -> bool:
+    """Return whether a link names a feed (RSS autodiscovery, Atom, JSON Feed)."""
+    if "feed" in tokens:
+        return True
+    return "alternate" in tokens and _named_type(media_type) in NAMES["feed_types"]
 
 
 @lru_cache(maxsize=256)
@@ -267,20 +254,12 @@ class PageHead:
 
     def __init__(self, rows: Iterable[HeadRow], base_url: str) -> None:
         self.base_url = base_url
-        self._title: str | None = None
-        self._language = ""
-        self._metas: list[HeadRow] = []
-        self._links: list[tuple[Sequence[str], str, str]] = []
-        for row in rows:
-            tag, first, second, third = row
-            if tag == "link":
-                self._links.append((tokens_of(first), second, third))
-            elif tag == "lang":
-                self._language = first
-            elif tag == "title":
-                self._title = self._title or first
-            else:
-                self._metas.append(row)
+        said = list(rows)
+        self._metas = [row for row in said if row[0] in {"meta", "noscript"}]
+        links = [row for row in said if row[0] == "link"]
+        self._links = [(tokens_of(rel), kind, reference) for _, rel, kind, reference in links]
+        named = {tag: text for tag, text, _, _ in reversed(said) if text}
+        self._title, self._language = named.get("title"), named.get("lang", "")
 
     @classmethod
     def of(cls, tree: Tree, url: str) -> Self:
@@ -307,7 +286,12 @@ class PageHead:
 
     def feeds(self) -> tuple[str, ...]:
         """Return the feeds that the page names."""
-        named = [href for tokens, kind, href in self._links if is_feed({"type": kind}, tokens)]
+        # Most alternates are translations, which name no type.
+        named = [
+            href
+            for tokens, kind, href in self._links
+            if "feed" in tokens or (kind and is_feed(tokens, kind))
+        ]
         return tuple(dict.fromkeys(filter(None, self._resolved(named))))
 
     def hub_links(self) -> tuple[tuple[str, str], ...]:
@@ -347,5 +331,4 @@ def refresh_of(text: str, base: str) -> MetaRefresh | None:
 
 def http_url(reference: str, base: str) -> str | None:
     """Return the URL of a page that a reference leads to, without its fragment."""
-    url = base_at(base).resolve(reference) if reference.strip() else None
-    return without_fragment(url) if url is not None and is_http(url) else None
+    return base_at(base).http_url(reference)

@@ -27,7 +27,7 @@ from ctypes import (
     cast,
     string_at,
 )
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -245,19 +245,23 @@ class ReadPage:
         if at is None:
             raise MemoryError("no memory for what is told of a page")
         told = string_at(at, ends[-1])
-        parts = [told[begin:end] for begin, end in pairwise((0, *ends))]
-        head, *targets, texts, kinds, places, summary = parts
+        *_, strings, text, kind, place, _ = ends
+        texts, kinds, places = told[strings:text], told[text:kind], told[kind:place]
+        # What the head says, and then the columns of the links.
+        said, first = told[:strings].decode().split("\0"), told.count(b"\0", 0, ends[0])
+        count = (len(said) - 1 - first) // 4
+        rows = iter(said[:first])
         self._core = core
-        rows = iter(head.decode().split("\0")[:-1])
         self.head = PageHead(zip(*[rows] * 4, strict=True), base_url)
-        self.links = Links(*[tuple(each.decode().split("\0")[:-1]) for each in targets])
+        ends_of = [first + count * i for i in range(5)]
+        self.links = Links(*[tuple(said[i:j]) for i, j in pairwise(ends_of)])
         self.is_cut = is_cut
         self.blocks = Blocks(
             tuple(texts.decode().split("\n")[:-1]),
             tuple(map(KINDS.__getitem__, kinds)),
             tuple(memoryview(places).cast("Q")),
         )
-        self.sketch = sketch.Sketch.from_bytes(summary)
+        self.sketch = sketch.Sketch.from_bytes(told[place:])
 
     @cached_property
     def tree(self) -> Tree:
@@ -268,6 +272,14 @@ class ReadPage:
         """Return the tree of the page, and the pieces that are its content."""
         (numbers,) = columns_of(_chosen, self._core.address, 1)
         return self.tree, Pieces(self.tree).only(memoryview(numbers).cast("I"))
+
+
+@lru_cache(maxsize=16)
+def _asked_for(agent_token: str, max_links: int) -> tuple[TreeLimits, bytes, bytes]:
+    """Return the limits of a page, the same for the core, and the names of its directives."""
+    # Of two links one may lead where the other does.
+    limits = TreeLimits(links=2 * max_links)
+    return limits, limits_told(limits), f"robots\n{agent_token.lower()}\n".encode()
 
 
 def read(
@@ -281,12 +293,10 @@ def read(
     """
     base_url = without_fragment(url)
     _READING.url, _READING.base_url = url, base_url
-    # Of two links one may lead where the other does.
-    limits, core = TreeLimits(links=2 * max_links), c_void_p()
-    robots = f"robots\n{agent_token.lower()}\n".encode()
-    base = parts_of(base_url)
+    limits, told, robots = _asked_for(agent_token, max_links)
+    base, core = parts_of(base_url), c_void_p()
     reader, _ = _reader()
-    about = (html, len(html), is_shown, limits_told(limits), base, len(base))
+    about = (html, len(html), is_shown, told, base, len(base))
     names = robots, len(robots), max_links
     result = _made(reader, *about, *names, byref(core))
     if core.value is not None:

@@ -372,7 +372,11 @@ def header_feeds(headers: Iterable[str], base: str) -> list[str]:
     """Return the feeds that Link headers (RFC 8288) name, resolved, each once."""
     found: dict[str, None] = {}
     for target, parameters in islice(header_links(headers), _LINKS):
-        url = resolve(target, base) if is_feed(parameters, relations(parameters)) else None
+        url = (
+            resolve(target, base)
+            if is_feed(relations(parameters), parameters.get("type", ""))
+            else None
+        )
         if url is not None and is_http(url):
             found.setdefault(without_fragment(url))
     return list(found)
