@@ -216,18 +216,21 @@ class Listings:
             await self.listed(targets, target, self._naming(due.url, is_own=is_own))
 
     async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-        """Yield a few items at a time; of those who admit many, one does in each turn."""
+        """Yield a few items at a time; of all that admit, one does in each turn of the loop."""
         for first in range(0, len(items), _SLICE):
-            if len(items) > _FEW:
-                async with self._turn:
-                    await asyncio.sleep(0)
+            async with self._turn:
+                await asyncio.sleep(0)
             yield items[first : first + _SLICE]
 
     async def follow(self, links: Links, depth: int, *, nofollow: bool = False) -> FoundUrls:
         """Admit the links of a page or feed at this depth."""
         targets, offsite = Targets(), set[int]()
-        async for columns in self.slices(self.admission.unsettled(links)):
-            offsite |= self.admission.links(targets, links, columns, depth, nofollow=nofollow)
+        admit = partial(self.admission.links, targets, links, depth=depth, nofollow=nofollow)
+        if len(columns := self.admission.unsettled(links)) <= _FEW:
+            offsite = admit(columns)
+        else:
+            async for some in self.slices(columns):
+                offsite |= admit(some)
         return FoundUrls(links=links, offsite=frozenset(offsite), targets=targets)
 
     async def admit(self, entries: SitemapEntries, depth: int) -> FoundUrls:

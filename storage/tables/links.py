@@ -5,8 +5,7 @@ again: its links with ``gone_at IS NULL`` hold at ``page.checked_at``.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import compress
+from collections.abc import Iterable, Mapping, Sequence
 from sqlite3 import Connection
 
 from aiosqlite import Connection as Reader
@@ -29,6 +28,11 @@ _OFFSITE = f"""
     FROM json_each(:links) WHERE true {_UPSERT}
 """
 
+_VISITED = """
+    SELECT p.id FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value
+    WHERE p.last_at IS NOT NULL
+"""
+
 
 def record(db: Connection, visits: Iterable[Visit]) -> None:
     """Replace the current out-links of the visits that parsed a page."""
@@ -36,21 +40,32 @@ def record(db: Connection, visits: Iterable[Visit]) -> None:
     for visit in visits:
         if visit.links is not None:
             parse = {"page": visit.due.page_id, "at": visit.observation.at}
-            is_inside = [i not in visit.offsite for i in range(len(visit.links))]
-            inside.append({**parse, "links": _rows(visit.links, is_inside)})
-            offsite.append({**parse, "links": _rows(visit.links, [not i for i in is_inside])})
+            found = _rows(visit.links)
+            if visit.offsite:
+                outside = [row for row in found if row[3] in visit.offsite]
+                offsite.append({**parse, "links": as_json(outside)})
+                found = [row for row in found if row[3] not in visit.offsite]
+            inside.append({**parse, "links": as_json(found)})
             parses.append(parse)
     db.executemany(_INSIDE, inside)
     db.executemany(_OFFSITE, offsite)
-    # Those that these parses did not see.
+    _end(db, parses)
+
+
+def _end(db: Connection, parses: Sequence[Mapping[str, float]]) -> None:
+    """End the links that these parses did not see; a page not visited before has none."""
+    if not parses:
+        return
+    ids = as_json([parse["page"] for parse in parses])
+    again = {row[0] for row in db.execute(_VISITED, (ids,))}
+    parses = [parse for parse in parses if parse["page"] in again]
     gone = "SET gone_at = :at WHERE src_id = :page AND last_seen_at <> :at AND gone_at IS NULL"
     for table in ("link", "offsite_link"):
         db.executemany(f"UPDATE {table} {gone}", parses)
 
 
-def _rows(links: Links, chosen: list[bool]) -> str:
-    columns = zip(links.urls, links.rels, links.anchors, range(len(links)), strict=True)
-    return as_json(list(compress(columns, chosen)))
+def _rows(links: Links) -> list[tuple[str, str, str, int]]:
+    return list(zip(links.urls, links.rels, links.anchors, range(len(links)), strict=True))
 
 
 def forget(db: Connection, page_id: int, parses: Iterable[float]) -> None:

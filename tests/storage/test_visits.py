@@ -16,6 +16,7 @@ from tests.storage.crawl_store import (
     CrawlStore,
     captured,
     crawl_store,
+    links,
     targets,
     url_of,
     visit,
@@ -162,3 +163,28 @@ async def test_due_times_are_those_of_the_visit_that_found_the_url(store: CrawlS
     await store.apply(captured(await store.taken("/"), at=START + 7, to=["/a"]))
     due = await store.taken("/a", START + 7)
     assert (due.due_at, due.url, due.depth) == (START + 7, url_of("/a"), 1)
+
+
+async def test_links_end_that_the_next_parse_does_not_see_also_those_before_the_first_content(
+    store: CrawlStore,
+) -> None:
+    await store.admit("/", "/a", "/b")
+    due = await store.taken("/")
+    # A redirect out of scope is a link, and no content.
+    left = replace(visit(due, "redirected"), links=links("/away"), offsite=frozenset({0}))
+    await store.apply(left)
+    await store.apply(captured(due, at=START + 1, to=["/a", "/b"], offsite=["/out", "/off"]))
+    await store.apply(captured(due, "more", at=START + 2, to=["/b"], offsite=["/off"]))
+    await store.apply(captured(due, "all", at=START + 3, to=["/a"]))
+    sql = "SELECT p.url, first_seen_at, l.last_seen_at, gone_at FROM link AS l "
+    found = await store.rows(f"{sql} JOIN page AS p ON p.id = dst_id ORDER BY p.url")
+    assert found == [
+        (url_of("/a"), START + 1, START + 3, None),
+        (url_of("/b"), START + 1, START + 2, START + 3),
+    ]
+    sql = "SELECT url, position, last_seen_at, gone_at FROM offsite_link ORDER BY url"
+    assert await store.rows(sql) == [
+        (url_of("/away"), 0, START, START + 1),
+        (url_of("/off"), 1, START + 2, START + 3),
+        (url_of("/out"), 2, START + 1, START + 2),
+    ]
