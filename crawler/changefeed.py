@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -19,10 +18,6 @@ from freshet.storage.stores import none_answers
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.changefeed import ChangeKind, LastChange, Position
 
-#: How often a waiting consumer looks whether something was committed: microseconds of work.
-_POLL_S: Final = 0.1
-#: Shards that are looked at so often; more of them more seldom.
-_POLLED: Final = 100
 #: Seconds after which a consumer that waits looks whether the store was replaced.
 HEARTBEAT_S: Final = 60.0
 #: Entries of one read: a snapshot of the store is held for so long.
@@ -106,6 +101,11 @@ class Changefeed:
             CursorGone: what changed since is not known in full: start anew.
             StoreError: the store cannot be read, or a document cannot be made now.
         """
+        # Of a thousand readers that a commit wakes few read at a time.
+        async with self.library.turn:
+            return await self._read(since, limit)
+
+    async def _read(self, since: str, limit: int) -> tuple[list[Change], str]:
         if (stores := self.library.shards) is None:
             found, after, made = await self.library.one(0, self._reading(since, limit))
             return [_change(it, str(replace(after, seq=it.seq)), made) for it in found], str(after)
@@ -167,16 +167,11 @@ class Changefeed:
         give_up_at = loop.time() + wait_s
         while True:
             # Before the read: no commit falls between that and the wait.
-            before, _ = await self.library.each(lambda _: _commits)
+            before = await self.library.commits()
             found, since = await self.read(since, limit)
             if found or loop.time() >= give_up_at:
                 return found, since
-            # Other processes commit, too: nothing would set an event.
-            poll_s = _POLL_S * max(1.0, len(before) / _POLLED)
-            while loop.time() < give_up_at:
-                await asyncio.sleep(poll_s)
-                if (await self.library.each(lambda _: _commits))[0] != before:
-                    break
+            await self.library.changed(before, give_up_at)
 
 
 #: Changes of one store, the place after them, and documents by version.
@@ -215,17 +210,3 @@ def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Cha
         kinds=it.channels,
         doubt=None if it.version_id is None else it.doubt,
     )
-
-
-async def _commits(made: Documents) -> list[tuple[int, int]]:
-    """Return what differs after each commit: times and sizes of a store's files.
-
-    No connection is kept for it, of which a folder would need one a shard.
-    """
-    found = []
-    for file in (made.path, made.path.with_name(f"{made.path.name}-wal")):
-        with suppress(OSError):
-            # A reader makes the log, too, without anything in it.
-            if (told := file.stat()).st_size:
-                found.append((told.st_mtime_ns, told.st_size))
-    return found

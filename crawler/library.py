@@ -1,6 +1,8 @@
 """The stores of a path, each read where it is: that of a file, or those of a folder's shards."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
@@ -25,6 +27,14 @@ Answers: TypeAlias = tuple[dict[int, T], dict[int, str]]
 _HOPS: Final = 5
 
 
+#: How often waiting readers are told whether something was committed: microseconds of work.
+_POLL_S: Final = 0.1
+#: Shards that are looked at so often; more of them more seldom.
+_POLLED: Final = 100
+#: Reads at a time, each of which holds a snapshot and a thread.
+_READERS: Final = 16
+
+
 class Library:
     """The documents of the stores at ``path``; the owner calls :meth:`close`.
 
@@ -38,6 +48,12 @@ class Library:
         self.path = path
         self._parser, self._groups = parser, groups or {}
         self._documents = dict[Path, Documents]()
+        #: For reads of which many may be wanted at once.
+        self.turn = asyncio.Semaphore(_READERS)
+        self._waiting = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._seen: Mapping[int, object] | None = None
 
     @property
     def shards(self) -> Stores | None:
@@ -96,6 +112,47 @@ class Library:
             typed, shard = known.alias.url, of(known.alias.url)
         return shard, typed
 
+    async def commits(self) -> Mapping[int, object]:
+        """Return, by shard, what differs after each commit."""
+        return (await self.each(lambda _: _commits))[0]
+
+    async def changed(self, before: Mapping[int, object], until: float) -> None:
+        """Wait for a commit after ``before``, or for the time ``until`` of the event loop.
+
+        One look at the files of a store is for all who wait. Other processes commit, too: nothing
+        would set an event.
+        """
+        self._waiting += 1
+        if self._looking is None:
+            self._seen = before
+            self._looking = asyncio.create_task(self._look())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    while self._seen == before:
+                        await self._changed.wait()
+        finally:
+            self._waiting -= 1
+            if not self._waiting and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+
+    async def _look(self) -> None:
+        """Look at the files from time to time, and wake all who wait when they differ."""
+        # Whoever is woken by an error reads, and learns of it.
+        with suppress(StoreError):
+            while True:
+                await asyncio.sleep(_POLL_S * max(1.0, len(self._seen or ()) / _POLLED))
+                seen = await self.commits()
+                if seen != self._seen:
+                    self._wake(seen)
+        self._looking = None
+        self._wake(None)
+
+    def _wake(self, seen: Mapping[int, object] | None) -> None:
+        self._seen, woken, self._changed = seen, self._changed, asyncio.Event()
+        woken.set()
+
     def close(self) -> None:
         """Close the caches of documents."""
         for each in self._documents.values():
@@ -119,3 +176,17 @@ def noting(note: Callable[..., Awaitable[T]], /, **values: object) -> Read[T]:
 
 async def _note(note: Callable[..., Awaitable[T]], made: Documents, /, **values: object) -> T:
     return await note(made.path, **values)
+
+
+async def _commits(made: Documents) -> list[tuple[int, int]]:
+    """Return what differs after each commit: times and sizes of a store's files.
+
+    No connection is kept for it, of which a folder would need one a shard.
+    """
+    found = []
+    for file in (made.path, made.path.with_name(f"{made.path.name}-wal")):
+        with suppress(OSError):
+            # A reader makes the log, too, without anything in it.
+            if (told := file.stat()).st_size:
+                found.append((told.st_mtime_ns, told.st_size))
+    return found

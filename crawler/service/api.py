@@ -125,6 +125,8 @@ class StoreApi:
             _, now = await changes.read("now", 0)
         except ValueError as error:
             raise UsageError(f"since: {error}") from error
+        # What comes from now on, not from the time of the next read on.
+        since = now if since == "now" else since
         wait_s, headers = asked["heartbeat"] / 1_000, down_header(changes.down)
         if feed == "normal":
             kept, _ = await self.library.each(lambda _: asking(runs.site_settings))

@@ -42,9 +42,12 @@ _HEADERS: Final = {
     # A page of the web is shown, and does nothing.
     "Content-Security-Policy": "default-src 'none'; sandbox",
 }
-#: Connections at a time that ask for something short, and those that may last.
+#: Connections at a time that ask for something short.
 _CONNECTIONS: Final = 64
+#: Answers at a time that take work, readers that wait for news, and who looks after us.
 _LASTING: Final = 64
+_WAITING: Final = 1_000
+_LOOKING: Final = 16
 _LATER: Final = {hdrs.RETRY_AFTER: "5"}
 _WANTED: Final = {hdrs.WWW_AUTHENTICATE: 'Bearer realm="freshet"'}
 #: An Accept-Encoding that takes gzip.
@@ -57,6 +60,9 @@ _WHOLE_BYTES: Final = 2**20
 _STALLED_S: Final = 20.0
 #: Events for the pages in a browser.
 EVENTS: Final = "/events"
+_FEED: Final = "/v1/changefeed"
+#: Paths of who looks after us, who is not kept out by others.
+_LOOKED_AT: Final = frozenset({"/healthz", "/metrics"})
 #: Paths that need no token.
 _FREE: Final = ("/healthz", "/o/", "/static/", LOGIN)
 _OF_LOGINS: Final = (LOGIN, LOGOUT)
@@ -201,7 +207,10 @@ class HttpServer:
         hide(token)
         self._logins = Logins(token, operation.trusted_proxies) if token else None
         self._server = BoundedServer(
-            self._answer, _CONNECTIONS, lambda *_: None, most_lasting=_LASTING
+            self._answer,
+            _CONNECTIONS,
+            lambda *_: None,
+            places={"work": _LASTING, "wait": _WAITING, "look": _LOOKING},
         )
 
     async def open(self, address: str, port: int) -> str:
@@ -292,8 +301,11 @@ class HttpServer:
             if self._pages is not None and _is_for_people(request):
                 why = "There is no page here."
             raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
-        if path.startswith(("/v1/", EVENTS)) and not self._server.keep(request):
+        kind = _kind_of(request)
+        if kind and not self._server.keep(request, kind) and kind != "look":
             why = f"{_LASTING} requests are being answered; try again later"
+            if kind == "wait":
+                why = f"{_WAITING:,} readers wait for news; try again later"
             raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
         return route
 
@@ -320,6 +332,16 @@ class HttpServer:
     async def _tell_metrics(self, request: web.BaseRequest) -> Answer:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return whole(encode(self._registry), content_type)
+
+
+def _kind_of(request: web.BaseRequest) -> str:
+    """Return of which kind the place is that a request wants; "" if it is short."""
+    if request.path in _LOOKED_AT:
+        return "look"
+    waits = request.query.get("feed") in ("longpoll", "continuous")
+    if request.path.startswith(EVENTS) or (request.path == _FEED and waits):
+        return "wait"
+    return "work" if request.path.startswith("/v1/") else ""
 
 
 def _is_for_people(request: web.BaseRequest) -> bool:

@@ -3,13 +3,16 @@
 aiohttp reads HTTP; the number and life of connections are bounded here. *Invariant.* At most
 ``most`` connections are open, none longer than ``_LIFE_S``; a further one closes the oldest.
 Consequence: a sender with many silent or slow connections keeps others out no longer than that.
-Apart from these are at most ``most_lasting`` connections whose requests were found worth it.
+Apart from these are connections whose requests were found worth a place, of which each kind of
+request has its own number.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from aiohttp import web
@@ -29,6 +32,7 @@ class _Connection:
     opened_at: float
     transport: asyncio.Transport
     served: bool = False
+    kind: str = ""
 
 
 class BoundedServer(web.Server):
@@ -40,14 +44,14 @@ class BoundedServer(web.Server):
         most: int,
         refused: Callable[[str, str], None],
         *,
-        most_lasting: int = 0,
+        places: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         async def answered(request: web.BaseRequest) -> web.StreamResponse:
             try:
                 response = await handler(request)
             finally:
                 self._answers.discard(asyncio.current_task())
-                if (lasted := self._lasting.pop(request.protocol, None)) is not None:
+                if (lasted := self._left(request.protocol)) is not None:
                     # Its last bytes have the time of a short connection.
                     lasted.opened_at = asyncio.get_running_loop().time()
                     self._open[request.protocol] = lasted
@@ -60,9 +64,10 @@ class BoundedServer(web.Server):
             lingering_time=0, auto_decompress=False, max_line_size=_LINE_BYTES,
             max_field_size=_LINE_BYTES, max_headers=64, read_bufsize=2**16,
             # An answer that lasts ends with its reader.
-            handler_cancellation=most_lasting > 0,
+            handler_cancellation=bool(places),
         )  # fmt: skip
-        self._most, self._most_lasting = most, most_lasting
+        self._most, self._places = most, places
+        self._taken = Counter[str]()
         self._refused = refused
         self._open: dict[RequestHandler, _Connection] = {}
         self._lasting: dict[RequestHandler, _Connection] = {}
@@ -110,15 +115,24 @@ class BoundedServer(web.Server):
         """Forget a closed connection."""
         super().connection_lost(handler, exc)
         self._open.pop(handler, None)
-        self._lasting.pop(handler, None)
+        self._left(handler)
 
-    def keep(self, request: web.BaseRequest) -> bool:
-        """Let the answer to a request last; return False if too many do."""
-        if len(self._lasting) >= self._most_lasting or request.protocol not in self._open:
+    def keep(self, request: web.BaseRequest, kind: str) -> bool:
+        """Let the answer to a request of a kind last; return False if all its places are taken."""
+        if self._taken[kind] >= self._places[kind] or request.protocol not in self._open:
             return False
-        self._lasting[request.protocol] = self._open.pop(request.protocol)
+        self._taken[kind] += 1
+        kept = self._lasting[request.protocol] = self._open.pop(request.protocol)
+        kept.kind = kind
         self._answers.add(asyncio.current_task())
         return True
+
+    def _left(self, handler: RequestHandler) -> _Connection | None:
+        """Take back the place of a connection, if it has one."""
+        lasted = self._lasting.pop(handler, None)
+        if lasted is not None:
+            self._taken[lasted.kind] -= 1
+        return lasted
 
     def sweep(self, now: float) -> None:
         """Close connections that have been open for too long."""

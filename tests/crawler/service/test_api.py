@@ -512,17 +512,21 @@ async def test_a_token_may_be_in_the_environment_or_a_file(
 async def test_one_request_too_many_is_503_until_another_ends(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "_LASTING", 2)
+    monkeypatch.setattr(http, "_WAITING", 2)
+    monkeypatch.setattr(http, "_LASTING", 0)
+    path = f"{FEED}?since=now&feed=continuous"
     async with serving(site.store.database.path) as site.url:
-        waiting = [
-            await site.client.get(f"{site.url}{FEED}?since=now&feed=continuous") for _ in range(2)
-        ]
-        status, headers, _ = await site.ask("/v1/pages")
+        waiting = [await site.client.get(site.url + path) for _ in range(2)]
+        assert [each.status for each in waiting] == [200, 200]
+        status, headers, _ = await site.ask(path)
         assert (status, headers["Retry-After"]) == (503, "5")
-        assert (await site.ask("/healthz"))[0] == 200
+        assert (await site.ask("/v1/pages"))[0] == 503
+        for looked_at in ("/healthz", "/metrics"):
+            assert (await site.ask(looked_at))[0] == 200
         waiting[0].close()
-        while (await site.ask("/v1/pages"))[0] == 503:
-            pass
+        while (again := await site.client.get(site.url + path)).status == 503:
+            again.close()
+        again.close()
         waiting[1].close()
 
 
