@@ -1,6 +1,7 @@
 """Output for users: data to stdout, progress and messages to stderr; running a verb's work."""
 
 import asyncio
+import fcntl
 import gc
 import json
 import os
@@ -9,7 +10,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import ceil, inf
 from pathlib import Path
 from typing import IO, Final, NoReturn, TypeAlias, TypeVar
@@ -453,16 +454,23 @@ def run(work: Coroutine[object, object, T]) -> T:
 
 
 # -- replacing ---------------------------------------------------------------
+#: What :mod:`tempfile` adds to names.
+_RANDOM_CHARS: Final = 8
+
+
 @contextmanager
 def replaced(output: Path, mode: int = 0o666) -> Iterator[Path]:
     """Yield a file beside ``output`` that replaces it, synced, when the block succeeds.
 
     It keeps the permissions of the old file; a new one has those of ``mode`` that the umask allows.
+    What a killed program has left of such a file goes.
     """
     # A link is followed: what it leads to is replaced, not the link.
     output = Path(os.path.realpath(output))
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
-    os.close(handle)
+    _remove_left(output)
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=_begun(output))
+    # Until this process ends: so others see that it is being written.
+    fcntl.flock(handle, fcntl.LOCK_EX)
     whole = Path(name)
     try:
         yield whole
@@ -473,6 +481,29 @@ def replaced(output: Path, mode: int = 0o666) -> Iterator[Path]:
         sync(output.parent)
     finally:
         whole.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _begun(output: Path) -> str:
+    """Return how the names of files begin that are to replace a file."""
+    # Room for what makes them different, in the longest name that there may be.
+    return f".{output.name[:40]}.freshet-"
+
+
+def _remove_left(output: Path) -> None:
+    """Remove the files that were to replace a file, of programs that have ended."""
+    begin = _begun(output)
+    with suppress(OSError):
+        for file in output.parent.iterdir():
+            if file.name.startswith(begin) and len(file.name) == len(begin) + _RANDOM_CHARS:
+                _remove_unless_locked(file)
+
+
+def _remove_unless_locked(file: Path) -> None:
+    """Remove a file that nobody has locked; another user's stays."""
+    with suppress(OSError), file.open("rb") as left:
+        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.unlink()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid5
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
@@ -224,15 +224,22 @@ _VERSION: Final = "1.1.1"
 _PAGES: Final = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
 
 
-def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float) -> int:
-    """Package some WARC files and return the number of lines of their index."""
-    created = datetime.fromtimestamp(now, UTC)
+def write_wacz(
+    paths: Sequence[Path], target: Path, *, software: str, now: float | None = None
+) -> int:
+    """Package some WARC files and return the number of lines of their index.
+
+    Packages of the same files are the same, byte for byte: one is created when its last response
+    was, or ``now``.
+    """
     with (
         TemporaryFile("w+", encoding="utf-8") as index,
         TemporaryFile("w+", encoding="utf-8") as pages,
     ):
         pages.write(json.dumps(_PAGES) + "\n")
-        count = write_cdxj(paths, index, note=partial(_note_page, pages))
+        seen = _Pages(pages)
+        count = write_cdxj(paths, index, note=seen.note)
+        created = _moment(seen.newest) if now is None else datetime.fromtimestamp(now, UTC)
         with target.open("wb") as file, ZipFile(file, "w") as package:
             add = partial(_added, package, created)
             resources = [add(f"archive/{path.name}", _chunks(path)) for path in paths]
@@ -251,12 +258,29 @@ def write_wacz(paths: Sequence[Path], target: Path, *, software: str, now: float
     return count
 
 
-def _note_page(pages: IO[str], entry: _CdxEntry) -> None:
-    if entry.status != "200" or entry.mime not in HTML_TYPES:
-        return
-    stamp = datetime.strptime(entry.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-    line = {"id": uuid4().hex, "url": entry.url, "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}"}
-    pages.write(json.dumps(line) + "\n")
+@dataclass(slots=True)
+class _Pages:
+    """The list of pages that is written to ``file``, and the ``newest`` time of any response."""
+
+    file: IO[str]
+    newest: str = "19800101000000"  # ZIP knows no earlier time.
+
+    def note(self, entry: _CdxEntry) -> None:
+        self.newest = max(self.newest, entry.timestamp)
+        if entry.status != "200" or entry.mime not in HTML_TYPES:
+            return
+        stamp = _moment(entry.timestamp)
+        # Where it lies makes it another one than a page with the same URL and second.
+        name = f"{entry.url} {entry.timestamp} {entry.file} {entry.offset}"
+        line = {
+            "id": uuid5(NAMESPACE_URL, name).hex, "url": entry.url,
+            "ts": f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
+        }  # fmt: skip
+        self.file.write(json.dumps(line) + "\n")
+
+
+def _moment(timestamp: str) -> datetime:
+    return datetime.strptime(timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
 
 
 def _added(

@@ -1,7 +1,6 @@
 """``freshet archive``: the contents of an archive, and its index and package for other programs."""
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -69,7 +68,7 @@ def archive_command(
                 write_cdxj(files, index)
         if wacz is not None:
             with err.status("Packaging"), replacing(wacz) as part:
-                write_wacz(files, part, software=f"Freshet/{__version__}", now=time.time())
+                write_wacz(files, part, software=f"Freshet/{__version__}")
         if cdxj is None and wacz is None:
             _show([_holdings(file) for file in files], json=json)
 
