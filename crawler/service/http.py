@@ -301,13 +301,17 @@ class HttpServer:
             if self._pages is not None and _is_for_people(request):
                 why = "There is no page here."
             raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
+        self._take_place(request)
+        return route
+
+    def _take_place(self, request: web.BaseRequest) -> None:
+        """Give a request its place, if it wants one; refuse it if all are taken."""
         kind = _kind_of(request)
         if kind and not self._server.keep(request, kind) and kind != "look":
             why = f"{_LASTING} requests are being answered; try again later"
             if kind == "wait":
                 why = f"{_WAITING:,} readers wait for news; try again later"
             raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
-        return route
 
     def _is_ours(self, hosts: list[str]) -> bool:
         """Return whether the request names one host, an address or one of our names."""

@@ -63,9 +63,8 @@ def test_an_sbom_has_each_locked_package_with_its_hashes() -> None:
     lock = (ROOT / "requirements.lock").read_text("utf-8")
     locked = re.findall(r"^([^\s#=]+)==([^\s;\\]+)", lock, re.MULTILINE)
     assert sorted((it["name"], it["version"]) for it in found["components"]) == sorted(locked)
-    hashes = [
-        h["content"] for it in found["components"] for h in it["externalReferences"][0]["hashes"]
-    ]
+    files = [it["externalReferences"][0]["hashes"] for it in found["components"]]
+    hashes = [each["content"] for some in files for each in some]
     assert sorted(hashes) == sorted(re.findall(r"sha256:([0-9a-f]{64})", lock))
     assert all(files)
     text = (ROOT / ".github/workflows/release.yml").read_text("utf-8")
