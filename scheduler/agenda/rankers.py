@@ -392,7 +392,7 @@ class RateRanker(PolicyRanker):
         answers = np.flatnonzero(planned & signals & table.complete_observations)
         late[answers] = np.where(
             table.pending_signals[answers] >= self._answered(plan, answers, wait),
-            now - table.last_crawl[answers],
+            now - self._complete.told_at()[answers],
             np.minimum(late[answers], 0.0),
         )
         due = table.importance * late

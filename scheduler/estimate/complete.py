@@ -87,6 +87,8 @@ _MENTION: Final = np.dtype(
         ("source", np.intp),
         ("until", np.float64),
         ("pending", np.int64),
+        # The day of the first of these.
+        ("told_at", np.float64),
         ("moved", np.intp),
         ("owed", np.float64),
     ]
@@ -166,6 +168,7 @@ class CompleteSources:
         new, is_news = self._mention.rows[first:], said.until > visited
         new["page"], new["source"], new["until"] = said.row, places, said.until
         new["pending"], new["moved"] = is_news, is_news & np.isfinite(visited)
+        new["told_at"] = said.at
         self.known.rows[said.row] = True
         np.add.at(self._source.rows["claims"], places, 1)
         for slot, (row, place) in enumerate(
@@ -204,6 +207,7 @@ class CompleteSources:
         if until < self._source.rows[place]["answered"] - _GRACE:
             self._expect(slot, 1.0, missed=1.0)
         it["moved"] = 1
+        it["told_at"] = it["told_at"] if it["pending"] else self.now
         it["pending"] += 1
         return True
 
@@ -324,6 +328,13 @@ class CompleteSources:
         trials = source["expected"].sum(axis=1) + _DECLARED
         np.maximum.at(missed, it["page"], (1.0 + source["missed"].sum(axis=1)) / trials)
         return complete, pending, missed
+
+    def told_at(self) -> Floats:
+        """Return (n,), the day from which on a claim on each page is pending; inf: none is."""
+        it = self._mention.rows[self._mention.rows["pending"] > 0]
+        found = np.full(len(self.known), np.inf)
+        np.minimum.at(found, it["page"], it["told_at"])
+        return found
 
     def asked(self, gain: Floats) -> tuple[Rows, Floats]:
         """Return rows under which sources are asked, and the ``gain`` (n,) of what they tell of."""
