@@ -379,8 +379,9 @@ class FetchPool:
         self.pacer.started()
         task = asyncio.create_task(self._perform(request))
         self._tasks.add(task)
-        self._page_tasks += _is_page(request)
-        task.add_done_callback(lambda task: self._finished(task, request))
+        is_page = _is_page(request)
+        self._page_tasks += is_page
+        task.add_done_callback(lambda task: self._finished(task, is_page=is_page))
         if len(self._tasks) % _AT_ONCE == 0:
             # To begin hundreds of connections takes a while: other tasks get a turn.
             await asyncio.sleep(0)
@@ -453,9 +454,9 @@ class FetchPool:
             if self._cut_off_since is None:
                 self._cut_off_since = now
 
-    def _finished(self, task: asyncio.Task[None], request: FrontierRequest) -> None:
+    def _finished(self, task: asyncio.Task[None], *, is_page: bool) -> None:
         self._tasks.discard(task)
-        self._page_tasks -= _is_page(request)
+        self._page_tasks -= is_page
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
             self._failure = error

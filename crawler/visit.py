@@ -728,7 +728,9 @@ def _no_listing(due: DueUrl, detail: str | None) -> Verdict:
 
 def _refresh(due: DueUrl, result: FetchResult) -> RedirectTarget | None:
     """Return where the header ``Refresh`` leads: to a browser it is as good as one in the page."""
-    said = first_header(result.headers, b"refresh") if due.role == "page" else None
+    if due.role != "page" or result.header("Refresh") is None:
+        return None
+    said = first_header(result.headers, b"refresh")
     refresh = None if said is None else refresh_of(with_octets(said), due.fetch_url)
     if refresh is None or not _leads_away(due, refresh):
         return None

@@ -36,7 +36,7 @@ class StoreConnection(sqlite3.Connection):
         if not (rows := list(parameters)):
             return super().executemany(sql, rows)
         columns = [row.values() for row in rows] if type(rows[0]) is dict else rows
-        values = columns[0] if len(rows) == 1 else chain.from_iterable(columns)
+        values = chain.from_iterable(columns) if rows[1:] else columns[0]
         text = "".join([each for each in values if type(each) is str])
         if "\0" in text or not (text.isascii() or _is_whole(text)):
             rows = list(map(_encodable, rows))
