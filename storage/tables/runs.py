@@ -76,7 +76,9 @@ class CrawlRun:
 
 async def latest(db: Reader) -> CrawlRun | None:
     """Return the run that was started last, or None in a new store."""
-    sql = f"SELECT {columns_of(CrawlRun, run_id='id')} FROM crawl_run ORDER BY id DESC LIMIT 1"
+    since = "(SELECT since FROM no_network AS n WHERE n.run_id = crawl_run.id)"
+    columns = columns_of(CrawlRun, run_id="id", no_network_since=since)
+    sql = f"SELECT {columns} FROM crawl_run ORDER BY id DESC LIMIT 1"
     return next(map(row_to(CrawlRun), await db.execute_fetchall(sql)), None)
 
 
@@ -119,20 +121,23 @@ def record_settings(db: Connection, run_id: int, settings: str) -> None:
 
 def reopen(db: Connection, run_id: int) -> None:
     """Resume a run that did not end (or, when forced, one that did)."""
-    set_to = "state = 'running', ended_at = NULL, no_network_since = NULL"
-    db.execute(f"UPDATE crawl_run SET {set_to} WHERE id = ?", (run_id,))
+    db.execute("UPDATE crawl_run SET state = 'running', ended_at = NULL WHERE id = ?", (run_id,))
+    note_network(db, run_id, None)
 
 
 def close(db: Connection, run_id: int, state: RunState, now: float) -> None:
     """Record a run's state; only ``ended`` sets ``ended_at``."""
     ended_at = now if state == "ended" else None
-    sql = "UPDATE crawl_run SET state = ?, ended_at = ?, no_network_since = NULL WHERE id = ?"
+    sql = "UPDATE crawl_run SET state = ?, ended_at = ? WHERE id = ?"
     db.execute(sql, (state, ended_at, run_id))
+    note_network(db, run_id, None)
 
 
 def note_network(db: Connection, run_id: int, since: float | None) -> None:
     """Record since when a run reaches no host, None if it does again."""
-    db.execute("UPDATE crawl_run SET no_network_since = ? WHERE id = ?", (since, run_id))
+    db.execute("DELETE FROM no_network")
+    if since is not None:
+        db.execute("INSERT INTO no_network VALUES (?, ?)", (run_id, since))
 
 
 def count_fetches(db: Connection, run_id: int, fetches: int) -> None:

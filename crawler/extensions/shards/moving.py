@@ -34,6 +34,7 @@ STAY: Final[Mapping[str, str]] = {
     "pruned": "dropped in both stores; all bodies are looked at once more",
     "crawl_run": "each shard has runs; moved rows belong to the one that was under way here",
     "bound": "sums of a run",
+    "no_network": "of the run that goes on",
     "outlook": "forecasts for a store",
     "capped_queue": "part of an outlook",
     "past_promotions": "sums over all pages of a store",

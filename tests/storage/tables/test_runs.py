@@ -58,3 +58,24 @@ async def test_the_first_run_is_known_as_such(tmp_path: Path) -> None:
     assert latest is not None
     assert latest.run_id == second
     await database.close()
+
+
+async def test_a_run_says_since_when_it_reaches_no_host_until_it_does_or_ends(
+    tmp_path: Path,
+) -> None:
+    database = await open_store(tmp_path / "db")
+
+    async def since() -> float | None:
+        found = await runs.latest(database.reader)
+        return found and found.no_network_since
+
+    run_id = await started(database)
+    assert await since() is None
+    for at in (START + 1, None, START + 2):
+        with writing(database) as connection:
+            runs.note_network(connection, run_id, at)
+        assert await since() == at
+    with writing(database) as connection:
+        runs.close(connection, run_id, "ended", START + 3)
+    assert await since() is None
+    await database.close()
