@@ -34,6 +34,8 @@ _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
 #: A page that a complete source calls changed is taken to have changed with 95 %.
 _SURE: Final = 3.0
+#: A page that signals goes before others that are due for so many days.
+_AT_ONCE: Final = 1.0
 #: Asking sources takes so much of the budget of a plan at most.
 _MOST_ASKED: Final = 0.5
 #: The value of a page that is not due, at most, compared with one that has been for a day.
@@ -392,7 +394,7 @@ class RateRanker(PolicyRanker):
         answers = np.flatnonzero(planned & signals & table.complete_observations)
         late[answers] = np.where(
             table.pending_signals[answers] >= self._answered(plan, answers, wait),
-            now - self._complete.told_at()[answers],
+            now - self._complete.told_at()[answers] + _AT_ONCE,
             np.minimum(late[answers], 0.0),
         )
         due = table.importance * late
