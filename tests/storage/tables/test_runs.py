@@ -67,7 +67,7 @@ async def test_a_run_says_since_when_it_reaches_no_host_until_it_does_or_ends(
 
     async def since() -> float | None:
         found = await runs.latest(database.reader)
-        return found and found.no_network_since
+        return None if found is None else found.no_network_since
 
     run_id = await started(database)
     assert await since() is None
