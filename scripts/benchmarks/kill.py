@@ -236,12 +236,19 @@ def main() -> None:
         "--changefeed", action="store_true", help="kill daemons and consumers of their changefeed"
     )
     parser.add_argument("--alerts", action="store_true", help="kill daemons that send alerts")
+    parser.add_argument(
+        "--commands", action="store_true", help="kill other commands that write, at file calls"
+    )
     chosen = parser.parse_args()
     with command.workspace() as directory:
         command.finish(_measured(chosen, directory), chosen.output)
 
 
 def _measured(chosen: Namespace, directory: Path) -> dict[str, Any]:
+    if chosen.commands:
+        from scripts.benchmarks import command_kill
+
+        return command_kill.measure(chosen.trials or 20, directory)
     if chosen.alerts:
         from scripts.benchmarks import alert_kill
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.benchmarks import alert_kill, daemon_kill
+from scripts.benchmarks import alert_kill, command_kill, daemon_kill
 from scripts.benchmarks.kill import Load, measure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs addresses of 127.0.0.0/8")
@@ -52,3 +52,15 @@ def test_3_kills_of_a_daemon_lose_no_alert_and_tell_none_twice(tmp_path: Path) -
     )  # fmt: skip
     assert {name: found[name] for name in wrong} == dict.fromkeys(wrong, 0)
     assert found["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("names", "kills"),
+    [({"restore", "migration from schema 17"}, 2), pytest.param((), 6, marks=pytest.mark.long)],
+)
+def test_a_command_that_is_killed_at_a_file_call_goes_on_with_the_same_command(
+    names: set[str], kills: int, tmp_path: Path
+) -> None:
+    found = command_kill.measure(kills, tmp_path, names)
+    assert found["kills"] == kills * len(found["commands"]) > 0
+    assert [each["wrong"] for each in found["commands"].values() if each["wrong"]] == []
