@@ -130,8 +130,13 @@ async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target(ho
     moved = no_answer("redirected", 301, "http_301", location="http://h9/robots.txt")
     assert await hosts.perform_next(moved) == []
     (request,) = hosts.stages.world.requests(NOON)
+    # The host has chosen where: it is asked without secrets.
     assert request == replace(
-        ROBOTS, url="http://h9/robots.txt", queue="queue of http://h9/robots.txt", redirects=1
+        ROBOTS,
+        url="http://h9/robots.txt",
+        queue="queue of http://h9/robots.txt",
+        redirects=1,
+        is_anonymous=True,
     )
     hosts.stages.answers.results.append(answer(FILE))
     (visit,) = await hosts.requester.perform(request)
@@ -196,7 +201,8 @@ async def test_what_follows_from_an_api_request_is_written_with_it(hosts: Hosts)
     frontier.queue(ApiRequest("http://hub/", "hub", lambda _result, _now: [noted], form="a=b"))
     assert frontier.api_requests == 1
     assert await hosts.perform_next(answer(b"ok")) == [Note(NOON, fetches=1), noted]
-    assert hosts.stages.answers.asked == [Request("http://hub/", "answer", form="a=b")]
+    asked = Request("http://hub/", "answer", form="a=b", is_anonymous=True)
+    assert hosts.stages.answers.asked == [asked]
     assert frontier.api_requests == 0
 
 
