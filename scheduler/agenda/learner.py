@@ -273,9 +273,11 @@ class Learner:
             await self.inherit([visit.due.page_id])
         if visit.targets is not None:
             is_known = has_come or visit.due.digests is not None
+            # Links to pages that the store has for good are no targets.
+            seen = dict.fromkeys((*visit.targets.urls, *(visit.links.urls if visit.links else ())))
             self.hubs.visited(
                 row, float(self.pages["since"][row]) if is_known else None,
-                visit.observation.at / _DAY_S, visit.targets.urls, self.pages["found_at"],
+                visit.observation.at / _DAY_S, seen, self.pages["found_at"],
             )  # fmt: skip
         self.pages.settle(row, visit)
         news.visited.append(visit.due.host_id)

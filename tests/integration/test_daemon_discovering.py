@@ -52,7 +52,6 @@ def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
     )  # fmt: skip
 
 
-@pytest.mark.long
 async def test_after_a_start_it_knows_who_reveals_what_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
