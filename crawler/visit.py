@@ -480,7 +480,7 @@ class Recorder:
         """Return the entries of a long sitemap's further slices."""
         if not isinstance(content, ReducedSitemap) or content.entries.more is None:
             return None
-        return self.listings.more(content.entries.more, due.depth, self.clock.now)
+        return self.listings.more(content.entries.more, due, self.clock.now)
 
     def _heed(self, due: DueUrl, result: FetchResult, seen: Observation) -> None:
         """Let a host rest that turned us away by a page that says so."""

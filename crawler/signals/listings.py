@@ -31,7 +31,7 @@ from freshet.crawler.robots import parse
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
-from freshet.storage.entries import Claim
+from freshet.storage.entries import Claim, Said
 from freshet.storage.records import DueUrl, Links, Note, SitemapSource, Targets
 
 # -- claiming ----------------------------------------------------------------
@@ -244,12 +244,15 @@ class Listings:
         return FoundUrls(links=entries.links, offsite=offsite, targets=targets)
 
     async def more(
-        self, entries: Iterator[SitemapEntries], depth: int, now: Callable[[], float]
+        self, entries: Iterator[SitemapEntries], due: DueUrl, now: Callable[[], float]
     ) -> AsyncIterator[Note]:
-        """Admit the further slices of a sitemap, each when the next entry is asked for."""
+        """Admit the further slices of a sitemap, with their claims, when the next is asked for."""
         while (some := await off_loop(inf, partial(next, entries, None))) is not None:
             if some.links.urls:
-                yield Note(now(), targets=(await self.admit(some, depth)).targets or Targets())
+                targets = (await self.admit(some, due.depth)).targets or Targets()
+                told = some.said.claims, some.said.rejected
+                said = Said("sitemap", due.host_id, due.url, *told, page_id=due.page_id)
+                yield Note(now(), targets=targets, said=said)
 
     def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
         """Return the claims of a feed on pages, known or not."""

@@ -97,7 +97,7 @@ class Listed:
             text = "User-agent: *\nDisallow: /0\nSitemap: http://a.localhost/sitemap.xml\n"
             kind = b"text/plain"
         elif request.url.endswith("/sitemap.xml"):
-            text, kind = BODIES["whole"], b"application/xml"
+            text, kind = BODIES["dated"].replace(">2026-", ">2023-"), b"application/xml"
         body = text.encode()
         return FetchResult(
             request.url, "fetched", self.clock.now(), 0.0, 200,
@@ -105,7 +105,7 @@ class Listed:
         )  # fmt: skip
 
 
-async def test_a_crawl_knows_every_url_of_a_sitemap_that_it_reads_in_slices(
+async def test_a_crawl_knows_every_url_and_date_of_a_sitemap_that_it_reads_in_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listings, "_SLICE_CHARS", 50_000)
@@ -124,4 +124,6 @@ async def test_a_crawl_knows_every_url_of_a_sitemap_that_it_reads_in_slices(
     assert max(admitted) < 2_000
     known = {url for (url,) in rows(tmp_path / "a.db", "SELECT url FROM page")}
     assert set(URLS) <= known
+    ((told,),) = rows(tmp_path / "a.db", "SELECT count(DISTINCT page_id) FROM claim")
+    assert told == len(URLS)
     assert report.refused == len(URLS)
