@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO
 
-from scripts.benchmarks.hostile_rows import BAD_PORT, ROWS, Request, Row
+from scripts.benchmarks.hostile_rows import ROWS, Request, Row
 
 _BACKLOG = 4_096
 _HEAD_BYTES = 1 << 20
@@ -27,10 +27,9 @@ _ENDED = (
 async def _main(row: Row, log: IO[str]) -> None:
     row.prepare()
     service = _Service(row, log)
-    ports = (0, BAD_PORT) if row.name == "robots_strangers" else (0,)
     servers = [
         await asyncio.start_server(service.connected, sock=_everywhere(port), limit=_HEAD_BYTES)
-        for port in ports
+        for port in row.ports
     ]
     sys.stdout.write(f"{servers[0].sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()

@@ -128,6 +128,8 @@ class Row:
     neighbours = True
     least_rate = 0.8
     files: int | None = None
+    #: Ports of the server; 0 is any that is free.
+    ports: Sequence[int] = (0,)
     options: Sequence[str] = ()
     exit_codes: Sequence[int] = (0,)
     most: ClassVar[Mapping[str, float]] = {}
@@ -266,6 +268,7 @@ class _RobotsStrangers(Row):
     """A robots.txt of 448 kB names 12,000 hosts, a port that is none of the web, a long URL."""
 
     name, faults = "robots_strangers", "4"
+    ports = (0, BAD_PORT)
     seconds = 15.0
     options = ("--max-pages", "5")
     neighbours = False
@@ -442,6 +445,23 @@ class _OddValidators(Row):
                 yield f"the page with {value[:10]!r} was asked for {asked[f'/{n}']} times"
         if any("internal" in reason for r in outcome.reports for reason in r.get("reasons", {})):
             yield "a page failed as internal"
+
+
+class _LongUrls(_Sitemap):
+    """Sitemaps of 50,000 URLs of 2,000 characters each, packed into 200 kB."""
+
+    name, faults = "sitemap_long_urls", "the fifth of the second review"
+    hosts, seconds = 4, 40.0
+    most: ClassVar[Mapping[str, float]] = {"rows": 250_000}
+
+    def sitemap(self, request: Request) -> Pieces:
+        return whole(_long_urls(request.origin), "Content-Type: application/gzip")
+
+
+@cache
+def _long_urls(origin: str) -> bytes:
+    entries = (f"<url><loc>{origin}/{n}/{'x' * 1_950}</loc></url>" for n in range(50_000))
+    return gzip.compress(f"<urlset>{''.join(entries)}</urlset>".encode(), 6)
 
 
 class _IndexEndless(Row):
@@ -641,6 +661,52 @@ class _Userinfo(Row):
                 yield "the store keeps credentials"
 
 
+class _OtherPorts(Row):
+    """Links, redirects, sitemaps and a base of our server that lead to another port of its host."""
+
+    name, faults = "other_ports", "the fourth of the second review"
+    seconds, neighbours = 10.0, False
+    ports = (0, 48_081)
+
+    def seeds(self, port: int) -> list[str]:
+        return [*super().seeds(port), *super().seeds(self.ports[1])]
+
+    def command(self, directory: Path) -> list[str]:
+        server = (directory / "sites.txt").read_text("utf-8").split("/")[2]
+        table = f'[[sites]]\nmatch = "http://{server}"\nuser = "us"\npassword = "s3cretpw"\n'
+        (directory / "ours.toml").write_text(table, "utf-8")
+        (directory / "ours.toml").chmod(0o600)
+        return [*super().command(directory), "--config", "ours.toml"]
+
+    def robots(self, request: Request) -> Pieces:
+        return whole(f"Sitemap: {self._other(request)}/s.xml\n".encode(), _TEXT)
+
+    def page(self, request: Request) -> Pieces:
+        other = self._other(request)
+        if request.path == "/":
+            paths = [f"{other}/{n}" for n in range(5)] + ["/r", "/r/301", "/base"]
+            return whole(html(links(paths)), _HTML)
+        if request.path.startswith("/r"):
+            status = 301 if request.path == "/r/301" else 302
+            return iter([head(status, f"Location: {other}/sent", "Content-Length: 0")])
+        if request.path == "/s.xml":
+            return whole(f"<urlset><url><loc>{other}/listed</loc></url></urlset>".encode(), _XML)
+        if request.path == "/base":
+            return whole(html(f"<base href='{other}/'>", links(["below"])), _HTML)
+        return whole(html(request.path), _HTML)
+
+    def _other(self, request: Request) -> str:
+        return f"http://{request.host}:{self.ports[1]}"
+
+    def check(self, outcome: Outcome) -> Iterator[str]:
+        told = [each for each in outcome.hostile if each.credentials]
+        others = [each for each in outcome.hostile if each.port == self.ports[1]]
+        if not told or not others:
+            yield "one of the two servers was not asked as it should be"
+        if leaked := sum(each.port == self.ports[1] for each in told):
+            yield f"{leaked} requests to another port with credentials"
+
+
 class _SilentSeeds(Row):
     """16,000 URLs of a host that is down."""
 
@@ -804,6 +870,7 @@ _CLASSES: Sequence[type[Row]] = (
     _BombsAtOnce,
     _RobotsWildcards, _Flood1xx, _OddValidators, _IndexEndless, _SitemapFlood, _SeedRedirect,
     _ParserQueue, _ParserMemory, _PoliteAbort, _PoliteKill, _PoliteKillInFlight, _Userinfo,
+    _OtherPorts, _LongUrls,
     _SilentSeeds, _GzipMembers, _SitemapEncoding, _ImportBomb, _WarcHeads, _WarcInterim,
     _WarcFakeHeads, _WarcFakeHeadsPlain, _DeepToml, _LongSiteLine,
 )  # fmt: skip
