@@ -147,8 +147,9 @@ def _says_utf8(start: bytes) -> bool:
     if found is None:
         return False
     before = start[: found.start()].lower()
-    # Neither in a comment nor in another tag.
-    is_apart = b"<" not in before.rpartition(b">")[2]
+    # Neither in a comment nor in another tag, in whose values there may be a ">".
+    last = before[before.rfind(b"<") :] if b"<" in before else b">"
+    is_apart = b">" in last and last.count(b'"') % 2 == 0 == last.count(b"'") % 2
     return is_apart and b"charset" not in before and b"<!--" not in before
 
 

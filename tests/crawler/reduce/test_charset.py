@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.crawler.reduce import charset
 from freshet.crawler.reduce.charset import _MARKUP, decode
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
@@ -161,3 +162,31 @@ def test_a_declaration_is_found_as_the_standard_scans_for_it(start: str) -> None
 def test_any_start_is_scanned_in_linear_time(unit: str) -> None:
     # Each of these takes minutes in a scan that is quadratic, were it not bounded.
     list(_MARKUP.finditer(unit.encode() * 300_000))
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"<meta charset=utf-8>",
+        b"<!doctype html><html><head><META  CHARSET='UTF-8' />",
+        b"<meta name=a content='x'><meta charset=\"utf-8\">",
+        b"<p>It's here<meta charset=utf-8>",
+        b"<!-- <meta charset=utf-8> --><meta charset=koi8-r>",
+        b"<meta charset=koi8-r><meta charset=utf-8>",
+        b"<meta http-equiv=Content-Type content='text/html; charset=koi8-r'><meta charset=utf-8>",
+        b"<meta http-equiv=Content-Type content='text/html'><meta charset=utf-8>",
+        b'<div title="<meta charset=utf-8>"><meta charset=koi8-r>',
+        b"<div title='a>b<meta charset=utf-8>'><meta charset=koi8-r>",
+        b'<div title="a>b<meta charset=utf-8>"><meta charset=koi8-r>',
+        b"<div <meta charset=utf-8><meta charset=koi8-r>",
+        b"<?xml version='1.0' encoding='koi8-r'?><meta charset=utf-8>",
+        b"<meta charset=utf-80><meta charset=koi8-r>",
+    ],
+)
+@pytest.mark.parametrize("header", [None, "text/html", "text/html; charset=koi8-r"])
+def test_the_usual_beginning_is_read_as_the_prescan_reads_it(
+    start: bytes, header: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = decode(start + b"\xd1\x82", header)
+    monkeypatch.setattr(charset, "_says_utf8", lambda _start: False)
+    assert decode(start + b"\xd1\x82", header) == found
