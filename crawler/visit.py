@@ -387,6 +387,9 @@ class Comparer:
             text_version=_text_version(content),
             text=content.parsed.blocks if isinstance(content, ReducedPage) else None,
             rels=content.parsed.links.rels if isinstance(content, ReducedPage) else (),
+            content=(result.body, result.header("Content-Type"))
+            if isinstance(content, ReducedPage)
+            else None,
         )
 
 

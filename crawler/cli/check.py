@@ -360,7 +360,10 @@ async def _compared(
         past = StoredPast(connection, parser)
         detector = Detector(past)
         version, text = seen.text_version, parsed.blocks
-        verdict = await detector.detect(due, new, now, text_version=version, text=text)
+        content = result.body, result.header("Content-Type")
+        verdict = await detector.detect(
+            due, new, now, text_version=version, text=text, content=content
+        )
         if verdict.reason == REBASED:
             return f"not compared: {verdict.detail}"
         answer = "equal" if digests.text == new.text_digest else "differs"

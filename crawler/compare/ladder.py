@@ -503,6 +503,14 @@ class PageHistories(Protocol):
     async def text(self, due: DueUrl, /) -> Blocks | None:
         """Return the last text of a page as texts are read now; None if its bytes are not kept."""
 
+    async def whole(
+        self, due: DueUrl, content: tuple[bytes, str | None] | None = None, /
+    ) -> Blocks | None:
+        """Return all that a page says, also beside its content, in its last version or this one.
+
+        None if its bytes are not kept, or its site's selectors choose the content.
+        """
+
     async def again(self, due: DueUrl, /) -> Sketch | None:
         """Return the sketch of that text."""
 
@@ -548,18 +556,22 @@ class Detector:
         text_version: str | None = None,
         text: Blocks | None = None,
         rels: Sequence[str] = (),
+        content: tuple[bytes, str | None] | None = None,
     ) -> Verdict:
         """Judge the text of a page whose bytes differ from the last ones, seen at ``at``.
 
         ``history`` is the page's, if it has been read, and ``rels`` are those of its links. Without
-        its ``text`` no difference is minor by its words, nor where the last bytes are not kept. A
-        last text of another ``text_version`` is
-        read again from its bytes; if they are not kept, the new one is a new baseline.
+        its ``text`` no difference is minor by its words, nor without its ``content`` (bytes and
+        type) by what stands beside them, nor where the last bytes are not kept. A last text of
+        another ``text_version`` is read again from its bytes; if they are not kept, the new one is
+        a new baseline.
         """
         if due.digests is None:
             return await self._first(due, new, at, text_version)
         if not due.digests.is_comparable(text_version):
-            return await self._read_again(due, new, at, text_version, text=text, rels=rels)
+            return await self._read_again(
+                due, new, at, text_version, text=text, rels=rels, content=content
+            )
         if due.digests.text == new.text_digest:
             return _SAME_TEXT
         if due.digests.text is not None:
@@ -570,25 +582,47 @@ class Detector:
             # The last version had no text: the bytes, which differ, decide.
             return Verdict("changed", "body")
         found = await self._judged(due, PageRecord.of(history), new, at)
-        if found.difference is None:
-            return found
+        difference = found.difference
+        why = difference and (
+            await self._why_minor(due, difference, at, text=text, rels=rels)
+            or await self._why_not_edited(due, difference, content)
+        )
+        return as_minor(found, why, at) if why else found
+
+    async def _why_minor(
+        self,
+        due: DueUrl,
+        difference: Difference,
+        at: float,
+        *,
+        text: Blocks | None,
+        rels: Sequence[str],
+    ) -> str | None:
+        """Return why a difference is minor by its entries or words, None if it is not."""
         from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page  # noqa: PLC0415 - no first crawl asks
-
-        if is_later_page(due.url, rels) and has_moved(found.difference):
-            return as_minor(found, MOVED, at)
-        return await self._weighed(due, found, found.difference, text, at)
-
-    async def _weighed(
-        self, due: DueUrl, found: Verdict, difference: Difference, text: Blocks | None, at: float
-    ) -> Verdict:
-        """Return the verdict by the words that differ."""
         from freshet.crawler.compare.minor import may_be_minor, why_minor  # noqa: PLC0415 - likewise
 
+        if is_later_page(due.url, rels) and has_moved(difference):
+            return MOVED
         if text is None or not may_be_minor(text, difference):
-            return found
+            return None
         last = await self._past.text(due)
-        why = None if last is None else why_minor(last, text, difference, at)
-        return found if why is None else as_minor(found, why, at)
+        return None if last is None else why_minor(last, text, difference, at)
+
+    async def _why_not_edited(
+        self, due: DueUrl, difference: Difference, content: tuple[bytes, str | None] | None
+    ) -> str | None:
+        """Return why a difference is minor by what stands beside the content of both versions."""
+        from freshet.crawler.compare.minor import STOOD, have_stood, stand_in  # noqa: PLC0415 - likewise
+
+        if content is None:
+            return None
+        # The tree of the new version is mostly at hand; that of the old one is read for few.
+        new = await self._past.whole(due, content)
+        if new is None or not stand_in(difference.removed, new):
+            return None
+        old = await self._past.whole(due)
+        return STOOD if old is not None and have_stood(difference, old, new) else None
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
@@ -618,6 +652,7 @@ class Detector:
         *,
         text: Blocks | None,
         rels: Sequence[str],
+        content: tuple[bytes, str | None] | None,
     ) -> Verdict:
         last = await self._past.again(due)
         if last is None or (past := await self._past.history(due.page_id)) is None:
@@ -625,7 +660,7 @@ class Detector:
         history = PageRecord.of(past).read_again(last, text_version)
         due = replace(due, digests=Digests(b"", last.text_digest, text_version))
         found = await self.detect(
-            due, new, at, history, text_version=text_version, text=text, rels=rels
+            due, new, at, history, text_version=text_version, text=text, rels=rels, content=content
         )
         # What is stored is of the last reading.
         memory = None if past.memory in {None, history.memory} else history.memory

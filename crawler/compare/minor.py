@@ -14,7 +14,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
@@ -382,6 +382,29 @@ def why_minor(old: Blocks, new: Blocks, difference: Difference, at: float) -> st
             return None
         reasons[found.reason] += 1
     return "; ".join(reason for reason, _ in reasons.most_common()) or None
+
+
+#: The reason of :func:`have_stood`.
+STOOD: Final = "what differs stands on both versions of the page, as content on one of them only"
+
+
+def stand_in(items: Iterable[Item], whole: Blocks) -> bool:
+    """Return whether the texts of all these items stand on a page of that whole text."""
+    return {item.digest for item in items} <= set(map(block_digest, whole.texts))
+
+
+def have_stood(difference: Difference, old: Blocks, new: Blocks) -> bool:
+    """Return whether all that differs stands on both versions of the page, as often and in order.
+
+    Then the page was not edited: what is taken for its content depends on its markup, too. ``old``
+    and ``new`` are the whole texts of the versions, also beside their content.
+    """
+    items = {item.digest for item in (*difference.removed, *difference.added)}
+    before, after = (
+        [digest for digest in map(block_digest, whole.texts) if digest in items]
+        for whole in (old, new)
+    )
+    return before == after and items.issubset(before)
 
 
 def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterator[Pair]:

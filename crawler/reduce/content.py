@@ -94,13 +94,14 @@ SECONDS: Final = 60.0
 
 
 @lru_cache(maxsize=4096)
-def _words(name: str) -> frozenset[str]:
+def words_of(name: str) -> frozenset[str]:
+    """Return the words of a name, in small letters."""
     return frozenset(found[0].lower() for found in _WORD.finditer(name[:300]))
 
 
 def names_in(values: Mapping[str, str]) -> frozenset[str]:
     """Return the words of the names that the attributes of an element have."""
-    return frozenset().union(*(_words(values[n]) for n in _NAMING if n in values))
+    return frozenset().union(*(words_of(values[n]) for n in _NAMING if n in values))
 
 
 def is_shown(values: Mapping[str, str]) -> bool:

@@ -5,9 +5,11 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 from html import escape, unescape
 from itertools import chain, islice
 from operator import itemgetter
@@ -18,13 +20,13 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from freshet.crawler.reduce.blocks import Blocks, blocks_compared, compared
 from freshet.crawler.reduce.charset import decode, utf8_of
-from freshet.crawler.reduce.content import choice_of
+from freshet.crawler.reduce.content import choice_of, is_shown, words_of
 from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.links import MetaRefresh, PageHead, links_of
 from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.native import ReadPage
 from freshet.crawler.reduce.native import read as read_at_once
-from freshet.crawler.reduce.pieces import Piece
+from freshet.crawler.reduce.pieces import Piece, Pieces
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.reduce.tree import (
     NO_HINTS,
@@ -164,6 +166,77 @@ def parse(
         sketch=read.sketch,
         remark=remark,
         requisites=needed,
+    )
+
+
+def whole_text(body: bytes, content_type: str | None, *, deepest: int | None = None) -> Blocks:
+    """Return the blocks of a page also beside its content; raises as :func:`parse`.
+
+    Left out is what stands in an element that tells whether it is shown, such as a tab: the words
+    there may come and go although the markup has them.
+    """
+    chosen = chosen_lately(body, content_type, NO_HINTS)
+    if chosen is None:
+        found = format_of(content_type).read(body, content_type)
+        if found.html is None:
+            return blocks_compared(found.blocks)
+        refuse_depth(found.html, deepest)
+        tree, _ = tree_shown(found.html)
+    else:
+        tree, _ = chosen
+    pieces = Pieces(tree)
+    holders = [piece.holder for piece in pieces]
+    toggled = _Toggled(tree, sorted(holders))
+    shown = [number for number, node in enumerate(holders) if node not in toggled]
+    return main_text(tree, pieces.only(shown))
+
+
+class _Toggled:
+    """The nodes in elements that tell whether they are shown, beside those that hold most pieces.
+
+    ``holders`` are the elements of the pieces, sorted.
+    """
+
+    def __init__(self, tree: Tree, holders: Sequence[int]) -> None:
+        self._tree, self._holders = tree, holders
+        self._known = {0: False, tree.body: False}
+
+    def __contains__(self, node: int) -> bool:
+        path = []
+        while node not in self._known:
+            path.append(node)
+            node = self._tree.parent[node]
+        found = self._known[node]
+        for each in reversed(path):
+            found = self._known[each] = found or self._is_toggled(each)
+        return found
+
+    def _is_toggled(self, node: int) -> bool:
+        said = self._tree.attributes(node)
+        names = said.get("id", ""), said.get("class", "")
+        if is_shown(said) and not any(map(_tells_state, names)):
+            return False
+        inside = (bisect_left(self._holders, it) for it in (self._tree.end[node], node))
+        return 2 * (next(inside) - next(inside)) <= len(self._holders)
+
+
+#: Words in names of elements that are shown at times, and those that make them a matter of style.
+_STATES: Final = frozenset(
+    "hidden hide invisible visible show shown collapse collapsed expanded active inactive "
+    "open opened closed current selected disabled enabled offscreen".split()
+)
+_STYLES: Final = frozenset("backface border events outline overflow select text transition".split())
+_NONE: Final = frozenset({"d-none", "display-none"})
+
+
+@lru_cache(maxsize=4096)
+def _tells_state(names: str) -> bool:
+    """Return whether one of these names, an id or classes, is that of a state."""
+    # What stands before the colon says when a style counts.
+    tokens = [token.rpartition(":")[2] for token in names.split()]
+    words = (words_of(token) for token in tokens)
+    return not _NONE.isdisjoint(tokens) or any(
+        not _STATES.isdisjoint(it) and _STYLES.isdisjoint(it) for it in words
     )
 
 

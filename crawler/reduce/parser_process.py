@@ -31,7 +31,7 @@ from freshet.crawler.bounds import SLOW_BYTES, LruCache, meet
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.formats import MODULES, format_of
-from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of
+from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of, whole_text
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints, TreeLimits, is_calm
 from freshet.crawler.urls import origin
@@ -242,6 +242,26 @@ class Parser:
         from freshet.crawler.reduce.channels import Channels, channels  # noqa: PLC0415 - no first crawl asks
 
         read = partial(channels, body, url, content_type, hints=self.hints(url))
+        return await self._at_hand(read, body, url, content_type, Channels)
+
+    async def whole_text(
+        self, body: bytes, url: str, content_type: str | None
+    ) -> Blocks | Unparsable | None:
+        """Read as :func:`.page.whole_text`, as :meth:`channels`; None where selectors choose."""
+        if self.hints(url) != NO_HINTS:
+            return None
+        read = partial(whole_text, body, content_type)
+        return await self._at_hand(read, body, url, content_type, Blocks)
+
+    async def _at_hand(
+        self,
+        read: "partial[Result]",
+        body: bytes,
+        url: str,
+        content_type: str | None,
+        kind: Callable[..., Result],
+    ) -> Result | Unparsable:
+        """Read a page that was perhaps parsed here a moment ago, in this process if it may be."""
         is_small = len(body) * _DOCUMENT_TIMES <= self._inline_bytes
         is_bounded = len(body) <= self._inline_bytes
         if is_bounded and format_of(content_type).most_inline is None and is_calm(body):
@@ -250,7 +270,7 @@ class Parser:
                 return read() if is_small else await asyncio.to_thread(read)
             except Exception as error:  # noqa: BLE001  # as in parse()
                 return Unparsable(f"{type(error).__name__}: {error}"[:200])
-        return await self._apart(url, len(body), Channels, partial(read, deepest=_DEEPEST))
+        return await self._apart(url, len(body), kind, partial(read, deepest=_DEEPEST))
 
     async def selector(
         self, url: str, sides: Sequence[Side], hints: SelectorHints

@@ -71,6 +71,16 @@ class StoredPast:
         parsed = await parse_content(self._parser, due.role, due.fetch_url, found)
         return None if isinstance(parsed, Unparsable) else parsed.blocks
 
+    async def whole(
+        self, due: DueUrl, content: tuple[bytes, str | None] | None = None
+    ) -> Blocks | None:
+        """Return all that a page says, also beside its content, in its last version or this one."""
+        found = content or await self.content(due.page_id)
+        if found is None:
+            return None
+        whole = await self._parser.whole_text(found[0], due.fetch_url, found[1])
+        return None if isinstance(whole, Unparsable) else whole
+
     async def again(self, due: DueUrl) -> Sketch | None:
         """Return the sketch of that text."""
         last = await self.text(due)

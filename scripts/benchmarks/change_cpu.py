@@ -21,17 +21,21 @@ from typing import Any
 
 from freshet.crawler.compare.ladder import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
+from freshet.crawler.reduce import page as reading
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage import records
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
-_NAMES = ("history", "predecessor", "sample", "not_content", "again", "text")
+_NAMES = ("history", "predecessor", "sample", "not_content", "again", "text", "whole")
+_TYPE = "text/html; charset=utf-8"
+#: An older checkout reads no whole text.
+_WHOLE_TEXT: Any = getattr(reading, "whole_text", None)
 
 
 def _blocks(body: bytes, url: str) -> Any:
-    return parse(zlib.decompress(body), url, "text/html; charset=utf-8").blocks
+    return parse(zlib.decompress(body), url, _TYPE).blocks
 
 
 async def _gone(_host: int, url: str) -> FetchResult:
@@ -48,6 +52,7 @@ class Host:
         self.doubts: dict[int, Any] = {}
         queries: dict[str, Any] = {
             "history": self._history, "sample": self._sample, "text": self._text,
+            "whole": self._whole,
         }  # fmt: skip
         # An older checkout takes functions.
         histories: Any = PageHistories
@@ -58,7 +63,7 @@ class Host:
         probing: Any = {"ask": _gone} if is_old else {"probes": SimpleNamespace(ask=_gone)}
         self.detector = Detector(past)
         self.check = NotContentCheck(past, Parser(), Random(0), **probing)
-        self._takes_text = "text" in known
+        self._takes = {"text": "text" in known, "content": _WHOLE_TEXT is not None}
         self.seconds = self.both = 0.0
 
     async def _history(self, page_id: int) -> PageHistory | None:
@@ -73,19 +78,22 @@ class Host:
     async def _text(self, due: DueUrl) -> Any:
         return _blocks(self.bodies[due.page_id], due.url)
 
+    async def _whole(self, due: DueUrl, content: tuple[bytes, str] | None = None) -> Any:
+        body = content[0] if content else zlib.decompress(self.bodies[due.page_id])
+        return _WHOLE_TEXT(body, _TYPE)
+
     async def visit(self, page_id: int, at: float, url: str, body: bytes) -> None:
         """Judge a visit."""
         html = zlib.decompress(body)
-        parsed = parse(html, url, "text/html; charset=utf-8")
+        parsed = parse(html, url, _TYPE)
         blocks = parsed.blocks
         new = sketch(blocks.texts, blocks.places)
         due = DueUrl(page_id, url, url, 1, at, digests=self.digests.get(page_id))
         if page_id in self.doubts:
             due = replace(due, doubt=self.doubts[page_id])
-        more: dict[str, Any] = {}
-        if self._takes_text:
-            more["text"] = blocks
-        headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
+        given: dict[str, Any] = {"text": blocks, "content": (html, _TYPE)}
+        more = {name: given[name] for name, is_taken in self._takes.items() if is_taken}
+        headers = ((b"Content-Type", _TYPE.encode()),)
         result = FetchResult(url, "fetched", at, 0.0, 200, headers=headers, body=html)
         began = time.process_time()
         checked = await self.check.check(due, result, parsed, new)

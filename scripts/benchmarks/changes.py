@@ -41,7 +41,7 @@ from urllib.parse import quote
 
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.page import parse, whole_text
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
 from scripts.benchmarks.command import arguments, finish, say, workspace
@@ -49,6 +49,7 @@ from scripts.benchmarks.command import arguments, finish, say, workspace
 #: The collections that weights may be fitted to, and thresholds set by; the others judge.
 TUNED = ("dating", "demo", "dsa-reports", "genai-eu")
 _DAY_S = 86_400
+_TYPE = "text/html; charset=utf-8"
 #: The label of two visits farther apart is not trusted.
 _MOST_DAYS = 14
 _LOCATION = re.compile(r"X-source-document-location: (\S+)|recorded from (\S+)|from: (\S+)")
@@ -159,7 +160,7 @@ def snapshots_of(snapshots: Repository) -> dict[str, list[Snapshot]]:
 class Seen(NamedTuple):
     """One visit of a document: its text, and the words in which its version differs.
 
-    ``words`` is None if the label is not known.
+    ``words`` is None if the label is not known; ``body`` is compressed.
     """
 
     document: str
@@ -168,6 +169,7 @@ class Seen(NamedTuple):
     commit: str
     blocks: Blocks
     words: frozenset[str] | None
+    body: bytes
 
 
 def seen(document: Document, snapshots: Repository, versions: Repository) -> Iterator[Seen]:
@@ -177,12 +179,13 @@ def seen(document: Document, snapshots: Repository, versions: Repository) -> Ite
         body = snapshots.file(visit.commit, f"{document.name}.html")
         url = visit.url or f"https://{quote(document.name.partition('/')[0])}.example/"
         try:
-            blocks = parse(body, url, "text/html; charset=utf-8").blocks
+            blocks = parse(body, url, _TYPE).blocks
         except ValueError:
             continue
         words = None if last is None else _label(document, last, visit, versions)
         last = visit
-        yield Seen(document.name, visit.at, url, visit.commit, blocks, words)
+        packed = zlib.compress(body, 1)
+        yield Seen(document.name, visit.at, url, visit.commit, blocks, words, packed)
 
 
 def _label(
@@ -227,6 +230,7 @@ class Host:
         self.pages: dict[int, PageHistory] = {}
         self.digests: dict[int, Digests] = {}
         self.texts: dict[int, Blocks] = {}
+        self.bodies: dict[int, bytes] = {}
         self.detector = Detector(self)
 
     async def history(self, page_id: int) -> PageHistory | None:
@@ -246,13 +250,21 @@ class Host:
         """Return the last text of a page."""
         return self.texts.get(due.page_id)
 
-    async def visit(self, page_id: int, blocks: Blocks, at: float) -> Verdict:
-        """Judge a visit and keep what a store would."""
+    async def whole(
+        self, due: DueUrl, content: tuple[bytes, str | None] | None = None
+    ) -> Blocks | None:
+        """Return all that the last version of a page says, or this one."""
+        body = content[0] if content else zlib.decompress(self.bodies[due.page_id])
+        return whole_text(body, _TYPE)
+
+    async def visit(self, page_id: int, blocks: Blocks, body: bytes, at: float) -> Verdict:
+        """Judge a visit and keep what a store would; the body is compressed."""
         new = sketch(blocks.texts, blocks.places)
         digests = self.digests.get(page_id)
         due = DueUrl(page_id, "", "", 1, at, digests=digests)
         self.detector.visited(1)
-        found = await self.detector.detect(due, new, at, text=blocks)
+        content = zlib.decompress(body), _TYPE
+        found = await self.detector.detect(due, new, at, text=blocks, content=content)
         past = self.pages.get(page_id)
         if past is None or found.keeps_sketch:
             still, kept = 0, new.to_bytes()
@@ -264,6 +276,7 @@ class Host:
         self.pages[page_id] = PageHistory(kept, memory, still)
         self.digests[page_id] = Digests(b"", new.text_digest)
         self.texts[page_id] = blocks
+        self.bodies[page_id] = body
         return found
 
 
@@ -288,7 +301,7 @@ async def judged(visits: Sequence[Sequence[Seen]]) -> list[Judged]:
     for visit in merge(*visits, key=lambda each: each.at):
         number = numbers.setdefault(visit.document, len(numbers) + 1)
         before = host.texts.get(number, Blocks())
-        verdict = await host.visit(number, visit.blocks, float(visit.at))
+        verdict = await host.visit(number, visit.blocks, visit.body, float(visit.at))
         found.append(Judged(visit, before, verdict))
     return found
 

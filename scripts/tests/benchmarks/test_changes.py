@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import zlib
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -93,7 +94,10 @@ def test_a_visit_is_judged_by_the_visit_before() -> None:
     labels = None, frozenset[str](), frozenset({"b"})
     texts = [(*(f"Clause {n}" for n in range(8)), last) for last in ("a", "a", "b")]
     visits = [
-        Seen("X/T", n, "", "", Blocks(*zip(*((t, "text", 1) for t in text), strict=True)), words)
+        Seen(
+            "X/T", n, "", "", Blocks(*zip(*((t, "text", 1) for t in text), strict=True)), words,
+            zlib.compress("".join(f"<p>{each}</p>" for each in text).encode()),
+        )
         for n, (text, words) in enumerate(zip(texts, labels, strict=True))
     ]  # fmt: skip
     found = asyncio.run(judged([visits]))

@@ -6,6 +6,7 @@ import pytest
 
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
+from freshet.crawler.compare.minor import STOOD
 from freshet.crawler.reduce.blocks import Blocks, alike
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
@@ -25,6 +26,7 @@ class Store:
         self._before = before
         self.read_again: Sketch | None = None
         self.last_text: Blocks | None = None
+        self.wholes: list[Blocks | None] = []
         self.pages = 6
         self.others: list[PageHistory] = []
 
@@ -57,6 +59,12 @@ class Store:
     async def text(self, due: DueUrl) -> Blocks | None:
         self.asked.append("text")
         return self.last_text
+
+    async def whole(
+        self, due: DueUrl, content: tuple[bytes, str | None] | None = None
+    ) -> Blocks | None:
+        self.asked.append("last whole" if content is None else "whole")
+        return self.wholes[content is None]
 
     def detector(self, significant_below: float = 1.0) -> Detector:
         return Detector(self, significant_below=significant_below)
@@ -190,6 +198,43 @@ async def test_the_last_text_is_read_only_where_a_difference_may_be_minor() -> N
     store.last_text = blocks(NEW)
     found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
     assert found.kind == "changed"
+
+
+#: A menu, the content of OLD and NEW, and what stands below it.
+_BESIDE = ["Home", "Imprint"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "rung", "asked"),
+    [
+        # Both versions have both blocks.
+        ([*OLD, NEW[-1]], [*NEW[:-1], OLD[-1], NEW[-1]], "minor", ["whole", "last whole"]),
+        # The old block is not on the new page.
+        (OLD, NEW, "blocks", ["whole"]),
+        # The new one was not on the old page.
+        (OLD, [*NEW, OLD[-1]], "blocks", ["whole", "last whole"]),
+        # They changed places: one is content now, and the other stands below.
+        ([*OLD, NEW[-1]], [*NEW, OLD[-1]], "blocks", ["whole", "last whole"]),
+        # One of them stands there once more.
+        ([*OLD, NEW[-1]], [*OLD, NEW[-1], NEW[-1]], "blocks", ["whole", "last whole"]),
+        # The bytes are not kept, or selectors choose the content.
+        (None, [*OLD, NEW[-1]], "blocks", ["whole", "last whole"]),
+        ([*OLD, NEW[-1]], None, "blocks", ["whole"]),
+    ],
+)
+async def test_what_stands_on_both_versions_of_a_page_was_not_edited(
+    before: list[str] | None, now: list[str] | None, rung: str, asked: list[str]
+) -> None:
+    store = Store(history(OLD))
+    store.wholes = [
+        None if texts is None else blocks([_BESIDE[0], *texts, _BESIDE[1]])
+        for texts in (now, before)
+    ]
+    content = b"", "text/html"
+    found = await store.detector().detect(due(OLD), sketch(NEW), 1.0, content=content)
+    assert (found.rung, [it for it in store.asked if "whole" in it]) == (rung, asked)
+    assert found.kind == ("unchanged" if rung == "minor" else "changed")
+    assert (found.detail == STOOD) is (rung == "minor")
 
 
 async def test_a_text_that_had_none_before_is_a_change_by_its_bytes() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.main_text import plain_text
-from freshet.crawler.reduce.page import ParsedPage, parse
+from freshet.crawler.reduce.page import ParsedPage, parse, whole_text
 from freshet.crawler.reduce.tree import SelectorHints
 
 URL = "https://h.example/docs/page.html"
@@ -133,6 +133,39 @@ def test_a_table_and_a_calendar_that_are_not_very_long_are_lines() -> None:
 )  # fmt: skip
 def test_what_has_no_markup_is_told_by_its_type(content_type: str | None, plain: bool) -> None:
     assert page("<html>Some text", content_type).is_plain is plain
+
+
+SHOWN = [
+    "hidden", "style='display: none'", "class=hidden", "class='stock d-none'", "class='tab active'",
+    "class=is-hidden", "class='lg:invisible'", "class=tabPaneActive", "aria-hidden=true",
+    "class='panel-collapse'", "id=stock-open", "class='slide current'",
+]  # fmt: skip
+
+
+ALWAYS = [
+    "class=stock", "id=sold-out", "style='color: red'", "class='overflow-hidden max-w-none'",
+    "class='border-collapse focus-visible:ring'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("attribute", [*SHOWN, *ALWAYS])
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_whole_text_has_the_frame_and_nothing_that_may_not_be_shown(
+    attribute: str, inner: bool
+) -> None:
+    sold = f"<div {attribute}><p>Sold out.</p></div>"
+    wrapper = "<div class='fade-enter-active'>{}</div>" if inner else "{}"
+    page = wrapper.format(
+        f"<nav><a href=/>Home</a></nav><main><p>Green tea.</p>{sold}<p>Leaves.</p></main>"
+        "<footer><p>Imprint.</p></footer>"
+    )
+    found = whole_text(f"<body class=no-js-hidden>{page}</body>".encode(), "text/html").texts
+    sold_out = () if attribute in SHOWN else ("Sold out.",)
+    assert found == ("Home", "Green tea.", *sold_out, "Leaves.", "Imprint.")
+
+
+def test_the_whole_of_a_text_without_markup_is_the_text() -> None:
+    assert whole_text(b"One.\n\nTwo.", "text/plain").texts == ("One.", "Two.")
 
 
 def test_the_number_of_links_is_limited() -> None:
