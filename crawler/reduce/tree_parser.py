@@ -140,6 +140,99 @@ def _shadow_tags(html: bytes) -> Iterator[tuple[int, int, bytes]]:
             opened.pop()
 
 
+# -- what scripts change -------------------------------------------------------
+
+#: What hides the tags behind it: comments and raw text.
+_HIDING: Final = re.compile(rb"<!--|<(%b)\b" % _RAW_NAMES)
+#: Parts of a page that React sends later, their places, the edges of what stands there until then,
+#: and the calls that put parts in their places; ``$RS`` names the part first.
+_PART: Final = re.compile(rb'<div hidden(?:="")? id="(S:[0-9a-f]+)">')
+_PLACE: Final = re.compile(rb'<template id="([BP]:[0-9a-f]+)"></template>')
+_DIV: Final = re.compile(rb"<div\b|<(/)div>")
+_EDGE: Final = re.compile(rb"<!--(?:\$[?!~]?|(/\$))-->")
+_PUT: Final = re.compile(rb'\$R[CRS]\("([BS]:[0-9a-f]+)","([PS]:[0-9a-f]+)"')
+
+
+def as_scripts_leave(html: bytes) -> bytes:
+    """Return a page as a browser that runs scripts reads it, without running any.
+
+    To such a browser all of a ``noscript`` element is text. To a parser without scripts an
+    ``<iframe/>`` in it, or a comment without an end, hides the rest of the page; each ends with the
+    element here. Parts that React streams behind a page stand where its calls put them.
+    """
+    if b"<noscript" in html and (ends := list(_missing_ends(html))):
+        starts = [0, *(at for at, _ in ends)]
+        whole = (html[a:b] + end for a, (b, end) in zip(starts, ends, strict=False))
+        html = b"".join(whole) + html[starts[-1] :]
+    if b"<div hidden" in html and (puts := _PUT.findall(html)):
+        html, parts = _apart(html)
+        # The first argument names the place, but for "$RS".
+        named = {b if a[:1] == b"S" else a: a if a[:1] == b"S" else b for a, b in puts}
+        html = b"".join((*_filled(html, named, parts), *parts.values()))
+    return html
+
+
+def _missing_ends(html: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield where a ``noscript`` element ends in a comment or raw text, and what ends that."""
+    end = 0
+    while (begin := html.find(b"<noscript", end)) >= 0:
+        if (end := html.find(b"</noscript", begin)) < 0:
+            return
+        if missing := _missing_end(html[begin:end].lower()):
+            yield end, missing
+
+
+def _missing_end(text: bytes) -> bytes:
+    """Return the end of the comment or raw text in which a text ends, if it ends in one."""
+    at = 0
+    while found := _HIDING.search(text, at):
+        end = b"-->" if found[1] is None else b"</%b>" % found[1]
+        at = text.find(end[: len(end) - (found[1] is not None)], found.end())
+        if at < 0:
+            return end
+    return b""
+
+
+def _apart(html: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """Return a page without its parts, and those."""
+    parts, kept, at = dict[bytes, bytes](), list[bytes](), 0
+    while (found := _PART.search(html, at)) and (end := _end(_DIV, html, found.end())):
+        kept.append(html[at : found.start()])
+        parts[found[1]], at = html[found.start() : end.end()], end.end()
+    return b"".join(kept) + html[at:], parts
+
+
+def _filled(
+    html: bytes, named: Mapping[bytes, bytes], parts: dict[bytes, bytes]
+) -> Iterator[bytes]:
+    """Yield a page with parts in the places for which they are ``named``, and take them away."""
+    todo, is_sound = [(html, 0)], True
+    while todo:
+        text, at = todo.pop()
+        place = _PLACE.search(text, at)
+        if place is None:
+            yield text[at:]
+            continue
+        part, end = parts.pop(named.get(place[1], b""), b""), place
+        yield text[at : place.start() if part else place.end()]
+        if part and is_sound and place[1][:1] == b"B":
+            edge = _end(_EDGE, text, place.end())
+            is_sound, end = edge is not None, edge or place
+        todo.append((text, end.end()))
+        if part:
+            todo.append((part[part.index(b">") + 1 : -len(b"</div>")], 0))
+
+
+def _end(edges: re.Pattern[bytes], html: bytes, at: int) -> re.Match[bytes] | None:
+    """Return the edge that ends what was opened before ``at``."""
+    depth = 1
+    for edge in edges.finditer(html, at):
+        depth += -1 if edge[1] else 1
+        if not depth:
+            return edge
+    return None
+
+
 # -- selectors of a site -------------------------------------------------------
 
 

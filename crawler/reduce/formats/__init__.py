@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from freshet.crawler.fetch.responses import PACKED_MAGIC, media_type, unpacked
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.charset import utf8_of
+from freshet.crawler.reduce.tree_parser import as_scripts_leave
 from freshet.storage import value
 from freshet.storage.records import FetchResult
 
@@ -88,7 +89,7 @@ MODULES: Final = tuple(
 
 def _as_it_came(body: bytes, content_type: str | None) -> Body:
     html, encoding = utf8_of(body, content_type)
-    return Body(encoding, html)
+    return Body(encoding, as_scripts_leave(html))
 
 
 def _reader(name: str) -> Reader:

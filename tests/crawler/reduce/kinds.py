@@ -156,6 +156,15 @@ PLACES = {
     "closed dialog": has("<dialog><p>The price is 8.</p></dialog><p>It is 7.</p>", "It is 7.",
                          never=("price is 8",)),
     "noscript": has("<noscript><p>The price is 7 in all.</p></noscript>", "price is 7"),
+    "behind an iframe in noscript": has("<noscript><iframe src=/t height=0 /></noscript><p>The price is 7 in "
+                                        "all.</p>", "price is 7"),
+    "behind a style in noscript": has("<noscript><style>p{}</noscript><p>The price is 7 in all.</p>", "is 7"),
+    "behind a comment in noscript": has("<noscript><!-- no > </noscript><p>The price is 7 in all.</p>", "is 7"),
+    "streamed by React": has('<div><!--$?--><template id="B:0"></template><!--$--><p>Wait.</p><!--/$--><!--/$-->'
+                             '</div><p>So it is.</p><div hidden id="S:0"><p>The price is <template id="P:1">'
+                             '</template> in all.</p></div><div hidden id="S:1"><div><b>7</b></div></div><script>'
+                             '$RC("B:0","S:0");$RS("S:1","P:1")</script>', "The price is", "**7**", "in all.",
+                             never=("Wait.",)),
 }  # fmt: skip
 
 TEX = "<annotation encoding='application/x-tex'>x^2</annotation>"

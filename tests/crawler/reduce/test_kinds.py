@@ -6,7 +6,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.main_text import Written, written
-from freshet.crawler.reduce.tree_parser import with_shadow_roots
+from freshet.crawler.reduce.tree_parser import as_scripts_leave, with_shadow_roots
 from tests.crawler.reduce.kinds import KINDS, SHELLS, Case, lacks, page
 from tests.crawler.reduce.pages import pieces_in
 
@@ -136,3 +136,46 @@ def test_tables_in_items_render_as_tables_in_items(html: str) -> None:
 )  # fmt: skip
 def test_what_is_no_shadow_root_stays_as_it_is(html: str) -> None:
     assert with_shadow_roots(html.encode()) == html.encode()
+
+
+PUT = '$RC("B:0","S:0")$RS("S:1","P:1")'
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<noscript><img src=a></noscript>x",
+        "<noscript><iframe src=a></iframe></noscript>x",
+        "<noscript>",
+        "<noscript><!-- a --></noscript>x",
+        "<noscript><style>a</STYLE></noscript>x",
+        "</noscript>x",
+        "<noscript><!-- a",
+        '<div hidden id="S:0">a</div>x',
+        f'<div hidden id="S:0">{PUT}',
+        f'<template id="B:0"></template>{PUT}',
+        f'<div hidden id="x"></div>{PUT}',
+    ],
+)
+def test_what_scripts_leave_alone_stays_as_it_is(html: str) -> None:
+    assert as_scripts_leave(html.encode()) == html.encode()
+
+
+@pytest.mark.parametrize(
+    ("html", "left"),
+    [
+        ("<noscript><IFRAME /></noscript>x", "<noscript><IFRAME /></iframe></noscript>x"),
+        ("<noscript><script></noscript>x", "<noscript><script></script></noscript>x"),
+        ("<noscript><!--></noscript>x", "<noscript><!-->--></noscript>x"),
+        ('<template id="B:0"></template>a<!--/$-->b<div hidden="" id="S:0"><div>c</div></div>d',
+         "<div>c</div>bd"),
+        ('<template id="B:0"></template>a<div hidden id="S:0">c</div>d', "cad"),
+        ('<template id="P:1"></template>a<!--/$-->b<div hidden id="S:1">c</div>d', "ca<!--/$-->bd"),
+        ('a<div hidden id="S:0"><i>c</i></div>d', 'ad<div hidden id="S:0"><i>c</i></div>'),
+        ('<template id="B:0"></template><!--$-->e<!--/$-->a<!--/$-->b<div hidden id="S:0">c</div>',
+         "cb"),
+    ],
+)  # fmt: skip
+def test_what_scripts_do_to_a_page_is_done(html: str, left: str) -> None:
+    found = as_scripts_leave((PUT + html).encode()).decode()
+    assert (found.removeprefix(PUT), found[: len(PUT)]) == (left, PUT)
