@@ -613,16 +613,21 @@ class Detector:
         self, due: DueUrl, difference: Difference, content: tuple[bytes, str | None] | None
     ) -> str | None:
         """Return why a difference is minor by what stands beside the content of both versions."""
-        from freshet.crawler.compare.minor import STOOD, have_stood, stand_in  # noqa: PLC0415 - likewise
+        from freshet.crawler.compare import minor  # noqa: PLC0415 - likewise
 
-        if content is None:
+        if content is None or not minor.may_have_stood(difference):
             return None
-        # The tree of the new version is mostly at hand; that of the old one is read for few.
-        new = await self._past.whole(due, content)
-        if new is None or not stand_in(difference.removed, new):
-            return None
-        old = await self._past.whole(due)
-        return STOOD if old is not None and have_stood(difference, old, new) else None
+        # What went stands on the new page still, and what came on the old one: one may tell.
+        found: list[Blocks] = []
+        for items, version in ((difference.removed, content), (difference.added, None)):
+            whole = await self._past.whole(due, version) if items else Blocks()
+            if whole is None or not minor.stand_in(items, whole):
+                return None
+            found.append(whole)
+        new, old = found
+        new = new or await self._past.whole(due, content) or new
+        old = old or await self._past.whole(due) or old
+        return minor.STOOD if minor.have_stood(difference, old, new) else None
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None

@@ -388,6 +388,12 @@ def why_minor(old: Blocks, new: Blocks, difference: Difference, at: float) -> st
 STOOD: Final = "what differs stands on both versions of the page, as content on one of them only"
 
 
+def may_have_stood(difference: Difference) -> bool:
+    """Return whether no block replaced another at its place: that is an edit."""
+    slots = {slot for item in difference.removed for slot in item.slots}
+    return all(slots.isdisjoint(item.slots) for item in difference.added)
+
+
 def stand_in(items: Iterable[Item], whole: Blocks) -> bool:
     """Return whether the texts of all these items stand on a page of that whole text."""
     return {item.digest for item in items} <= set(map(block_digest, whole.texts))

@@ -185,7 +185,7 @@ def whole_text(body: bytes, content_type: str | None, *, deepest: int | None = N
     else:
         tree, _ = chosen
     pieces = Pieces(tree)
-    holders = [piece.holder for piece in pieces]
+    holders = pieces.holders
     toggled = _Toggled(tree, sorted(holders))
     shown = [number for number, node in enumerate(holders) if node not in toggled]
     return main_text(tree, pieces.only(shown))

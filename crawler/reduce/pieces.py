@@ -177,6 +177,11 @@ class Pieces(Sequence[Piece]):
         return [KINDS[kind] for kind in self._rows[::_ROW]]
 
     @property
+    def holders(self) -> list[int]:
+        """The element in which each stands."""
+        return self._rows[1::_ROW].tolist()
+
+    @property
     def controls(self) -> list[bool]:
         """For each, true if it is only controls, such as a button, or stands in one."""
         return [acts > 0 for acts in self._rows[_ROW - 1 :: _ROW]]

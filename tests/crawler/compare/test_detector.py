@@ -200,38 +200,44 @@ async def test_the_last_text_is_read_only_where_a_difference_may_be_minor() -> N
     assert found.kind == "changed"
 
 
-#: A menu, the content of OLD and NEW, and what stands below it.
-_BESIDE = ["Home", "Imprint"]
+SHORT, LAST = OLD[:-1], OLD[-1]
+READ = ["whole", "last whole"]
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "rung", "asked"),
+    ("content", "wholes", "rung", "asked"),
     [
-        # Both versions have both blocks.
-        ([*OLD, NEW[-1]], [*NEW[:-1], OLD[-1], NEW[-1]], "minor", ["whole", "last whole"]),
-        # The old block is not on the new page.
-        (OLD, NEW, "blocks", ["whole"]),
-        # The new one was not on the old page.
-        (OLD, [*NEW, OLD[-1]], "blocks", ["whole", "last whole"]),
-        # They changed places: one is content now, and the other stands below.
-        ([*OLD, NEW[-1]], [*NEW, OLD[-1]], "blocks", ["whole", "last whole"]),
-        # One of them stands there once more.
-        ([*OLD, NEW[-1]], [*OLD, NEW[-1], NEW[-1]], "blocks", ["whole", "last whole"]),
+        # A block went, and came; both versions have it.
+        ((OLD, SHORT), (OLD, [*SHORT, LAST]), "minor", READ),
+        ((SHORT, OLD), ([*SHORT, LAST], OLD), "minor", READ[::-1]),
+        # It is not on the new page, or was not on the old one.
+        ((OLD, SHORT), (OLD, SHORT), "blocks", READ[:1]),
+        ((SHORT, OLD), (SHORT, OLD), "blocks", READ[1:]),
+        # It stands there once more, or once less.
+        ((SHORT, OLD), ([*SHORT, LAST], [*OLD, LAST]), "blocks", READ[::-1]),
+        ((OLD, SHORT), ([*OLD, LAST], [*SHORT, LAST]), "blocks", READ),
+        # Two of them changed places beside the content.
+        ((OLD, OLD[:-2]), (OLD, [*OLD[:-2], LAST, OLD[-2]]), "blocks", READ),
+        # One block replaced another: an edit, whatever stands beside it.
+        ((OLD, NEW), ([*OLD, NEW[-1]], [*NEW[:-1], LAST, NEW[-1]]), "blocks", []),
         # The bytes are not kept, or selectors choose the content.
-        (None, [*OLD, NEW[-1]], "blocks", ["whole", "last whole"]),
-        ([*OLD, NEW[-1]], None, "blocks", ["whole"]),
+        ((OLD, SHORT), (None, OLD), "blocks", READ),
+        ((OLD, SHORT), (OLD, None), "blocks", READ[:1]),
+        ((SHORT, OLD), ([*SHORT, LAST], None), "blocks", READ[::-1]),
     ],
 )
 async def test_what_stands_on_both_versions_of_a_page_was_not_edited(
-    before: list[str] | None, now: list[str] | None, rung: str, asked: list[str]
+    content: tuple[list[str], list[str]],
+    wholes: tuple[list[str] | None, list[str] | None],
+    rung: str,
+    asked: list[str],
 ) -> None:
-    store = Store(history(OLD))
+    old, new = content
+    store = Store(history(old))
     store.wholes = [
-        None if texts is None else blocks([_BESIDE[0], *texts, _BESIDE[1]])
-        for texts in (now, before)
+        None if texts is None else blocks(["Home", *texts, "Imprint"]) for texts in wholes[::-1]
     ]
-    content = b"", "text/html"
-    found = await store.detector().detect(due(OLD), sketch(NEW), 1.0, content=content)
+    found = await store.detector().detect(due(old), sketch(new), 1.0, content=(b"", "text/html"))
     assert (found.rung, [it for it in store.asked if "whole" in it]) == (rung, asked)
     assert found.kind == ("unchanged" if rung == "minor" else "changed")
     assert (found.detail == STOOD) is (rung == "minor")
