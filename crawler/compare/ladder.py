@@ -618,15 +618,14 @@ class Detector:
         if content is None or not minor.may_have_stood(difference):
             return None
         # What went stands on the new page still, and what came on the old one: one may tell.
-        found: list[Blocks] = []
+        wholes: list[Blocks | None] = []
         for items, version in ((difference.removed, content), (difference.added, None)):
-            whole = await self._past.whole(due, version) if items else Blocks()
-            if whole is None or not minor.stand_in(items, whole):
+            wholes.append(await self._past.whole(due, version) if items else Blocks())
+            if not minor.stand_in(items, wholes[-1]):
                 return None
-            found.append(whole)
-        new, old = found
-        new = new or await self._past.whole(due, content) or new
-        old = old or await self._past.whole(due) or old
+        new, old = wholes
+        new = new or await self._past.whole(due, content)
+        old = old or await self._past.whole(due)
         return minor.STOOD if minor.have_stood(difference, old, new) else None
 
     async def _first(

@@ -394,12 +394,13 @@ def may_have_stood(difference: Difference) -> bool:
     return all(slots.isdisjoint(item.slots) for item in difference.added)
 
 
-def stand_in(items: Iterable[Item], whole: Blocks) -> bool:
-    """Return whether the texts of all these items stand on a page of that whole text."""
-    return {item.digest for item in items} <= set(map(block_digest, whole.texts))
+def stand_in(items: Iterable[Item], whole: Blocks | None) -> bool:
+    """Return whether the texts of all these items stand on a page of that whole text, if known."""
+    texts = () if whole is None else whole.texts
+    return {item.digest for item in items} <= set(map(block_digest, texts))
 
 
-def have_stood(difference: Difference, old: Blocks, new: Blocks) -> bool:
+def have_stood(difference: Difference, old: Blocks | None, new: Blocks | None) -> bool:
     """Return whether all that differs stands on both versions of the page, as often and in order.
 
     Then the page was not edited: what is taken for its content depends on its markup, too. ``old``
@@ -407,7 +408,7 @@ def have_stood(difference: Difference, old: Blocks, new: Blocks) -> bool:
     """
     items = {item.digest for item in (*difference.removed, *difference.added)}
     before, after = (
-        [digest for digest in map(block_digest, whole.texts) if digest in items]
+        [digest for digest in map(block_digest, whole.texts if whole else ()) if digest in items]
         for whole in (old, new)
     )
     return before == after and items.issubset(before)
