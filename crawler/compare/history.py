@@ -87,7 +87,8 @@ class Layout:
             # Most places are asked for: all at once, in the time of some.
             order = np.argsort(self.places, kind="stable")
             names, starts = np.unique(self.places[order], return_index=True)
-            groups = np.split(order, starts[1:])
+            # Before the first start there is nothing, also where there is no block at all.
+            groups = np.split(order, starts)[1:]
             self._at_place.update(
                 (name, group.tolist()) for name, group in zip(names.tolist(), groups, strict=True)
             )

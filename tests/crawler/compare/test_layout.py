@@ -63,6 +63,12 @@ def test_many_places_are_looked_up_at_once() -> None:
     assert rows.numbers(50) == []
 
 
+def test_a_page_without_text_has_no_block_at_any_of_many_places() -> None:
+    empty = Layout.made((), ())
+    assert [empty.numbers(place) for place in range(200)] == [[]] * 200
+    assert empty.at((7, 0)) is None
+
+
 @given(BLOCKS, BLOCKS)
 def test_a_difference_is_that_of_the_blocks(
     old: list[tuple[int, int]], new: list[tuple[int, int]]
