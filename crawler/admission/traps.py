@@ -279,11 +279,12 @@ def _shape(path: str, names: Collection[str]) -> str:
 # in other URLs, too; their number is the product of the values, and unbounded where any value can
 # be added to any URL. ``/product?id=17`` and ``/shop/red/shirt-17`` have a value of their own. A
 # value *recurs* if it was seen beside two different rests: for a pair in a query the rest is the
-# URL without it, for a segment of a path the part before it. In a rest all versions are one, and so
-# are all languages: what stands under one stands under others, too, and each is a page of its own
-# (``/docs/2.1/intro/graphs`` and ``/docs/latest/intro/graphs``). Nothing in the path of a file is a
-# value (``/docs/draft-7/intro/graphs.html``), as not all versions can be known by their names. Of
-# what combines the content decides the worth (:mod:`crawler.admission.copies`).
+# URL without it, for a segment of a path the part before it. A rest has no versions and no
+# languages: what stands under one stands under others, too, and under none where that is the
+# default; each is a page of its own (``/docs/2.1/intro/graphs``, ``/docs/latest/intro/graphs`` and
+# ``/docs/intro/graphs``). Nothing in the path of a file is a value
+# (``/docs/draft-7/intro/graphs.html``), as not all versions can be known by their names. Of what
+# combines the content decides the worth (:mod:`crawler.admission.copies`).
 
 #: Values that are kept, those seen last, at some 150 bytes each.
 _VALUES: Final = 65_536
@@ -339,8 +340,12 @@ def _values(site: str, segments: Sequence[str]) -> tuple[_Value, ...]:
     """Return the values in a path; files are none: their folder may stand under several others."""
     if segments and _FILE.search(segments[-1]):
         return ()
-    plain = ["" if _EDITION.fullmatch(each) else each for each in segments]
-    rests = (hash((tuple(plain[:n]), site)) or 1 for n in range(len(plain)))
+    plain: list[str] = []
+    rests = []
+    for each in segments:
+        rests.append(hash((tuple(plain), site)) or 1)
+        if not _EDITION.fullmatch(each):
+            plain.append(each)
     return tuple((hash((site, each)), rest) for each, rest in zip(segments, rests, strict=True))
 
 

@@ -62,8 +62,13 @@ from tests.integration.quick import unwatched
 
 Row: TypeAlias = dict[str, Any]
 
-#: The network is not used, but a crawler beyond loopback must say who it is.
-_SETTINGS = {"crawl.contact": "https://example.org/bench", "store.bodies_per_page": 1}
+#: The network is not used, but a crawler beyond loopback must say who it is. The strategies beside
+#: it follow all links, also those that are marked with nofollow.
+_SETTINGS = {
+    "crawl.contact": "https://example.org/bench",
+    "crawl.follow_nofollow": True,
+    "store.bodies_per_page": 1,
+}
 
 
 #: The visits that left a version in the store, by the URLs that were requested.

@@ -77,6 +77,17 @@ TREES = {
     "both, other order": [
         f"/{v}/{x}/{p}" for x in ("en", "fr") for v in ("9.1", "10.2") for p in _PAGES
     ],
+    "languages, one without": [f"{v}/{p}" for v in ("", "/en", "/fr") for p in _PAGES],
+    "languages of folders, one without": [f"/a{v}/{p}/" for v in ("", "/zh-cn") for p in _PAGES],
+    "versions, one without": [f"/docs{v}/{p}" for v in ("", "/2.1", "/latest") for p in _PAGES],
+    "releases, one without": [f"/manual{v}/{p}/" for v in ("", "/v3") for p in _PAGES],
+    "old ones in a folder": [f"{v}/{p}" for v in ("/guide", "/guide/old/1.x") for p in _PAGES],
+    "both, either without": [
+        f"{x}{v}/docs/{p}" for x in ("", "/en") for v in ("", "/1.11.6", "/2.0.0") for p in _PAGES
+    ],
+    "both behind the folder": [
+        f"/docs{v}{x}/{p}" for x in ("", "/ja") for v in ("", "/3.4", "/next") for p in _PAGES
+    ],
     "products": [f"/{v}/docs/{p}.html" for v in ("anvil", "rocket") for p in _PAGES],
     "deep": [f"/a/{v}/x/{p}.htm" for v in ("one", "two", "three") for p in _PAGES],
     "Javadoc": [f"/{v}/org/{p}.html" for v in ("core-8_1", "core-8_2") for p in _PAGES],
