@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 """Write crawler/reduce/relative_times.txt: the past in all languages of Unicode's CLDR.
 
-    .venv/bin/python scripts/relative_times.py
+    .venv/bin/python scripts/relative_times.py [--libraries FOLDER]
 
 Its lines are patterns such as "vor 0 stunden", with 0 for any number, and words such as "gestern".
 Left out are what may be a quantity ("-0 h"), and short words, which mean other things elsewhere:
 "no" is "now" in one language, and an answer in others.
+
+FOLDER has the npm packages moment and date-fns, each in a folder of its name. What they write, and
+CLDR does not ("vor einer Stunde", "gestern um 10:22"), goes to another file; that takes node.
 """
 
+import argparse
+import json
 import re
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +23,12 @@ from unicodedata import normalize
 from babel.localedata import load, locale_identifiers
 
 from freshet.crawler.reduce.blocks import compared
-from freshet.crawler.reduce.boilerplate import RELATIVE_TIMES, relative_key
+from freshet.crawler.reduce.boilerplate import (
+    LIBRARY_TIMES,
+    RELATIVE_TIMES,
+    relative_key,
+    with_noughts,
+)
 
 _FIELDS = tuple(
     unit + width
@@ -101,11 +112,61 @@ def _is_clear(key: str) -> bool:
     return key in _CLEAR or (len(letters) >= least and key not in _UNCLEAR)
 
 
+#: Prints two lists: moments of the past as libraries write them, and quantities and the future.
+_SCRIPT = """
+const fs = require('fs'), moment = require('./moment'), fns = require('./date-fns');
+const past = [], other = [], DAY = 864e5, now = new Date(2026, 2, 5, 23, 30);
+for (const file of fs.readdirSync('./moment/locale')) {
+  const name = file.replace(/[.]js$/, '');
+  if (name === 'x-pseudo' || name === 'tlh' || name === 'tzl') continue;  // invented
+  require('./moment/locale/' + file);
+  for (const unit of ['seconds', 'minutes', 'hours', 'days', 'weeks', 'months', 'years'])
+    for (const n of [1, 2, 3, 5, 11, 21, 22, 25]) for (const limits of [{}, {s: 1, ss: 1, w: 4}]) {
+      const some = moment.duration(-n, unit).locale(name);
+      past.push(some.humanize(true, limits));
+      other.push(some.humanize(false, limits), some.abs().humanize(true, limits));
+    }
+  for (const hour of [3, 10, 14, 19]) for (const days of [0, 1])
+    past.push(moment(now).locale(name).subtract(days, 'days').hour(hour).calendar(now));
+}
+for (const [name, locale] of Object.entries(require('./date-fns/locale'))) {
+  for (const days of [3e-5, 2e-4, 4e-4, 1e-3, .003, .05, .13, 1, 3, 8, 35, 99, 370, 500, 700, 1500])
+    for (const tell of [fns.formatDistance, fns.formatDistanceStrict])
+      for (const [addSuffix, sign, to] of [[true, -1, past], [true, 1, other], [false, 1, other]])
+        to.push(tell(new Date(+now + sign * days * DAY), now,
+                     {locale, addSuffix, includeSeconds: true}));
+}
+console.log(JSON.stringify([past, other]));
+"""
+
+
+def of_libraries(folder: Path) -> list[str]:
+    """Return what moment and date-fns write of the past, and CLDR does not, sorted."""
+    told = subprocess.run(
+        ["node", "-"], input=_SCRIPT, capture_output=True, check=True, cwd=folder, text=True
+    )
+    past, other = ([with_noughts(_written(it)) for it in some] for some in json.loads(told.stdout))
+    known = {relative_key(text) for text in (*patterns(), *other)}
+    found = dict[str, str]()
+    for text in past:
+        key = relative_key(text)
+        if key not in known and ("0" in key or _is_clear(key)) and text[0] not in "-–−+":
+            found.setdefault(key, text)
+    return sorted(found.values())
+
+
 def main() -> None:
-    """Write the file beside the words of the frame."""
-    path = Path(__file__).resolve().parent.parent / "crawler" / "reduce" / RELATIVE_TIMES
-    path.write_text("\n".join(patterns()) + "\n", encoding="utf-8")
-    print(f"{path}: {path.stat().st_size:,} bytes")
+    """Write the files beside the words of the frame."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--libraries", type=Path, metavar="FOLDER")
+    folder = parser.parse_args().libraries
+    written = {RELATIVE_TIMES: patterns()}
+    if folder is not None:
+        written[LIBRARY_TIMES] = of_libraries(folder)
+    for name, lines in written.items():
+        path = Path(__file__).resolve().parent.parent / "crawler" / "reduce" / name
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        print(f"{path}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -113,11 +113,22 @@ _BEGINNINGS: Final = "".join(
 
 #: What CLDR writes for moments in the past, by scripts/relative_times.py, with 0 for any number.
 RELATIVE_TIMES: Final = "relative_times.txt"
-_RELATIVE: Final = (files(__package__) / RELATIVE_TIMES).read_text("utf-8").splitlines()
+#: What moment and date-fns write beside those, such as "gestern um 0:0".
+LIBRARY_TIMES: Final = "relative_times_of_libraries.txt"
+_RELATIVE: Final = [
+    line
+    for name in (RELATIVE_TIMES, LIBRARY_TIMES)
+    for line in (files(__package__) / name).read_text("utf-8").splitlines()
+]
 #: A number in digits of any script; Chinese ones are letters.
 _NUMBER: Final = re.compile(r"[\d\u3007一二三四五六七八九十百]+(?:[.,\u066b\u066c]\d+)*")
 #: What stands around a stamp, or is left out in one.
 _AROUND: Final = " .,:;·•|()[]"
+
+
+def with_noughts(text: str) -> str:
+    """Return a text with 0 in place of each number."""
+    return _NUMBER.sub("0", text)
 
 
 def relative_key(small: str) -> str:

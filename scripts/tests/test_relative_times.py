@@ -1,12 +1,19 @@
 """The relative times that a page is compared without are those of CLDR."""
 
-from freshet.crawler.reduce.boilerplate import _RELATIVE, _RELATIVE_KEYS, is_stamp
+from freshet.crawler.reduce.boilerplate import _RELATIVE, _RELATIVE_KEYS, is_stamp, relative_key
 from freshet.crawler.reduce.page import parse
 from scripts.relative_times import patterns
 
 
 def test_the_file_is_what_the_script_writes() -> None:
-    assert patterns() == _RELATIVE
+    assert patterns() == _RELATIVE[: len(patterns())]
+
+
+def test_what_libraries_write_is_sorted_and_not_in_the_other_file() -> None:
+    others = _RELATIVE[len(patterns()) :]
+    assert others == sorted(others)
+    assert len(others) > 1_500
+    assert {*map(relative_key, patterns())}.isdisjoint(map(relative_key, others))
 
 
 def test_each_pattern_is_a_stamp_with_any_number() -> None:
