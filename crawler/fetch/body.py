@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, suppress
 from io import BytesIO
 from typing import NamedTuple
@@ -304,36 +304,53 @@ class Intake:
     def _steps(self, limit: int) -> Iterator[None]:
         """Decode what has come, up to the limit; other tasks may run at each step.
 
-        What does not decode as it should may be gzip whose checksum is wrong, or a text or PDF that
-        was encoded less often than its header says.
+        What does not decode as it should may be gzip whose checksum is wrong or missing, a text or
+        PDF that was encoded less often than its header says, or deflate in place of gzip.
         """
         try:
             yield from self._decoding(limit)
         except Unfetched as error:
-            if error.reason != "encoding":
+            if error.reason != "encoding" or not (yield from self._mending(limit)):
                 raise
-            codings = self._coding.split(",")
-            some = [part for n in range(1, len(codings)) for part in (codings[n:], codings[:n])]
-            fewer = [("not_encoded", ",".join(part)) for part in (*some, [])]
-            for repair, coding in (("checksum", self._coding), *fewer):
-                self._coding, self._is_unchecked = coding, repair == "checksum"
-                with suppress(Unfetched):
-                    yield from self._decoding(limit)
-                    if self._is_mended():
-                        self.repairs.append(repair)
-                        return
-            raise
+        else:
+            if self._is_gzip and not self._is_whole():
+                yield from self._trying("checksum", self._coding, limit)
+
+    def _mending(self, limit: int) -> Generator[None, None, bool]:
+        """Decode in other ways than the header says; return whether one of them is right."""
+        codings = self._coding.split(",")
+        some = [part for n in range(1, len(codings)) for part in (codings[n:], codings[:n])]
+        fewer = [("not_encoded", ",".join(part)) for part in (*some, [])]
+        other = [("deflate", "deflate")] if self._is_gzip else []
+        for repair, coding in (("checksum", self._coding), *fewer, *other):
+            if (yield from self._trying(repair, coding, limit)):
+                return True
+        return False
+
+    def _trying(self, repair: str, coding: str, limit: int) -> Generator[None, None, bool]:
+        self._coding, self._is_unchecked = coding, repair == "checksum"
+        with suppress(Unfetched):
+            yield from self._decoding(limit)
+            if self._is_mended():
+                self.repairs.append(repair)
+                return True
+        return False
 
     def _is_mended(self) -> bool:
         """Return whether what was decoded against the header is a known format, or a whole."""
         if self._is_unchecked:
-            return self._is_complete or self.is_cut
+            return self._is_whole()
+        if codings_of(self._coding).applied and not self._is_whole():
+            return False
         head = bytes(self._decoded.getbuffer()[:SNIFFED_BYTES])
         if head.startswith(first_bytes()) or is_evidently_text(head):
             return True
         # What does not begin as gzip is none: a text in any encoding will do.
         is_gzip = not self._is_gzip or self._wire.startswith(GZIP_MAGIC)
         return bool(head) and not is_gzip and not looks_binary(head)
+
+    def _is_whole(self) -> bool:
+        return self._is_complete or self.is_cut
 
     def _decoding(self, limit: int) -> Iterator[None]:
         decoder = BoundedDecoder(self._coding, limit, is_unchecked=self._is_unchecked)

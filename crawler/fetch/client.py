@@ -99,7 +99,7 @@ class FetchLimits:
     body_timeout_s: float = 300.0
     min_rate_bytes_per_s: float = 128.0
     rate_window_s: float = 20.0
-    max_headers: int = 256
+    max_headers: int = 1000
     max_header_bytes: int = 65_536
     max_body_bytes: int = 10 * 1024 * 1024
 

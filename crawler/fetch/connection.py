@@ -19,7 +19,7 @@ class HeadLimits(NamedTuple):
 
     timeout_s: float
     max_bytes: int = 65_536
-    max_headers: int = 256
+    max_headers: int = 1000
 
 
 def request_bytes(
@@ -315,7 +315,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
         On a kept connection it is the rest of the response before, a body where none may be.
         """
-        if not b"HTTP/".startswith(self._incoming.head[:5]):
+        if not b"HTTP/".startswith(self._incoming.head[:5].upper()):
             reason = "stale" if self.exchanges > 1 else "protocol"
             raise Unfetched(reason, f"not a response of HTTP/1: {self._incoming.head[:50]!r}")
 

@@ -15,6 +15,8 @@ from freshet.crawler.fetch.responses import RawHeaders
 
 #: What is mended, by its name, in words for people.
 REPAIRS: Final[Mapping[str, str]] = {
+    "status_line": "the status line is none of HTTP/1.0 or 1.1: its status is taken",
+    "carriage_return": "a line of the head has a carriage return: read as a blank",
     "no_header": "a line of the head is no header: dropped",
     "blank_before_colon": "a header has a blank before its colon: removed",
     "same_length": "the same Content-Length came more than once: read as one",
@@ -24,7 +26,8 @@ REPAIRS: Final[Mapping[str, str]] = {
     "no_content": "a body followed a status that has none: dropped",
     "coding_words": "Content-Encoding has a word that names no coding: ignored",
     "not_encoded": "the body has not the coding that Content-Encoding names: read as it is",
-    "checksum": "the checksum of the gzip body is wrong: all of it was decoded, and is kept",
+    "deflate": "the body is deflate, though Content-Encoding says gzip: decoded so",
+    "checksum": "the checksum of the gzip body is wrong or missing: all was decoded, and is kept",
     "packed": "robots.txt is packed, though Content-Encoding does not say so: unpacked",
     "length": "the body had another length than announced; its coding proves that it is whole",
     "cut_alike": "the body ended early, three times at the same byte: taken for the whole",
@@ -56,10 +59,14 @@ class ResponseHead(NamedTuple):
 #: Values of headers by their names in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
 _STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r?\n")
+#: One of another version up to 3, with small letters, or with a sign or a word behind the status.
+_ODD_STATUS_LINE = re.compile(
+    rb"(HTTP/(?:1(?:\.\d)?|[23](?:\.0)?)()[ \t]+([1-9]\d\d)(?![\d.])[^\n\r\0]*?)\r?\n",
+    re.IGNORECASE,
+)
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r*\n")
-#: A recipient may refuse it (RFC 9112, section 2.2), as curl does: others may take it for a line's
-#: end.
+#: A recipient reads it as a blank, or refuses it (RFC 9112, section 2.2).
 _BARE_CR = re.compile(rb"\r(?!\r*\n)")
 #: A header as most are; a value that ends with a blank takes the longer way.
 _WELL_FORMED = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)\r\n", re.MULTILINE)
@@ -70,6 +77,7 @@ _FRAMES = re.compile(
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #: Codings of a transfer by RFC 9112, section 7, beside chunked.
 _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compress"})
+_NO_CODINGS = frozenset({"", "identity", "none"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
 #: What most servers say of a connection that they keep.
@@ -93,17 +101,14 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     Raises:
         Unfetched: it is no head, has too many headers, or the end of the body is not sure.
     """
-    found = _STATUS_LINE.match(head)
-    if found is None:
-        shown = head[:100].partition(b"\n")[0]
-        raise Unfetched("protocol", f"not a status line of HTTP/1: {shown!r}")
+    repairs = dict[str, None]()
+    found = _STATUS_LINE.match(head) or _odd_status_line(head, repairs)
     line, minor, code = found.groups()
-    status, repairs = int(code), dict[str, None]()
+    status = int(code)
     headers = _WELL_FORMED.findall(head, found.end())
-    is_odd = _is_odd(head, headers)
+    is_odd = bool(repairs) or _is_odd(head, headers)
     if is_odd:
-        _refuse_unsafe(head)
-        headers = _mended(head, repairs)
+        headers = _mended(_without_returns(head, repairs), repairs)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
     if not is_odd and 200 <= status not in _WITHOUT_BODY:
@@ -121,12 +126,26 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     return _unusual_head(found, headers, repairs)
 
 
-def _refuse_unsafe(head: bytes) -> None:
-    """Raise if a head has characters that others may read in another way."""
+def _odd_status_line(head: bytes, repairs: dict[str, None]) -> re.Match[bytes]:
+    if found := _ODD_STATUS_LINE.match(head):
+        repairs["status_line"] = None
+        return found
+    shown = head[:100].partition(b"\n")[0]
+    raise Unfetched("protocol", f"not a status line of HTTP/1: {shown!r}")
+
+
+def _without_returns(head: bytes, repairs: dict[str, None]) -> bytes:
+    """Return a head without carriage returns within its lines.
+
+    Raises:
+        Unfetched: it has a NUL.
+    """
     if b"\0" in head:
         raise Unfetched("protocol", "a NUL in the head of the response")
-    if _BARE_CR.search(head):
-        raise Unfetched("protocol", "a carriage return within a line of the head")
+    if not _BARE_CR.search(head):
+        return head
+    repairs["carriage_return"] = None
+    return _BARE_CR.sub(b" ", head)
 
 
 def _unusual_head(
@@ -136,7 +155,7 @@ def _unusual_head(
     status, frames = int(found[3]), _Frames()
     for name, value in headers:
         frames.setdefault(name.lower(), []).append(value)
-    if len(set(frames.get(b"location", ()))) > 1:
+    if 300 <= status < 400 and len(set(frames.get(b"location", ()))) > 1:
         # As browsers: somebody else may have written one of them.
         raise Unfetched("protocol", "the head has two different values of Location")
     framing, size, codings = _framing(status, frames, repairs)
@@ -227,7 +246,7 @@ def _framing(
 
 
 def _length(values: list[bytes], repairs: dict[str, None]) -> int | None:
-    said = [value.strip(b" \t") for value in b",".join(values).split(b",")]
+    said = [value.strip(b" \t") for value in b",".join(values).rstrip(b", \t").split(b",")]
     if len(said) > 1:
         repairs["same_length"] = None
     digits = {each.lstrip(b"0") or each[:1] for each in said}
@@ -245,7 +264,7 @@ def _transfer_codings(
     values: list[bytes], repairs: dict[str, None]
 ) -> tuple[tuple[str, ...], bool]:
     said = b",".join(values).decode("latin-1").lower().split(",")
-    words = [word for each in said if (word := each.strip(" \t")) not in ("", "identity")]
+    words = [word for each in said if (word := each.strip(" \t")) not in _NO_CODINGS]
     while words[-2:] == ["chunked", "chunked"]:
         repairs["chunked_twice"] = None
         words.pop()
@@ -263,7 +282,7 @@ def _is_announced(frames: _Frames) -> bool:
     )
 
 
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
+_SIZE_LINE = re.compile(rb"0*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
 _HEX = b"0123456789ABCDEFabcdef"
 
 

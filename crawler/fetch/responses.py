@@ -29,7 +29,9 @@ RawHeaders = tuple[tuple[bytes, bytes], ...]
 #: Media types of what browsers show as a page.
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 #: They say that the type is not known (MIME Sniffing standard, section 7).
-_UNKNOWN_TYPES = frozenset({"unknown/unknown", "application/unknown"})
+_UNKNOWN_TYPES = frozenset({"unknown/unknown", "application/unknown", "httpd/unix-directory"})
+#: A type and a subtype (RFC 9110, section 8.3.1).
+_MEDIA_TYPE = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+/[!#$%&'*+\-.^_`|~0-9a-z]+")
 #: The number of bytes that the MIME Sniffing standard examines (section 5.2).
 SNIFFED_BYTES = 1445
 
@@ -193,10 +195,14 @@ def parse_date(value: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def media_type(content_type: str) -> str | None:
-    """Return ``type/subtype`` in lower case; None if it is missing or names no type."""
+    """Return ``type/subtype`` in lower case; None if it is missing or names no type.
+
+    What is none by its form is not looked at, as by browsers: quoted, or with blanks, say.
+    """
     name = content_type.partition(";")[0].strip().lower()
-    major, slash, minor = name.partition("/")
-    is_named = slash and major.strip("* ") and minor.strip("* ") and name not in _UNKNOWN_TYPES
+    major, _, minor = name.partition("/")
+    is_type = _MEDIA_TYPE.fullmatch(name) is not None and name not in _UNKNOWN_TYPES
+    is_named = is_type and major.strip("*") and minor.strip("*")
     return name if is_named else None
 
 
@@ -437,7 +443,10 @@ class _Zstd:
 
 
 class _UncheckedGzip:
-    """Members of gzip whose checksums are not looked at; anything after them is ignored."""
+    """Members of gzip whose checksums are not looked at, and may be missing.
+
+    Anything after them is ignored.
+    """
 
     def __init__(self) -> None:
         self._held = b""
@@ -453,11 +462,10 @@ class _UncheckedGzip:
             yield from _inflate(self._stream, data)
             if not self._stream.eof:
                 return
-            self._held = self._stream.unused_data
+            self._held, self.is_complete = self._stream.unused_data, True
             if len(self._held) < _TRAILER_BYTES:
                 return
             self._held, self._stream = self._held[_TRAILER_BYTES:], None
-            self.is_complete = True
 
     def _begin(self) -> bool:
         """Begin a member, if one does."""

@@ -136,6 +136,23 @@ HEADS = (
     Odd("a last chunk of many zeros", _head(_TE) + b"%x\r\n%s\r\n0000\r\n\r\n"
         % (len(TEXT), TEXT)),
     Odd("a head in two packets", _with()[:30], later=_with()[30:]),
+    *(Odd(f"the status line {line.decode()!r}", _with(first=line))
+      for line in (b"http/1.1 200 OK", b"Http/1.0 200 ok", b"HTTP/1.2 200 OK", b"HTTP/1 200 OK",
+                   b"HTTP/2 200", b"HTTP/2.0 200 OK", b"HTTP/3 200", b"HTTP/1.1 200OK",
+                   b"HTTP/1.1 200, OK", b"HTTP/1.1 200;", b"HTTP/1.1 200: fine")),
+    Odd("a carriage return in a value", _with(b"X-A: b\rc")),
+    Odd("a carriage return in the value of a cookie", _with(b"Set-Cookie: a=b\rc=d; path=/")),
+    Odd("two Locations of a page", _with(b"Location: /a", b"Location: /b")),
+    Odd("a comma behind a length", _head(b"Content-Length: %d," % len(TEXT)) + TEXT),
+    Odd("no transfer coding, in a word", _with(b"Transfer-Encoding: none")),
+    Odd("600 cookies", _with(*(b"Set-Cookie: c%d=1" % n for n in range(600)))),
+    Odd("twenty zeros before a chunk's size", _head(_TE) + b"%020x\r\n%s\r\n0\r\n\r\n"
+        % (len(TEXT), TEXT)),
+    *(Odd(f"Content-Type: {kind.decode()}",
+          b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%b\r\n%b" % (kind, _LENGTH, TEXT))
+      for kind in (b'"text/html"', b"text / html", b": text/html", b"Content-Type: text/html",
+                   b"httpd/unix-directory", b"text/html, text/html", b"text/ html", b"text\\html",
+                   b"text/html/utf-8", b"'text/html' charset=utf-8")),
 )  # fmt: skip
 
 #: Wrong in a way that leaves the end of the head or of the body unsure: to be refused.
@@ -160,14 +177,16 @@ UNSURE = tuple(
         Odd("a chunk that is longer than said", _head(_TE) + b"5\r\n" + TEXT + b"\r\n0\r\n\r\n"),
         Odd("a chunk's size of many digits", _head(_TE) + b"1" * 20 + b"\r\n" + TEXT, ends=True),
         Odd("a negative chunk", _head(_TE) + b"-5\r\n" + TEXT, ends=True),
-        Odd("a carriage return in a value", _with(b"X-A: b\rc")),
         Odd("chunks before a word that is no coding",
             _head(b"Transfer-Encoding: chunked, another") + _chunked(*_PARTS)),
         Odd("a transfer coding that is none, with a length", _with(b"Transfer-Encoding: utf-8")),
         Odd("a transfer coding that is none, to the end",
             _head(b"Transfer-Encoding: binary") + TEXT, ends=True),
         Odd("NUL in a trailer", _head(_TE) + _chunked(*_PARTS)[:-2] + b"X: a\0b\r\n\r\n"),
-        Odd("two Locations", _with(b"Location: /a", b"Location: /b")),
+        Odd("two Locations of a redirect",
+            _with(b"Location: /a", b"Location: /b", first=b"HTTP/1.1 302 Found")),
+        Odd("a carriage return in the status line", _with(first=b"http/1.1 200 OK\rX: y")),
+        Odd("a length behind a comma", _head(b"Content-Length: ,%d" % len(TEXT)) + TEXT),
         Odd("no status", _with(first=b"HTTP/1.1 OK")),
         Odd("a status of two digits", _with(first=b"HTTP/1.1 20 OK")),
         Odd("a version of the future", _with(first=b"HTTP/9.1 200 OK")),
@@ -185,6 +204,12 @@ CODINGS = (
       for coding in (b"gzip", b"deflate", b"br", b"zstd", b"x-gzip")),
     Odd("a wrong checksum", _coded(b"gzip", _GZIP[:-8] + b"\1\2\3\4" + _GZIP[-4:])),
     Odd("a wrong size behind the checksum", _coded(b"gzip", _GZIP[:-4] + b"\0\0\0\1")),
+    Odd("gzip without its checksum", _coded(b"gzip", _GZIP[:-8])),
+    Odd("gzip with half of its checksum", _coded(b"gzip", _GZIP[:-6])),
+    Odd("gzip without its size, in chunks",
+        _head(b"Content-Encoding: gzip", _TE) + _chunked(_GZIP[:-4])),
+    Odd("gzip said, zlib sent", _coded(b"gzip", zlib.compress(TEXT))),
+    Odd("x-gzip said, bare deflate sent", _coded(b"x-gzip", zlib.compress(TEXT, wbits=-15))),
     Odd("gzip with rubbish behind it", _coded(b"gzip", _GZIP + b"rubbish")),
     Odd("bare deflate", _coded(b"deflate", zlib.compress(TEXT, wbits=-15))),
 )  # fmt: skip

@@ -206,7 +206,7 @@ async def test_a_bomb_ends_at_the_limit(coding: str) -> None:
         (sends(HTML + b"Content-Length: 99999999\r\n\r\n"), "too_large"),
         (closes(b"HTTP/1.1 200 " + b"a" * MIB), "headers_too_large"),
         (resets(HTML + b"\r\nHello"), "cut_short"),
-        (sends(page(gzip.compress(b"a" * 500)[:-5], "Content-Encoding: gzip")), "cut_short"),
+        (sends(page(gzip.compress(bytes(range(99)))[:-20], "Content-Encoding: gzip")), "cut_short"),
         (resets(), "protocol"),
     ],
     ids=["an endless body", "a body announced as too large", "a long status line",
