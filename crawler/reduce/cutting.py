@@ -96,7 +96,8 @@ def _controls_apart(tree: Tree, controls: Sequence[int]) -> Iterator[Sequence[in
 def in_control(tree: Tree, piece: Piece) -> bool:
     """Return whether a piece is only controls, such as a button, or stands in one."""
     return bool(tree.place[piece.holder] & CONTROL) or (
-        piece.kind == "p" and all(_is_control(tree, it) for it in piece.nodes if shows(tree, it))
+        piece.kind in {"p", "list"}
+        and all(_is_control(tree, it) for it in piece.nodes if shows(tree, it))
     )
 
 

@@ -241,7 +241,7 @@ static bool are_controls(const struct pieces *all, const struct piece *piece)
     const uint32_t *nodes = all->nodes.items;
     if (all->tree.nodes[piece->holder].place & all->elements->in_control)
         return true;
-    bool acts = piece->kind == RUN;
+    bool acts = piece->kind == RUN || piece->kind == LIST;
     for (uint32_t i = piece->nodes; i < piece->nodes_end && acts; i++)
         acts = !shows(all, nodes[i]) || is_control(all, nodes[i]);
     return acts;

@@ -88,6 +88,11 @@ CONTROLS = {
                          "How long is it valid?", "A year."),
     "tabs": has("<div role=tablist><button role=tab>Details</button><button role=tab>Reviews</button>"
                 "</div><div role=tabpanel><p>Made of oak.</p></div>", "Details\n", "Reviews\n", "of oak"),
+    "tabs in a list": has("<ul class='nav nav-tabs' role=tablist><li role=presentation><button role=tab>Details"
+                          "</button><li><button role=tab>Reviews</button></ul><div role=tabpanel><p>Made of oak."
+                          "</p></div>", "Details\n", "Reviews\n", "of oak"),
+    "choices in a list": has("<ul><li><label><input type=radio name=s>Small</label><li><label><input type=radio "
+                             "name=s checked>Large</label></ul>", "[ ] Small\n", "[x] Large"),
     "tabs by labels": has("<input type=radio name=t id=a checked><label for=a>Details</label><input "
                           "type=radio name=t id=b><label for=b>Reviews</label><p>Made of oak.</p>",
                           "Details", "Reviews", never=("DetailsReviews",)),
@@ -128,6 +133,15 @@ NOTES = {
     "example": has("<aside class=example><p>Never unplug it.</p></aside>", "Never unplug it."),
     "citation": has("<aside class='citation-list'><p>Never unplug it.</p></aside>",
                     "Never unplug it."),
+    "topic": has("<aside class=topic><p class=topic-title>Safety</p><p>Never unplug it.</p></aside>",
+                 "Safety", "Never unplug it."),
+    "quote in a forum": has("<aside class='quote no-group' data-post=1><div class=title>ann:</div><blockquote>"
+                            "<p>Never unplug it.</p></blockquote></aside>", "> Never unplug it."),
+    "pull quote": has("<aside class=pullquote><p>Never unplug it.</p></aside>", "Never unplug it."),
+    "preview of a link": has("<aside class='onebox allowlistedgeneric'><article><h3><a href=/b>Lamps</a></h3><p>"
+                             "Never unplug it.</p></article></aside>", "Never unplug it."),
+    "correction": has("<aside class=correction><p>Never unplug it.</p></aside>", "Never unplug it."),
+    "note in the margin": has("<aside class=sidenote>Never unplug it.</aside>", "Never unplug it."),
     "blockquote": has("<blockquote class=note><p>Never unplug it.</p></blockquote>",
                       "> Never unplug it."),
     "prefix": has("<aside class=my-important>Never unplug it.</aside>", "Never unplug it."),
