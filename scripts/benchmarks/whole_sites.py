@@ -71,10 +71,11 @@ _SETTINGS = {
 }
 
 
-#: The visits that left a version in the store, by the URLs that were requested.
+#: The visits that left a version in the store, by the URLs that were requested. A page that only
+#: leads on, by meta refresh, is known as that: the store has no version, and no strategy needs one.
 _HELD: Final = (
     "SELECT page.fetch_url, finding.at FROM finding JOIN page ON page.id = finding.page_id "
-    "WHERE kind IN ('new', 'changed', 'unchanged') AND page.held_back IS NULL"
+    "WHERE kind IN ('new', 'changed', 'unchanged', 'redirected') AND page.held_back IS NULL"
 )
 #: Pages whose worth differs by this share at most are equal.
 _EQUAL: Final = 1e-6
