@@ -88,6 +88,9 @@ class Submitting(Protocol):
     async def submit(self, entry: Entry, /) -> None:
         """Take one, which is acknowledged when it is in the store."""
 
+    def hurry(self, *, soon: bool = False) -> None:
+        """Do not wait for more entries, or not long (``soon``): these are waited for."""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FetchPool:
@@ -201,6 +204,9 @@ class FetchPool:
         except BaseException:
             self.unacknowledged -= 1
             raise
+        if not isinstance(entry, Visit) or not self.agenda.waiting(entry.due.host_id):
+            # What is to be asked next may come from the commit.
+            self.writer.hurry(soon=True)
 
     async def run(self, *, time_limit_s: float = 0.0) -> Ending:
         """Crawl, at most for the time limit (0: none); may be repeated.
@@ -275,7 +281,7 @@ class FetchPool:
         return request
 
     def _must_end(self, now: float) -> Ending | None:
-        if self.stopping:
+        if self.told_to_stop.is_set():
             return "interrupted"
         if self._pausing:
             return "paused"
@@ -333,6 +339,9 @@ class FetchPool:
 
     async def _wait(self, *, draining: bool) -> None:
         """Wait until a request has ended or is due; a drain cancels after its grace period."""
+        if self.unacknowledged and len(self._tasks) == self.probes.waiting:
+            # New work can come from the commit only.
+            self.writer.hurry()
         now = self.clock.now()
         if draining:
             until = self._drains_until(now)
@@ -421,6 +430,7 @@ class FetchPool:
         done = self._committing[_key(entry)] = asyncio.get_running_loop().create_future()
         try:
             await self.submit(entry)
+            self.writer.hurry()
             await done
         finally:
             self._committing.pop(_key(entry), None)

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from freshet.storage import entries, value
 
@@ -33,9 +34,16 @@ class Links:
         return len(self.urls)
 
 
-@value(frozen=True, slots=True)
-class Targets:
-    """URLs for the frontier, as columns of equal length.
+#: A URL for the frontier: URL, URL to fetch, origin, role, depth, redirects, and the columns of
+#: :class:`Targets` after these.
+Target: TypeAlias = tuple[
+    str, str, str, entries.Role, int, int,
+    str | None, str | None, str | None, int, str | None,
+]  # fmt: skip
+
+
+class Targets(list[Target]):
+    """URLs for the frontier, a row each.
 
     ``held_back`` is the reason why a URL is known but not crawled (``nofollow``, ``depth`` …), or
     None. ``trap_shapes`` and ``trap_kinds`` name the bounded pattern of a URL, of which
@@ -43,29 +51,20 @@ class Targets:
     prove to be copies.
     """
 
-    urls: list[str] = field(default_factory=list)
-    fetch_urls: list[str] = field(default_factory=list)
-    origins: list[str] = field(default_factory=list)
-    roles: list[entries.Role] = field(default_factory=list)
-    depths: list[int] = field(default_factory=list)
-    redirects: list[int] = field(default_factory=list)
-    held_back: list[str | None] = field(default_factory=list)
-    trap_shapes: list[str | None] = field(default_factory=list)
-    trap_kinds: list[str | None] = field(default_factory=list)
-    trap_caps: list[int] = field(default_factory=list)
-    patterns: list[str | None] = field(default_factory=list)
+    COLUMNS = (
+        "urls", "fetch_urls", "origins", "roles", "depths", "redirects",
+        "held_back", "trap_shapes", "trap_kinds", "trap_caps", "patterns",
+    )  # fmt: skip
 
-    def __len__(self) -> int:
-        return len(self.urls)
+    @property
+    def urls(self) -> list[str]:
+        """Return the canonical URLs."""
+        return [row[0] for row in self]
 
-    def extend(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Append URLs, each with its values in the order of the columns."""
-        columns: Sequence[list[Any]] = (
-            *(self.urls, self.fetch_urls, self.origins, self.roles, self.depths, self.redirects),
-            *(self.held_back, self.trap_shapes, self.trap_kinds, self.trap_caps, self.patterns),
-        )
-        for column, values in zip(columns, zip(*rows, strict=True), strict=False):
-            column.extend(values)
+    def column(self, name: str) -> list[Any]:
+        """Return the values of a column."""
+        place = self.COLUMNS.index(name)
+        return [row[place] for row in self]
 
 
 class SitemapSource(NamedTuple):
@@ -197,17 +196,6 @@ class DueUrl:
 _lower = lru_cache(256)(str.lower)
 
 
-def _decoded(texts: Sequence[bytes], *, lower: bool = False) -> Sequence[str]:
-    """Return texts of headers, all at once: each of a dozen would take a call."""
-    found = b"\n".join(texts).decode("latin-1")
-    parts = (found.lower() if lower else found).split("\n")
-    if len(parts) == len(texts):
-        return parts
-    # What an archive has may be anything.
-    single = [each.decode("latin-1") for each in texts]
-    return [each.lower() for each in single] if lower else single
-
-
 @value(frozen=True, slots=True)
 class FetchResult:
     """The result of one request, as a value: a failure is a result, never an exception.
@@ -264,10 +252,15 @@ class FetchResult:
     def _read(self) -> Mapping[str, tuple[str, ...]]:
         """Decode the headers, which is done once."""
         values = self._values
-        if self.headers:
-            names, texts = zip(*self.headers, strict=True)
-            for key, value in zip(_decoded(names, lower=True), _decoded(texts), strict=True):
-                values[key] = (*values[key], value) if key in values else (value,)
+        # All at once: each of a dozen would take a call.
+        text = b"\n".join(chain.from_iterable(self.headers)).decode("latin-1")
+        lines, keys = text.split("\n"), text.lower().split("\n")
+        if len(lines) != 2 * len(self.headers):
+            # What an archive has may be anything.
+            lines = [each.decode("latin-1") for each in chain.from_iterable(self.headers)]
+            keys = [each.lower() for each in lines]
+        for key, each in zip(keys[::2], lines[1::2], strict=True):
+            values[key] = (*values[key], each) if key in values else (each,)
         return values
 
 
@@ -534,10 +527,6 @@ class WriterHost:
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
         """Observe a batch that is in the store now."""
-
-    def coming(self) -> int:
-        """Return how many entries may come soon."""
-        return 0
 
     async def secure(self) -> None:
         """Sync what must not be behind the store, an archive; called before each transaction."""

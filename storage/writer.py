@@ -7,7 +7,8 @@ Consequence: kill -9 loses nothing that was counted, shown or logged.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -24,6 +25,7 @@ from freshet.storage.records import (
     Entry,
     Note,
     Observation,
+    Target,
     Targets,
     Visit,
     WriterHost,
@@ -112,7 +114,7 @@ class VisitTables:
         """Write a batch; return the acknowledgements to be sent after the commit."""
         visits = [e for e in entries if isinstance(e, Visit)]
         now = max([entry.at for entry in entries])
-        acknowledged = [self._admit(db, entry) for entry in entries]
+        due = self._admit(db, entries)
         links.record(db, visits)
         appeared = links.append(db, visits)
         again = links.shown_again(db, visits)
@@ -128,7 +130,12 @@ class VisitTables:
         kept = claims.append(db, entries)
         hosts.count(db, visits)
         again = {**again, **_settle(db, visits, now)}
-        copies = url_patterns.weigh(db, visits, self._run_id, self._rule, _revealed(acknowledged))
+        revealed = {
+            entry.due.page_id: [page.page_id for page in its]
+            for entry, its in zip(entries, due, strict=True)
+            if isinstance(entry, Visit)
+        }
+        copies = url_patterns.weigh(db, visits, self._run_id, self._rule, revealed)
         weighed = self._parameters.weigh(db, visits, copies)
         self._record_hosts(db, entries)
         hosts.save_not_content(db, visits)
@@ -137,27 +144,35 @@ class VisitTables:
         runs.count_bounds(db, self._run_id, self._newly_met)
         for note in (e for e in entries if isinstance(e, Note)):
             self._record_note(db, note)
-        acknowledged = [self._ended(db, each, appeared, again) for each in acknowledged]
+        acknowledged = [
+            self._ended(db, entry, its, appeared, again)
+            for entry, its in zip(entries, due, strict=True)
+        ]
         self._tell(db, visits, now)
         return _with(*weighed, kept, acknowledged)
 
     def _ended(
         self,
         db: Connection,
-        acknowledged: Acknowledged,
+        entry: Entry,
+        due: Sequence[pages.Admitted],
         appeared: Mapping[int, Churn],
         again: Mapping[int, Mapping[int, int]],
     ) -> Acknowledged:
-        """Return an acknowledgement with what the batch found beside the entry itself."""
-        if not isinstance(acknowledged.entry, Visit):
-            return acknowledged
-        page_id = acknowledged.entry.due.page_id
-        shown = again.get(page_id, {})
+        """Return the acknowledgement of an entry, with the pages that are due by it."""
+        supplied = {page.host_id for page in due}
+        found = [page.page_id for page in due]
+        if not isinstance(entry, Visit):
+            return Acknowledged(entry, frozenset(supplied), tuple(found))
+        page_id = entry.due.page_id
+        if page_id in again:
+            supplied.update(again[page_id].values())
+            found += again[page_id]
         return Acknowledged(
-            acknowledged.entry,
-            acknowledged.supplied.union(shown.values()),
-            acknowledged.pages + tuple(shown),
-            retracted=self._take_back(db, acknowledged.entry),
+            entry,
+            frozenset(supplied),
+            tuple(found),
+            retracted=self._take_back(db, entry),
             churn=appeared.get(page_id),
         )
 
@@ -181,20 +196,35 @@ class VisitTables:
         for each in self.recorders:
             each.rolled_back()
 
-    def _admit(self, db: Connection, entry: Entry) -> Acknowledged:
-        """Make the targets of a visit pages; new ones are due."""
-        targets = entry.targets
-        if targets is None or not len(targets):
-            return Acknowledged(entry)
-        due: list[pages.Admitted] = []
-        if new := set(targets.urls).difference(self.settled, self._settling):
-            due = self._new_pages(db, targets, new, entry.at)
-        if isinstance(entry, Visit) and entry.alias is not None:
-            due += pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
-        if due:
-            frontier.add(db, [p.page_id for p in due], entry.at, "discovery")
-        host_ids, page_ids = [p.host_id for p in due], [p.page_id for p in due]
-        return Acknowledged(entry, frozenset(host_ids), tuple(page_ids))
+    def _admit(self, db: Connection, entries: Sequence[Entry]) -> list[list[pages.Admitted]]:
+        """Make the targets of a batch pages; return those that are due now, by entry."""
+        due: list[list[pages.Admitted]] = [[] for _ in entries]
+        found, place = list[tuple[Target, float]](), dict[str, int]()
+        for number, entry in enumerate(entries):
+            new = self._unsettled(entry.targets) if entry.targets else ()
+            found += [(target, entry.at) for target in new]
+            place |= {target[0]: number for target in new}
+        for page in self._new_pages(db, found) if found else ():
+            due[place[page.url]].append(page)
+        at = dict[int, float]()
+        for entry, its in zip(entries, due, strict=True):
+            its.extend(self._turned_round(db, entry))
+            at |= {page.page_id: entry.at for page in its}
+        frontier.discover(db, at)
+        return due
+
+    def _turned_round(self, db: Connection, entry: Entry) -> list[pages.Admitted]:
+        """Return the page to which a visit now redirects, if it was an alias of that."""
+        if not isinstance(entry, Visit) or entry.alias is None:
+            return []
+        return pages.turned_round(db, entry.due.page_id, entry.alias.url, self._run_id)
+
+    def _unsettled(self, targets: Targets) -> list[Target]:
+        """Return the targets of an entry of which the store may not know all, and settle them."""
+        known, settling = self.settled, self._settling
+        new = [row for row in targets if row[0] not in known and row[0] not in settling]
+        settling.update([row[0] for row in new if row[6] is None or row[6] == pages.FOREIGN])
+        return new
 
     def _take_back(self, db: Connection, visit: Visit) -> tuple[tuple[Kind, str], ...]:
         """Retract a few captures that a visit, or one before it, proved to be no content."""
@@ -214,29 +244,20 @@ class VisitTables:
         return tuple(found)
 
     def _new_pages(
-        self, db: Connection, targets: Targets, new: Collection[str], at: float
+        self, db: Connection, found: Sequence[tuple[Target, float]]
     ) -> list[pages.Admitted]:
-        """Make pages of the new targets; return those to be crawled."""
-        self._know_hosts(db, targets)
-        admitted = pages.admit(db, targets, self._host_ids, self._run_id, at, new=new)
+        """Make pages of new targets; return those to be crawled."""
+        targets = [target for target, _ in found]
+        if unknown := {target[2] for target in targets}.difference(self._host_ids):
+            self._host_ids |= hosts.ensure(db, unknown)
+        admitted = pages.admit(db, found, self._host_ids, self._run_id)
         admitted = pages.refuse(db, admitted)
         trapped = self._parameters.bound(db, admitted, targets)
         others = [page for page in admitted if page.page_id not in trapped]
         trapped |= url_patterns.bound(db, others, targets)
         for kind in set(trapped.values()):
             pages.hold_back(db, [p for p, k in trapped.items() if k == kind], kind)
-        self._remember(targets)
         return [page for page in admitted if page.page_id not in trapped]
-
-    def _remember(self, targets: Targets) -> None:
-        columns = zip(targets.urls, targets.held_back, strict=True)
-        for_good = (None, pages.FOREIGN)
-        self._settling.update([url for url, held_back in columns if held_back in for_good])
-
-    def _know_hosts(self, db: Connection, targets: Targets) -> None:
-        unknown = set(targets.origins).difference(self._host_ids)
-        if unknown:
-            self._host_ids |= hosts.ensure(db, unknown)
 
     def _record_note(self, db: Connection, note: Note) -> None:
         if note.robots is not None:
@@ -287,13 +308,6 @@ def _move_roots(db: Connection, visits: Sequence[Visit]) -> None:
             runs.move(db, visit.due.page_id, visit.new_root)
 
 
-def _revealed(acknowledged: Sequence[Acknowledged]) -> Mapping[int, Sequence[int]]:
-    """Return the new pages to which visited pages led."""
-    return {
-        each.entry.due.page_id: each.pages for each in acknowledged if isinstance(each.entry, Visit)
-    }
-
-
 def _with(
     released: Mapping[int, frozenset[int]],
     withdrawn: Mapping[int, frozenset[int]],
@@ -316,9 +330,9 @@ def _with(
 
 log = logging.getLogger(__name__)
 
-#: A batch may grow for so many looks, at so many seconds from each other.
-_LOOKS = 20
-_LOOK_S = 0.005
+#: A batch grows for so many seconds at most, and where its hosts have nothing else to be asked.
+_GROWS_S = 0.5
+_SOON_S = 0.1
 
 #: Errors of SQLite that are the fault of a value.
 _OF_THE_ENTRY = (DataError, IntegrityError, InterfaceError, ProgrammingError)
@@ -340,9 +354,8 @@ T = TypeVar("T")
 class Writer:
     """Gathers entries into transactions of at most ``batch``; a full queue blocks senders.
 
-    A transaction takes what arrived while the one before it was committing: batches grow with the
-    load and an idle writer adds no delay. Where something arrived and more is coming, it waits for
-    that, but not for long: a transaction of one visit costs as much as one of three. An entry that
+    A transaction of one visit costs as much as one of three: a batch grows until it is full, until
+    somebody waits for it, or for half a second; for a tenth where it is wanted soon. An entry that
     cannot be written takes no other with it.
     """
 
@@ -351,43 +364,64 @@ class Writer:
     host: WriterHost
     _: KW_ONLY
     batch: int
-    _queue: asyncio.Queue[Entry | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._queue = asyncio.Queue(maxsize=self.batch)
+    _entries: list[Entry] = field(default_factory=list, init=False)
+    _is_ending: bool = field(default=False, init=False)
+    _is_wanted: bool = field(default=False, init=False)
+    _is_overdue: bool = field(default=False, init=False)
+    # Set when the first entry of a batch has come, when the batch is to be written, and when it has
+    # room.
+    _begun: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _roomy: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def submit(self, entry: Entry) -> None:
-        """Hand over an entry; wait while the queue is full."""
-        await self._queue.put(entry)
+        """Hand over an entry; wait while the batch is full."""
+        while len(self._entries) >= self.batch:
+            self._roomy.clear()
+            await self._roomy.wait()
+        self._entries.append(entry)
+        if len(self._entries) == 1:
+            self._begun.set()
+        if len(self._entries) == self.batch:
+            self._due.set()
+
+    def hurry(self, *, soon: bool = False) -> None:
+        """Write what has been submitted at once, or ``soon``: somebody waits for it."""
+        self._is_wanted = True
+        if self._entries and (self._is_overdue or not soon):
+            self._due.set()
 
     async def run(self) -> None:
         """Write until :meth:`finish`; raise StoreError if the store fails."""
-        while (first := await self._queue.get()) is not None:
-            entries, ended = self._gather(first)
-            await self._write(entries)
-            await self._linger()
-            if ended:
-                return
+        while self._entries or not self._is_ending:
+            await self._begun.wait()
+            await self._grow(_SOON_S)
+            if not (self._is_wanted or self._due.is_set()):
+                self._is_overdue = True
+                await self._grow(_GROWS_S - _SOON_S)
+            entries, self._entries = self._entries, []
+            self._is_wanted = self._is_overdue = False
+            self._roomy.set()
+            if not self._is_ending:
+                self._begun.clear()
+                self._due.clear()
+            if entries:
+                await self._write(entries)
+        self._is_ending = False
+        self._begun.clear()
+        self._due.clear()
 
-    async def finish(self) -> None:
+    async def _grow(self, seconds: float) -> None:
+        """Wait for more entries, or until the batch is due."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._due.wait()
+
+    def finish(self) -> None:
         """Ask :meth:`run` to write what has been submitted and return."""
-        await self._queue.put(None)
-
-    async def _linger(self) -> None:
-        """Wait a little while more entries are on their way, if some wait already."""
-        for _ in range(_LOOKS):
-            if not (0 < self._queue.qsize() < self.batch and self.host.coming()):
-                return
-            await asyncio.sleep(_LOOK_S)
-
-    def _gather(self, first: Entry) -> tuple[list[Entry], bool]:
-        entries = [first]
-        while len(entries) < self.batch and not self._queue.empty():
-            entry = self._queue.get_nowait()
-            if entry is None:
-                return entries, True
-            entries.append(entry)
-        return entries, False
+        self._is_ending = True
+        self._begun.set()
+        self._due.set()
 
     async def _write(self, entries: list[Entry]) -> None:
         """Write a batch; if one of its entries cannot be written, what is left of that."""

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from freshet.crawler.admission.traps import (
     Combinations,
@@ -21,6 +21,7 @@ from freshet.crawler.admission.traps import (
     UrlParts,
     classify,
     pattern_of,
+    place_of,
 )
 from freshet.crawler.bounds import FOREIGN_SITEMAPS, SITEMAPS, LruCache, meet, share
 from freshet.crawler.compare.ladder import Verdict
@@ -34,7 +35,16 @@ from freshet.crawler.urls import (
 )
 from freshet.storage import value
 from freshet.storage.entries import AliasKind, Role
-from freshet.storage.records import Alias, DueUrl, FetchResult, Links, Note, StoredSeed, Targets
+from freshet.storage.records import (
+    Alias,
+    DueUrl,
+    FetchResult,
+    Links,
+    Note,
+    StoredSeed,
+    Target,
+    Targets,
+)
 
 if TYPE_CHECKING:
     from freshet.crawler.fetch.cookies import Cookie
@@ -275,15 +285,13 @@ class Admission:
 
         ``depth`` is that of the page; ``nofollow`` marks the page as a whole.
         """
-        inside, rows = [i for i in columns if self.scope.contains(links.urls[i])], []
+        inside = [i for i in columns if self.scope.contains(links.urls[i])]
         for i in inside:
             rel = links.rels[i]
             is_marked = nofollow or ("nofollow" in rel and "nofollow" in rel.split())
             held = "nofollow" if is_marked and not self.follow_nofollow else None
             url, fetch_url = links.urls[i], links.fetch_urls[i]
-            rows.append(self._target(url, fetch_url, depth=depth + 1, held_back=held))
-        if rows:
-            targets.extend(rows)
+            targets.append(self._target(url, fetch_url, depth=depth + 1, held_back=held))
         return set(columns).difference(inside)
 
     def sitemap(
@@ -317,7 +325,7 @@ class Admission:
         row = self._target(
             url, fetch_url, depth=depth, role=role, redirects=redirects, held_back=held_back
         )
-        targets.extend([row])
+        targets.append(row)
 
     def _target(
         self,
@@ -328,7 +336,7 @@ class Admission:
         role: Role = "page",
         redirects: int = 0,
         held_back: str | None = None,
-    ) -> Sequence[Any]:
+    ) -> Target:
         """Return the values of the columns."""
         judge = self._judged if len(url) <= _LONG_CHARS else self._judge
         judgement, bound, pattern = judge(url), _NO_BOUND, None
@@ -339,8 +347,11 @@ class Admission:
             pattern = judgement.pattern if judgement.parts is None else self._pattern(judgement)
         if "@" in fetch_url:
             fetch_url = without_credentials(fetch_url)
-        place = url, fetch_url, judgement.origin
-        return *place, role, depth, redirects, held_back, *bound, pattern
+        shape, kind, cap = bound
+        return (
+            url, fetch_url, judgement.origin, role, depth, redirects,
+            held_back, shape, kind, cap, pattern,
+        )  # fmt: skip
 
     def _held_back(self, url: str, judgement: _Judgement, depth: int) -> str | None:
         """Return the rule by which a page is held back, None if none does."""
@@ -385,9 +396,8 @@ class Admission:
 
 def _extension(url: str) -> str:
     """Return the ending of the path's last segment, lower-case, without the dot."""
-    path = url.split("?", 1)[0]
-    name = path.rsplit("/", 1)[-1]
-    return name.rsplit(".", 1)[-1].lower() if "." in name and path.count("/") > 2 else ""
+    name = place_of(url)[1].rpartition("/")[2]
+    return name.rpartition(".")[2].lower() if "." in name else ""
 
 
 def sitemap_links(urls: Collection[tuple[str, str]]) -> Links:

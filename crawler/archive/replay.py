@@ -132,6 +132,7 @@ class Player:
         self._read.clear()
         for entry in batch:
             await self.writer.submit(entry)
+        self.writer.hurry()
         while self._waiting:
             self._done.clear()
             await self._done.wait()

@@ -206,10 +206,6 @@ class Assembly(WriterHost):
             self._pool.acknowledged(batch)
         self._supervisor.committed(batch)
 
-    def coming(self) -> int:
-        """Return the number of requests under way."""
-        return 0 if self._pool is None else self._pool.active
-
     async def secure(self) -> None:
         """Flush the archive."""
         if self._context.archive is not None:
@@ -429,7 +425,7 @@ class Assembly(WriterHost):
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.writer.run())
                 done = await work()
-                await self.writer.finish()
+                self.writer.finish()
                 return done
         except BaseExceptionGroup as group:
             with sqlite_errors(self._context.database.path):

@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
 from freshet.crawler.bounds import LruCache, meet
+from freshet.crawler.clock import Turns
 from freshet.crawler.fetch.responses import GZIP_MAGIC
 from freshet.crawler.reduce.links import is_feed, relations
 from freshet.crawler.reduce.page import header_links
@@ -172,7 +173,7 @@ class Listings:
     limits: SitemapLimits
     complaints: Complaints
     past: KnownLinks
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _turns: Turns = field(default_factory=Turns, init=False)
     _room: ListingRoom = field(default_factory=lambda: ListingRoom(_SLICE_CHARS), init=False)
 
     async def read(self, due: DueUrl, body: bytes, now: float, skew_s: float) -> SitemapEntries:
@@ -212,14 +213,13 @@ class Listings:
         """Append what the target of a sitemap's redirect listed before this was known."""
         named = self.robots.sitemaps(due.host_id)
         is_own = due.seed_id is not None or _is_among(named, due.url)
-        for target in tuple(targets.urls):
+        for target in targets.urls:
             await self.listed(targets, target, self._naming(due.url, is_own=is_own))
 
     async def slices(self, items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
         """Yield a few items at a time; of all that admit, one does in each turn of the loop."""
         for first in range(0, len(items), _SLICE):
-            async with self._turn:
-                await asyncio.sleep(0)
+            await self._turns.take()
             yield items[first : first + _SLICE]
 
     async def follow(self, links: Links, depth: int, *, nofollow: bool = False) -> FoundUrls:
@@ -370,8 +370,7 @@ class SourceDiscovery:
         if not self.admission.scope.contains(page):
             return
         self.admission.add(targets, page, url, depth=depth + 1, role="feed")
-        targets.trap_shapes[-1], targets.trap_kinds[-1] = shape, _FEEDS_KIND
-        targets.trap_caps[-1] = most
+        targets[-1] = *targets[-1][:7], shape, _FEEDS_KIND, most, targets[-1][10]
 
 
 def header_feeds(headers: Iterable[str], base: str) -> list[str]:

@@ -65,6 +65,17 @@ def add(db: Connection, page_ids: Collection[int], now: float, reason: Reason) -
     )
 
 
+def discover(db: Connection, found: Mapping[int, float]) -> None:
+    """Make new pages due from the times at which they were found."""
+    if found:
+        db.execute(
+            "INSERT OR IGNORE INTO frontier (page_id, host_id, priority, due_at, reason) "
+            "SELECT p.id, p.host_id, p.depth + 1, w.value ->> 1, 'discovery' "
+            "FROM json_each(?) AS w CROSS JOIN page AS p ON p.id = w.value ->> 0",
+            (as_json(list(found.items())),),
+        )
+
+
 def return_to(db: Connection, page_ids: Collection[int], now: float) -> None:
     """Make these pages due once more, even those whose visits have begun."""
     if not page_ids:

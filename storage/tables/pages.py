@@ -11,7 +11,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, values_of
 from freshet.storage.entries import NO_CONTENT
-from freshet.storage.records import Alias, SitemapSource, Targets, Validators, Visit
+from freshet.storage.records import Alias, SitemapSource, Target, Validators, Visit
 
 #: Why a page of another shard is not crawled here.
 FOREIGN: str = "shard"
@@ -44,34 +44,29 @@ class Admitted:
 
 
 def admit(
-    db: Connection,
-    targets: Targets,
-    host_ids: Mapping[str, int],
-    run_id: int,
-    now: float,
-    *,
-    new: Collection[str],
+    db: Connection, found: Sequence[tuple[Target, float]], host_ids: Mapping[str, int], run_id: int
 ) -> list[Admitted]:
-    """Make pages of the targets that may be ``new``; return those to be crawled from now on.
+    """Make pages of targets, each found at a time; return those to be crawled from now on.
 
     This upsert is the seen-set: of all links to a URL, in this run or before, exactly one returns
     it.
     """
-    hosts = [host_ids[origin] for origin in targets.origins]
-    places = zip(targets.urls, targets.fetch_urls, hosts, targets.roles, strict=True)
-    others = zip(targets.depths, targets.redirects, targets.held_back, strict=True)
-    columns = zip(places, others, strict=True)
-    rows = as_json([(*place, *other) for place, other in columns if place[0] in new])
+    rows = as_json(
+        [
+            (url, fetch_url, host_ids[origin], role, depth, redirects, held_back, at)
+            for (url, fetch_url, origin, role, depth, redirects, held_back, *_), at in found
+        ]
+    )
     admitted = db.execute(
         "INSERT INTO page (url, fetch_url, host_id, role, depth, redirects, held_back, "
         "                  found_at, found_run_id) "
         "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, "
-        "       value ->> 6, ?, ? FROM json_each(?) WHERE true "
+        "       value ->> 6, value ->> 7, ? FROM json_each(?) WHERE true "
         "ON CONFLICT (url) DO UPDATE SET held_back = NULL, depth = excluded.depth, "
         "                                redirects = excluded.redirects "
         "WHERE excluded.held_back IS NULL AND page.held_back IN (?, ?, ?) "
         "RETURNING id, url, host_id, held_back",
-        (now, run_id, rows, *_LIFTED),
+        (run_id, rows, *_LIFTED),
     ).fetchall()
     return [Admitted(r[0], r[1], r[2]) for r in admitted if r[3] is None]
 

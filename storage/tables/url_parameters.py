@@ -19,7 +19,7 @@ from typing import Final
 from freshet.storage.database import as_json
 from freshet.storage.entries import ParameterFinding
 from freshet.storage.identity import without
-from freshet.storage.records import DueUrl, Targets, Visit
+from freshet.storage.records import DueUrl, Target, Visit
 from freshet.storage.tables import frontier, url_patterns
 from freshet.storage.tables.pages import Admitted
 from freshet.storage.tables.url_patterns import BY_PART, HostPages
@@ -67,10 +67,9 @@ class _Host:
         return True
 
 
-def _linked(targets: Targets) -> Collection[str]:
+def _linked(targets: Iterable[Target]) -> Collection[str]:
     """Return the URLs to which links lead; others are seeds, or redirects."""
-    told = zip(targets.urls, targets.depths, targets.redirects, strict=True)
-    return {url for url, depth, redirects in told if depth and not redirects}
+    return {url for url, _, _, _, depth, redirects, *_ in targets if depth and not redirects}
 
 
 class UrlParameters:
@@ -94,7 +93,7 @@ class UrlParameters:
         host.known.setdefault(hash(rest), 0)
 
     def bound(
-        self, db: Connection, admitted: Sequence[Admitted], targets: Targets
+        self, db: Connection, admitted: Sequence[Admitted], targets: Sequence[Target]
     ) -> dict[int, str]:
         """Return those of these new pages to be held back, with the kind; count them."""
         linked = _linked(targets)

@@ -10,7 +10,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
 from freshet.storage.entries import DATES, CopyFinding
-from freshet.storage.records import Targets, Visit
+from freshet.storage.records import Target, Visit
 from freshet.storage.tables import frontier
 from freshet.storage.tables.pages import Admitted
 
@@ -387,23 +387,30 @@ def _release(db: Connection, host_id: int, shape: str, at: float) -> list[int]:
 _Sign: TypeAlias = tuple[str, str, int]
 
 
-def bound(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
+def bound(
+    db: Connection, admitted: Sequence[Admitted], targets: Sequence[Target]
+) -> dict[int, str]:
     """Count these pages; return those to be held back, with the kind of their pattern.
 
     They are copies by a closed pattern, or beyond the cap of a bounded one.
     """
     copied = _copies(db, admitted, targets)
-    bounds = zip(targets.trap_shapes, targets.trap_kinds, targets.trap_caps, strict=True)
-    columns = zip(targets.urls, bounds, strict=True)
-    signs = {url: (shape, kind, cap) for url, (shape, kind, cap) in columns if shape and kind}
+    signs = {
+        url: (shape, kind, cap)
+        for url, *_, shape, kind, cap, _ in targets
+        if shape is not None and kind is not None
+    }
     others = [page for page in admitted if page.url in signs and page.page_id not in copied]
     return copied | _beyond_caps(db, [(page, signs[page.url]) for page in others])
 
 
-def _copies(db: Connection, admitted: Sequence[Admitted], targets: Targets) -> dict[int, str]:
+def _copies(
+    db: Connection, admitted: Sequence[Admitted], targets: Sequence[Target]
+) -> dict[int, str]:
     """Store the patterns of these pages; return those held back as copies."""
-    columns = zip(targets.urls, targets.patterns, targets.depths, strict=True)
-    patterns = {url: (shape, depth) for url, shape, depth in columns if shape is not None}
+    patterns = {
+        url: (shape, depth) for url, _, _, _, depth, *_, shape in targets if shape is not None
+    }
     found = [(page, *patterns[page.url]) for page in admitted if page.url in patterns]
     if not found:
         return {}

@@ -28,7 +28,7 @@ def visited(request: PageRequest, at: float, kind: Kind = "new") -> Visit:
 
 
 class Crawl(Supervisor):
-    """A pool whose requests take no time, and whose entries commit at once.
+    """A pool whose requests take no time, and whose entries commit as soon as it waits for them.
 
     ``started`` are the pages in the order of their requests, with the times.
     """
@@ -41,6 +41,7 @@ class Crawl(Supervisor):
         self.probes = Probes(self.world.frontier.probe)
         self.started: list[tuple[float, int]] = []
         self.written: list[Entry] = []
+        self.growing: list[Entry] = []
         self.hanging = asyncio.Event()
         self.away_until = 0.0
         self.beginnings = 0
@@ -64,7 +65,13 @@ class Crawl(Supervisor):
 
     async def submit(self, entry: Entry) -> None:
         self.written.append(entry)
-        asyncio.get_running_loop().call_soon(self.pool.acknowledged, [Acknowledged(entry)])
+        self.growing.append(entry)
+
+    def hurry(self, *, soon: bool = False) -> None:
+        if soon:
+            return
+        batch, self.growing = [Acknowledged(entry) for entry in self.growing], []
+        asyncio.get_running_loop().call_soon(self.pool.acknowledged, batch)
 
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
         """HostAnswer a page at once; those of paths that begin with ``hang`` never."""
@@ -259,7 +266,7 @@ async def test_a_listing_is_waited_for_and_then_its_slices_one_by_one() -> None:
         asyncio.get_running_loop().call_soon(crawl.pool.acknowledged, [Acknowledged(told)])
 
     crawl.pool.requester = SimpleNamespace(perform=perform)
-    crawl.pool.writer = SimpleNamespace(submit=submit)
+    crawl.pool.writer = SimpleNamespace(submit=submit, hurry=lambda **_: None)
     crawl.world.supply(page(1, 1))
     assert await crawl.pool.run() == "nothing due"
     assert [type(each) for each in crawl.written] == [Visit, *[Note] * 4]

@@ -81,7 +81,7 @@ async def test_a_robots_txt_opens_its_host_and_names_sitemaps(hosts: Hosts) -> N
     host_id, record = visit.robots
     assert (host_id, record.standing, visit.fetches) == (1, "parsed", 1)
     assert visit.targets is not None
-    assert (visit.targets.urls, visit.targets.roles) == ([f"{SITE}/map.xml"], ["sitemap"])
+    assert (visit.targets.urls, visit.targets.column("roles")) == ([f"{SITE}/map.xml"], ["sitemap"])
     assert hosts.stages.world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
     (asked,) = hosts.stages.answers.asked
     assert asked == Request(ROBOTS.url, "robots", max_body_bytes=RobotsRules().max_bytes + 1)
@@ -122,7 +122,7 @@ async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak(hos
     assert isinstance(visit, Note)
     assert visit.targets is not None
     assert visit.targets.urls == ["http://h2/map.xml", f"{SITE}/listed"]
-    assert visit.targets.depths == [0, 3]
+    assert visit.targets.column("depths") == [0, 3]
 
 
 async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target(hosts: Hosts) -> None:

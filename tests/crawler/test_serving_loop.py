@@ -133,6 +133,9 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
             async def submit(self, entry: Entry) -> None:
                 pool.acknowledged([Acknowledged(entry)])
 
+            def hurry(self, *, soon: bool = False) -> None:
+                """All is written at once."""
+
             async def queue_key(self, url: str) -> str:
                 return url
 

@@ -420,10 +420,10 @@ async def test_links_of_a_nofollow_page_are_known_and_held_back(stages: Stages) 
     body = PAGE.replace(b"<title>", feed).replace(b"</body>", b"<a href=/a>a</a>")
     visit = await stages.take(answer(body, X_Robots_Tag="nofollow"))
     assert visit.targets is not None
-    assert (visit.targets.urls, visit.targets.held_back) == ([f"{SITE}/a"], ["nofollow"])
+    assert (visit.targets.urls, visit.targets.column("held_back")) == ([f"{SITE}/a"], ["nofollow"])
     followed = await stages.take(answer(body))
     assert followed.targets is not None
-    assert followed.targets.roles == ["page", "feed"]
+    assert followed.targets.column("roles") == ["page", "feed"]
 
 
 async def test_of_an_unchanged_text_no_second_sketch_is_kept(stages: Stages) -> None:
@@ -459,7 +459,7 @@ async def test_links_and_feeds_of_a_page_that_needs_javascript_are_followed(stag
     visit = await stages.take(answer(body, ETag='"2"'), SEEN)
     assert (visit.observation.kind, visit.observation.reason) == ("failed", "needs_javascript")
     assert visit.targets is not None
-    assert (visit.targets.urls, visit.targets.roles) == (
+    assert (visit.targets.urls, visit.targets.column("roles")) == (
         [f"{SITE}/a", f"{SITE}/f"], ["page", "feed"]
     )  # fmt: skip
     # What is known of the content before stays. The page is asked in full: a browser may build it.

@@ -111,11 +111,9 @@ def targets(
     pattern: str | None = None,
 ) -> Targets:
     shape, kind, cap = trap or (None, None, 0)
-    urls, n = [url_of(path) for path in paths], len(paths)
-    return Targets(
-        urls, list(urls), ["/".join(url.split("/", 3)[:3]) for url in urls], [role] * n,
-        [depth] * n, [0] * n, [held_back] * n, [shape] * n, [kind] * n, [cap] * n, [pattern] * n,
-    )  # fmt: skip
+    rest = depth, 0, held_back, shape, kind, cap, pattern
+    urls = [url_of(path) for path in paths]
+    return Targets((url, url, "/".join(url.split("/", 3)[:3]), role, *rest) for url in urls)
 
 
 def links(*paths: str) -> Links:

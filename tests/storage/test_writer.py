@@ -37,7 +37,7 @@ async def visits(store: CrawlStore, n: int) -> list[Visit]:
 async def write_all(writer: Writer, entries: Sequence[Entry]) -> None:
     for entry in entries:
         await writer.submit(entry)
-    await writer.finish()
+    writer.finish()
     await writer.run()
 
 
@@ -49,11 +49,19 @@ class Ledger(WriterHost):
         self.pages: list[int] = []
         self.entries: list[Entry] = []
         self.batches: list[int] = []
+        self._grew = asyncio.Event()
+
+    async def has(self, pages: int) -> None:
+        """Wait until so many pages were acknowledged."""
+        while len(self.pages) < pages:
+            self._grew.clear()
+            await self._grew.wait()
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
         self.pages += [a.entry.due.page_id for a in batch if isinstance(a.entry, Visit)]
         self.entries += [a.entry for a in batch]
         self.batches.append(len(batch))
+        self._grew.set()
         assert committed(self._store) == len(self.pages)
 
 
@@ -64,7 +72,7 @@ async def test_every_entry_is_acknowledged_in_order_after_its_commit(store: Craw
         tasks.create_task(writer.run())
         for entry in entries:
             await writer.submit(entry)
-        await writer.finish()
+        writer.finish()
     assert ledger.pages == [entry.due.page_id for entry in entries]
     assert max(ledger.batches) <= 4
     assert await store.due() == []
@@ -77,34 +85,49 @@ async def test_what_has_come_in_meanwhile_is_one_transaction(store: CrawlStore) 
     assert ledger.batches == [9]
 
 
-async def test_a_batch_waits_for_what_is_coming(
-    store: CrawlStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("most", "batches"), [(9, [7]), (3, [3, 3, 1])])
+async def test_a_batch_grows_until_it_is_full_or_somebody_waits_for_it(
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch, most: int, batches: list[int]
 ) -> None:
-    entries = await visits(store, 7)
-    first, *rest = entries
-    monkeypatch.setattr("freshet.storage.writer._LOOK_S", 0.0)
+    entries, ledger = await visits(store, 7), Ledger(store)
+    monkeypatch.setattr("freshet.storage.writer._GROWS_S", 3_600.0)
+    monkeypatch.setattr("freshet.storage.writer._SOON_S", 1_800.0)
+    writer = Writer(store.database, store.tables, ledger, batch=most)
+    # Nobody waits yet: the next batch grows all the same.
+    writer.hurry()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(writer.run())
+        for entry in entries:
+            await writer.submit(entry)
+            for _ in range(9):
+                await asyncio.sleep(0)
+        assert len(ledger.batches) <= len(entries) // most
+        writer.hurry()
+        await ledger.has(len(entries))
+        writer.finish()
+    assert ledger.batches == batches
 
-    class Requests(Ledger):
-        def coming(self) -> int:
-            """End a request between two looks; return how many are left."""
-            if rest:
-                writer._queue.put_nowait(rest.pop(0))
-            return len(rest)
 
-        def committed(self, batch: Sequence[Acknowledged]) -> None:
-            super().committed(batch)
-            self.coming()
-            if len(self.pages) == len(entries):
-                everything.set()
-
-    everything, ledger = asyncio.Event(), Requests(store)
+@pytest.mark.parametrize(("seconds", "soon"), [(0.0, False), (3_600.0, True)])
+async def test_a_batch_does_not_grow_for_long(
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch, seconds: float, soon: bool
+) -> None:
+    entries, ledger = await visits(store, 2), Ledger(store)
+    monkeypatch.setattr("freshet.storage.writer._SOON_S", 0.0)
+    monkeypatch.setattr("freshet.storage.writer._GROWS_S", seconds)
     writer = Writer(store.database, store.tables, ledger, batch=9)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(writer.run())
-        await writer.submit(first)
-        await everything.wait()
-        await writer.finish()
-    assert ledger.batches == [1, 6]
+        for number, entry in enumerate(entries, 1):
+            await writer.submit(entry)
+            # The first is wanted before it may grow, the second while it grows.
+            for _ in range(9 * number - 9):
+                await asyncio.sleep(0)
+            if soon:
+                writer.hurry(soon=True)
+            await ledger.has(number)
+        writer.finish()
+    assert ledger.batches == [1, 1]
 
 
 async def test_a_full_queue_holds_its_senders_up(store: CrawlStore) -> None:
@@ -117,7 +140,7 @@ async def test_a_full_queue_holds_its_senders_up(store: CrawlStore) -> None:
     assert not fourth.done()
     running = asyncio.create_task(writer.run())
     await fourth
-    await writer.finish()
+    writer.finish()
     await running
     assert len(ledger.pages) == 4
 

@@ -52,8 +52,8 @@ async def test_the_target_is_a_due_url_of_its_own_and_the_url_its_alias(kind: Al
     assert found.alias == Alias(f"{SITE}/new", kind)
     assert (verdict.kind, verdict.reason, verdict.detail) == ("redirected", kind, f"{SITE}/new")
     assert found.targets is not None
-    assert (found.targets.urls, found.targets.depths) == ([f"{SITE}/new"], [3])
-    assert (found.targets.redirects, found.fetch_url) == ([1], None)
+    assert (found.targets.urls, found.targets.column("depths")) == ([f"{SITE}/new"], [3])
+    assert (found.targets.column("redirects"), found.fetch_url) == ([1], None)
 
 
 async def test_a_target_out_of_scope_is_recorded_as_an_offsite_link() -> None:
@@ -182,7 +182,7 @@ async def test_the_sitemaps_of_a_site_redirect_to_few_strangers() -> None:
     for n in range(30):
         due = replace(DUE, url=f"{SITE}/map{n}.xml", role="sitemap")
         if targets := (await judge.judge(f"https://b{n}.example/", due))[1].targets:
-            roles += targets.roles
+            roles += targets.column("roles")
     # They stay sitemaps.
     assert roles == ["sitemap"] * 10
 

@@ -36,8 +36,8 @@ def test_a_line_with_a_scheme_needs_no_probe_and_sets_the_scope() -> None:
     seeding = Seeding([with_scheme(1, "http://a.example/x?utm_source=y")], judge)
     (settled,) = seeding.decided(NOON)
     assert settled.seeds == ((1, "http://a.example/x"),)
-    assert (settled.targets.urls, settled.targets.depths) == (["http://a.example/x"], [0])
-    assert settled.targets.fetch_urls == ["http://a.example/x?utm_source=y"]
+    assert (settled.targets.urls, settled.targets.column("depths")) == (["http://a.example/x"], [0])
+    assert settled.targets.column("fetch_urls") == ["http://a.example/x?utm_source=y"]
     assert judge.scope.contains("http://a.example/anything")
     assert seeding.open_origins() == []
 

@@ -31,18 +31,18 @@ def found(
 
 def test_a_feed_that_a_page_names_is_asked_for() -> None:
     targets = found("/", f"{SITE}/news.atom", "https://elsewhere.example/feed")
-    assert (targets.urls, targets.roles) == ([f"{SITE}/news.atom"], ["feed"])
+    assert (targets.urls, targets.column("roles")) == ([f"{SITE}/news.atom"], ["feed"])
 
 
 def test_so_many_feeds_of_a_host_at_most() -> None:
     targets = found("/post", f"{SITE}/post/feed", by=discovery(most=3))
-    assert (targets.trap_shapes, targets.trap_caps) == ([FEEDS_SHAPE], [3])
+    assert (targets.column("trap_shapes"), targets.column("trap_caps")) == ([FEEDS_SHAPE], [3])
     assert len(found("/post", f"{SITE}/post/feed", by=discovery(most=0))) == 0
 
 
 def test_the_usual_places_are_tried_where_the_home_page_names_no_feed() -> None:
     assert found("/").urls == [SITE + path for path in WELL_KNOWN_FEEDS]
-    assert set(found("/").roles) == {"feed"}
+    assert set(found("/").column("roles")) == {"feed"}
     assert found("/about").urls == []
     assert found("/", by=discovery(well_known=False)).urls == []
 

@@ -60,7 +60,7 @@ async def test_entries_claim_when_their_pages_changed() -> None:
         Claim(f"{SITE}/b%7F", day - 14 * 3600, day + DAY_S + 12 * 3600),
     )
     assert found.targets is not None
-    assert found.targets.urls == found.targets.fetch_urls == [f"{SITE}/a", f"{SITE}/b%7F"]
+    assert found.targets.urls == found.targets.column("fetch_urls") == [f"{SITE}/a", f"{SITE}/b%7F"]
     assert found.offsite == frozenset({2})
 
 
@@ -72,7 +72,7 @@ async def test_an_index_claims_when_its_sitemaps_changed() -> None:
     at = moment(2026, 5, 1)
     assert entries.said.claims == (Claim(f"{SITE}/s.xml.gz", at, at),)
     assert found.targets is not None
-    assert found.targets.roles == ["sitemap"]
+    assert found.targets.column("roles") == ["sitemap"]
 
 
 async def test_a_large_sitemap_is_the_same_in_a_thread() -> None:

@@ -237,7 +237,8 @@ async def test_what_appears_at_a_source_makes_way_in_the_window(site: SmallStore
         item = site.page("/item", found_at=21.0 * day)
         site.link(front, item, 21.0 * day)
         due = DueUrl(front, f"{HOST}/", f"{HOST}/", 1, 0.0, digests=Digests(b"", None))
-        shown = Targets([f"{HOST}/item"], [f"{HOST}/item"], [HOST])
+        rest = None, None, None, 0, None
+        shown = Targets([(f"{HOST}/item", f"{HOST}/item", HOST, "page", 1, 0, *rest)])
         visit = Visit(due, Observation(front, 21.0 * day, "changed"), targets=shown)
         churn = Churn(20.0 * day, appeared=1, dropped=0, stayed=0)
         agenda.done(Acknowledged(visit, pages=(item,), churn=churn))

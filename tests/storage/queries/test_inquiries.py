@@ -52,12 +52,8 @@ async def write(database: Database, *entries: Entry) -> None:
 
 
 def targets(*paths: str) -> Targets:
-    urls = [HOST + path for path in paths]
-    n = len(urls)
-    return Targets(
-        urls, urls, [HOST] * n, ["page"] * n, [1] * n, [0] * n, [None] * n, [None] * n,
-        [None] * n, [0] * n, [None] * n,
-    )  # fmt: skip
+    rest = None, None, None, 0, None
+    return Targets((HOST + path, HOST + path, HOST, "page", 1, 0, *rest) for path in paths)
 
 
 async def due(database: Database, path: str) -> DueUrl:
