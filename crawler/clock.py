@@ -1,4 +1,4 @@
-"""The clock seam: the time now, and waiting."""
+"""The clock seam: the time now, waiting, and turns of the event loop."""
 
 import asyncio
 import logging
@@ -128,7 +128,11 @@ class SteadyClock:
             return self._at
         # Each page asks for the time ten times: min() and max() would cost as much as the clocks.
         most = _SLEW * passed
-        self._at += passed + (most if behind > most else max(behind, -most))
+        if behind > most:
+            behind = most
+        elif behind < -most:
+            behind = -most
+        self._at += passed + behind
         return self._at
 
     def on_step(self, shift: Callable[[float], None]) -> None:
@@ -179,3 +183,31 @@ class VirtualClock:
         self._at = max(self._at, until)
         await asyncio.sleep(0)
         return changed.is_set()
+
+
+class Turns:
+    """Turns of the event loop for pieces of work of one kind, one in each.
+
+    Hundreds of bodies may be complete at once: between two pages others have their turn.
+    """
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._queue = asyncio.Lock()
+
+    async def take(self) -> None:
+        """Wait for a turn; the piece of work follows before anything else is awaited."""
+        if self._is_taken or self._queue.locked():
+            async with self._queue:
+                if self._is_taken:
+                    await asyncio.sleep(0)
+                self._take()
+        else:
+            self._take()
+
+    def _take(self) -> None:
+        self._is_taken = True
+        asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        self._is_taken = False

@@ -144,13 +144,17 @@ class _HostEntry:
     closed_until: float = 0.0
     closed_reason: str | None = None
 
+    def may_be_visited(self, now: float) -> bool:
+        """Return whether neither its robots.txt is missing nor a pause lasts."""
+        return self.robots_on is None and self.closed_until <= now
+
 
 @dataclass(slots=True, eq=False)
 class Frontier:
     """Host queues, each ready, waiting for its time, full, or without work.
 
     Invariant: each method that changes a queue's work or time ends in ``_schedule``.
-    Consequence: no queue with work is forgotten, and a queue in ``_ready`` has a page that may be
+    Consequence: no queue with work is forgotten, and a queue in ``ready`` has a page that may be
     requested.
 
     An earlier run was killed before ``held_at``: each queue waits its delay from then on.
@@ -174,10 +178,10 @@ class Frontier:
     _crowded: dict[str, OrderedDict[str, _QueueEntry]] = field(default_factory=dict, init=False)
     # Keys of queues that wait until it is known who is to blame for their failures.
     _resting: set[str] = field(default_factory=set, init=False)
-    _hosts: dict[int, _HostEntry] = field(default_factory=dict, init=False)
+    hosts: dict[int, _HostEntry] = field(default_factory=dict, init=False)
     _by_origin: dict[str, int] = field(default_factory=dict, init=False)
     _queues: dict[str, _QueueEntry] = field(default_factory=dict, init=False)
-    _ready: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
+    ready: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
     _requests_ready: OrderedDict[str, _QueueEntry] = field(default_factory=OrderedDict, init=False)
     # A heap; an entry is valid while ``_wake_at`` has its time.
     _waiting: list[tuple[float, int, str]] = field(default_factory=list, init=False)
@@ -195,11 +199,11 @@ class Frontier:
     @property
     def host_count(self) -> int:
         """The number of known hosts."""
-        return len(self._hosts)
+        return len(self.hosts)
 
     def knows(self, host_id: int) -> bool:
         """Return whether :meth:`add_host` was called for a host."""
-        return host_id in self._hosts
+        return host_id in self.hosts
 
     def add_host(self, host: Host, queue_key: str) -> None:
         """Add a host to its queue, in the state that an earlier run left."""
@@ -210,7 +214,7 @@ class Frontier:
         entry = _HostEntry(host.host_id, host.origin, queue, delay_s, repeats)
         own = self.rules_at(self.rules, host.origin)
         queue.state.rules = stricter(queue.state.rules, own) if queue.hosts else own
-        self._hosts[host.host_id] = queue.hosts[host.host_id] = entry
+        self.hosts[host.host_id] = queue.hosts[host.host_id] = entry
         self._by_origin[host.origin] = host.host_id
         if host.state is not None:
             queue.state.restore(host.state)
@@ -229,7 +233,7 @@ class Frontier:
         """Follow a jump of the time: pauses keep their length."""
         self.held_at += by
         self.robots.shift(by)
-        for host in self._hosts.values():
+        for host in self.hosts.values():
             host.closed_until += by
             at = host.repeats.repeated_at + by
             host.repeats = replace(host.repeats, repeated_at=at)
@@ -239,14 +243,14 @@ class Frontier:
 
     def wake(self, host_id: int) -> None:
         """Note that the agenda has URLs of this host."""
-        queue = self._hosts[host_id].queue
+        queue = self.hosts[host_id].queue
         # A queue that is ready keeps its place.
-        if queue.state.key not in self._ready and queue.state.key not in self._requests_ready:
+        if queue.state.key not in self.ready and queue.state.key not in self._requests_ready:
             self._schedule(queue)
 
     def ask_robots(self, host_id: int) -> None:
         """Fetch this host's robots.txt although none of its URLs is due yet."""
-        entry = self._hosts[host_id]
+        entry = self.hosts[host_id]
         if entry.robots_on is None:
             self._fetch_robots(entry)
             self._schedule(entry.queue)
@@ -254,13 +258,13 @@ class Frontier:
     def follow(self, request: RobotsRequest) -> None:
         """Queue a redirect hop of a robots.txt on the host queue of its target."""
         queue = self._queue_of(request.queue)
-        self._hosts[request.host_id].robots_on = queue
+        self.hosts[request.host_id].robots_on = queue
         queue.requests.append(request)
         self._schedule(queue)
 
     def probe(self, host_id: int, url: str) -> bool:
         """Queue a probe unless robots.txt forbids it; return whether it was queued."""
-        queue = self._hosts[host_id].queue
+        queue = self.hosts[host_id].queue
         if not self.robots.verdict(host_id, url).allowed:
             return False
         queue.requests.append(ProbeRequest(host_id, url, queue.state.key))
@@ -300,7 +304,7 @@ class Frontier:
     def release(self, now: float, since: float = inf) -> None:
         """Ask all hosts again; failures that began after ``since`` were ours."""
         keys, self._resting = self._resting, set()
-        for host in self._hosts.values() if since < inf else ():
+        for host in self.hosts.values() if since < inf else ():
             if self.robots.pardon(host.host_id, since):
                 host.closed_until = now
             if host.queue.state.failing_since >= since:
@@ -312,11 +316,11 @@ class Frontier:
     def host_of(self, origin: str) -> tuple[int, str] | None:
         """Return the id and the politeness key of an origin's host, None if it is not known."""
         host_id = self._by_origin.get(origin)
-        return None if host_id is None else (host_id, self._hosts[host_id].queue.state.key)
+        return None if host_id is None else (host_id, self.hosts[host_id].queue.state.key)
 
     def permits(self, host_id: int, url: str, now: float) -> bool | None:
         """Return whether robots.txt allows a URL; None: not known yet, it is being fetched."""
-        entry = self._hosts[host_id]
+        entry = self.hosts[host_id]
         if entry.closed_until > now:
             return False
         if not self.robots.is_fresh(host_id, now):
@@ -344,10 +348,7 @@ class Frontier:
             self._crowd(queue)
         if not pages:
             return None
-        ready = _ReadyHosts(
-            self._ready, self._hosts, lambda h: self._is_open(h, now) and self._has_room(h.queue)
-        )
-        due = self.agenda.next(ready, now)
+        due = self.agenda.next(_ReadyHosts(self, now), now)
         if due is None:
             return RobotsReading(self._unread.popitem(last=False)[0]) if self._unread else None
         return self._page_request(due)
@@ -368,6 +369,8 @@ class Frontier:
         if queue.shares:
             group = queue.shares.pop()
             self._shared[group] -= 1
+            if not self._shared[group]:
+                del self._shared[group]
             crowd = self._crowded.get(group, OrderedDict())
             # One takes its place; the last one lets all try, for some may have lost their work.
             for other in list(islice(crowd.values(), 1 if self._shared[group] else None)):
@@ -397,7 +400,7 @@ class Frontier:
 
     def robots_known(self, host_id: int, now: float) -> None:
         """Open a host whose robots.txt has been fetched or read, or close it for a while."""
-        entry = self._hosts[host_id]
+        entry = self.hosts[host_id]
         entry.robots_on = None
         entry.closed_until, entry.closed_reason = self.robots.closed(host_id, now)
         self._obey_crawl_delay(entry)
@@ -409,7 +412,7 @@ class Frontier:
     def answered(self, host_id: int) -> None:
         """Note that a page of a host did not redirect: its own robots.txt is due if it has none."""
         if self.robots.part(host_id):
-            self._schedule(self._hosts[host_id].queue)
+            self._schedule(self.hosts[host_id].queue)
 
     # -- reports -----------------------------------------------------------------
 
@@ -429,36 +432,36 @@ class Frontier:
         """Return the seconds in which the slowest queue answers so many requests to each host."""
         seconds: dict[str, float] = {}
         for host_id, urls in due.items():
-            if host_id in self._hosts:
-                state = self._hosts[host_id].queue.state
+            if host_id in self.hosts:
+                state = self.hosts[host_id].queue.state
                 took = urls * (state.delay_s + state.response_s)
                 seconds[state.key] = seconds.get(state.key, 0.0) + took
         return max(seconds.values(), default=0.0)
 
     def host_state(self, host_id: int) -> HostState:
         """Return the politeness state of a host that must outlive the process."""
-        return self._hosts[host_id].queue.state.state(host_id)
+        return self.hosts[host_id].queue.state.state(host_id)
 
     def repeats(self, host_id: int) -> Repeats:
         """Return what is known of repeated requests at a host."""
-        return self._hosts[host_id].repeats
+        return self.hosts[host_id].repeats
 
     def learn_repeats(self, host_id: int, known: Repeats) -> None:
         """Replace what is known of repeated requests at a host."""
-        host = self._hosts[host_id]
+        host = self.hosts[host_id]
         host.has_new_repeats |= known != host.repeats
         host.repeats = known
 
     def new_repeats(self, host_id: int) -> tuple[int, Repeats] | None:
         """Return the host and what is known of its repeated requests, once after each change."""
-        host = self._hosts[host_id]
+        host = self.hosts[host_id]
         is_new, host.has_new_repeats = host.has_new_repeats, False
         return (host_id, host.repeats) if is_new else None
 
     def waits(self, now: float) -> dict[int, str]:
         """Return the reasons why hosts with due URLs may not be visited, by host."""
         reasons = {}
-        for entry in self._hosts.values():
+        for entry in self.hosts.values():
             if reason := self._wait_reason(entry, now):
                 reasons[entry.host_id] = reason
         return reasons
@@ -472,7 +475,7 @@ class Frontier:
         return sum(
             (entry.queue.state.in_flight > 0 or self.agenda.waiting(entry.host_id))
             and self._wait_reason(entry, now) is None
-            for entry in self._hosts.values()
+            for entry in self.hosts.values()
         )
 
     def _wait_reason(self, entry: _HostEntry, now: float) -> str | None:
@@ -494,15 +497,19 @@ class Frontier:
     def _schedule(self, queue: _QueueEntry) -> None:
         """Let a queue wait for its time, or take it out if it is full or has no work."""
         key = queue.state.key
-        self._ready.pop(key, None)
-        self._requests_ready.pop(key, None)
-        for crowd in self._crowded.values():
-            crowd.pop(key, None)
+        # Twice for each page: a look costs less than a call.
+        if key in self.ready:
+            del self.ready[key]
+        if key in self._requests_ready:
+            del self._requests_ready[key]
+        if self._crowded:
+            for crowd in self._crowded.values():
+                crowd.pop(key, None)
         at = None if queue.state.is_full else self._work_at(queue)
-        if at is None:
-            self._wake_at.pop(key, None)
-            return
-        self._wait(queue, max(at, queue.state.ready_at))
+        if at is not None:
+            self._wait(queue, max(at, queue.state.ready_at))
+        elif key in self._wake_at:
+            del self._wake_at[key]
 
     def _wait(self, queue: _QueueEntry, at: float) -> None:
         key = queue.state.key
@@ -514,21 +521,20 @@ class Frontier:
         """Return the time of the queue's next work, politeness aside, or None."""
         if queue.requests:
             return 0.0
-        times = [
-            host.closed_until
-            for host in queue.hosts.values()
-            if host.robots_on is None and self.agenda.waiting(host.host_id)
-        ]
-        return min(times, default=None)
+        first = None
+        for host in queue.hosts.values():
+            if host.robots_on is None and self.agenda.waiting(host.host_id):
+                first = host.closed_until if first is None else min(first, host.closed_until)
+        return first
 
     def _promote(self, now: float) -> None:
         """Make queues ready whose time has come."""
         if now >= self._recheck_at:
             self._recheck_at = inf
-            for queue in list(self._ready.values()):
+            for queue in list(self.ready.values()):
                 self._schedule(queue)
         while self.robots.put_away:
-            if host := self._hosts.get(self.robots.put_away.pop()):
+            if host := self.hosts.get(self.robots.put_away.pop()):
                 self._schedule(host.queue)
         while self._waiting and self._waiting[0][0] <= now:
             at, _, key = heappop(self._waiting)
@@ -542,9 +548,7 @@ class Frontier:
             self._wait(queue, opens_at)
             return
         if not queue.requests:
-            hosts = (h for h in queue.hosts.values() if _may_be_visited(h, now))
-            turn = next((h for h in hosts if self.agenda.waiting(h.host_id)), None)
-            if turn is None:
+            if (turn := self._turn_of(queue, now)) is None:
                 # Its work went while it waited for its time; new work wakes it.
                 return
             if not self.robots.is_fresh(turn.host_id, now):
@@ -554,10 +558,21 @@ class Frontier:
         elif queue.requests:
             self._requests_ready[queue.state.key] = queue
         else:
-            self._ready[queue.state.key] = queue
-            is_open = (h.host_id for h in queue.hosts.values() if self._is_open(h, now))
-            ends = [queue.state.rules.closes_at(now), *map(self.robots.fresh_until, is_open)]
-            self._recheck_at = min(self._recheck_at, *ends)
+            self.ready[queue.state.key] = queue
+            ends = [self._recheck_at, queue.state.rules.closes_at(now)]
+            ends += [
+                at
+                for host in queue.hosts.values()
+                if host.may_be_visited(now) and (at := self.robots.fresh_until(host.host_id)) > now
+            ]
+            self._recheck_at = min(ends)
+
+    def _turn_of(self, queue: _QueueEntry, now: float) -> _HostEntry | None:
+        """Return the first host of a queue that has work now, or None."""
+        for host in queue.hosts.values():
+            if host.may_be_visited(now) and self.agenda.waiting(host.host_id):
+                return host
+        return None
 
     def _obey_crawl_delay(self, host: _HostEntry) -> None:
         host.crawl_delay_s = self.robots.crawl_delay_s(host.host_id)
@@ -574,7 +589,7 @@ class Frontier:
     def _shares(self, host: _HostEntry, now: float) -> bool:
         """Let a host that only redirects share the robots.txt of its target, or wait for that."""
         target_id = self.agenda.target_of(host.host_id)
-        target = None if target_id is None else self._hosts.get(target_id)
+        target = None if target_id is None else self.hosts.get(target_id)
         if target is None or not self.robots.may_share(host.host_id, target.host_id):
             return False
         if self.robots.is_fresh(target.host_id, now):
@@ -597,10 +612,11 @@ class Frontier:
 
     def _page_request(self, due: DueUrl) -> FrontierRequest:
         """Request the URL as found; if robots.txt forbids only that spelling, the canonical."""
-        queue = self._hosts[due.host_id].queue
+        queue = self.hosts[due.host_id].queue
         for fetch_url in (due.fetch_url, due.url):
             if self.robots.verdict(due.host_id, fetch_url).allowed:
-                queue.hosts.move_to_end(due.host_id)
+                if len(queue.hosts) > 1:
+                    queue.hosts.move_to_end(due.host_id)
                 self._start(queue)
                 if fetch_url != due.fetch_url:
                     due = replace(due, fetch_url=fetch_url)
@@ -617,6 +633,9 @@ class Frontier:
         self._schedule(queue)
 
     def _has_room(self, queue: _QueueEntry) -> bool:
+        if not self._shared:
+            # Each group may have one request at least.
+            return True
         share = self._share(queue)
         return share is None or self._shared[share[0]] < share[1]
 
@@ -634,31 +653,29 @@ class Frontier:
             largest = max(share, largest or share, key=itemgetter(1))
         return largest
 
-    def _is_open(self, host: _HostEntry, now: float) -> bool:
-        return _may_be_visited(host, now) and self.robots.is_fresh(host.host_id, now)
-
-
-def _may_be_visited(host: _HostEntry, now: float) -> bool:
-    return host.robots_on is None and host.closed_until <= now
+    def may_start(self, host: _HostEntry, now: float) -> bool:
+        """Return whether a page of a host in a queue that is ready may be requested."""
+        is_open = host.may_be_visited(now) and self.robots.is_fresh(host.host_id, now)
+        return is_open and self._has_room(host.queue)
 
 
 @dataclass(slots=True, eq=False)
 class _ReadyHosts(Collection[int]):
     """Hosts that may be visited now; those of the queue that became ready first come first."""
 
-    ready: Mapping[str, _QueueEntry]
-    hosts: Mapping[int, _HostEntry]
-    is_open: Callable[[_HostEntry], bool]
+    of: Frontier
+    now: float
 
     def __iter__(self) -> Iterator[int]:
-        for queue in self.ready.values():
+        for queue in self.of.ready.values():
             for host in queue.hosts.values():
-                if self.is_open(host):
+                if self.of.may_start(host, self.now):
                     yield host.host_id
 
     def __contains__(self, host_id: object) -> bool:
-        entry = self.hosts.get(host_id) if isinstance(host_id, int) else None
-        return entry is not None and entry.queue.state.key in self.ready and self.is_open(entry)
+        host = self.of.hosts.get(host_id) if isinstance(host_id, int) else None
+        is_ready = host is not None and host.queue.state.key in self.of.ready
+        return host is not None and is_ready and self.of.may_start(host, self.now)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

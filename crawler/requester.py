@@ -121,10 +121,10 @@ class Requester:
 
     async def _requisite(self, due: RequisiteUrl, queue: str) -> Note:
         """Request what an archived page needs; the archive takes it."""
+        is_plain = self.pipeline.is_plain(due, self.clock.now())
         wanted = Request(
-            due.url, "requisite", due.validators, is_plain=self.pipeline.is_plain(due),
-            is_anonymous=due.is_anonymous,
-        )  # fmt: skip
+            due.url, "requisite", due.validators, is_plain=is_plain, is_anonymous=due.is_anonymous
+        )
         result = await self.pipeline.fetch(queue, wanted)
         if (counted := self.pipeline.put_back(due, result)) is not None:
             return counted

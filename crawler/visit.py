@@ -563,7 +563,7 @@ class Pipeline:
         In that case the URL waits for its host's next turn.
         """
         due, now = request.due, self.recorder.clock.now()
-        validators, plain = _known_validators(due, now), self.is_plain(due)
+        validators, plain = _known_validators(due, now), self.is_plain(due, now)
         # A listing that a page or a person names is known by its content.
         is_named = due.role == "feed" or due.seed_id is not None
         wanted = Request(due.fetch_url, validators=validators, is_plain=plain, is_any_type=is_named)
@@ -575,10 +575,10 @@ class Pipeline:
         self.recorder.learn_repeats(due.host_id, due.repeat_of, result)
         return self.put_back(due, result) or await self.take(due, result)
 
-    def is_plain(self, due: DueUrl) -> bool:
+    def is_plain(self, due: DueUrl, now: float) -> bool:
         """Return whether a URL is to be requested plainly."""
-        now, frontier = self.recorder.clock.now(), self.recorder.frontier
-        return is_plain_page(due, now) or is_plain_host(frontier.repeats(due.host_id), now)
+        repeats = self.recorder.frontier.repeats(due.host_id)
+        return is_plain_page(due, now) or is_plain_host(repeats, now)
 
     def may_repeat(self, host_id: int, repeat_of: str | None, result: FetchResult) -> bool:
         """Return whether a request is to be repeated as a plain one, which is done once."""
@@ -852,8 +852,10 @@ def _validators(due: DueUrl, result: FetchResult, verdict: Verdict) -> Validator
     if result.requests is not None or verdict.reason == NotContentKind.NEEDS_JAVASCRIPT:
         # They say nothing of what the page loads, and a browser may build it next time.
         return Validators()
-    named = map(result.header, ("ETag", "Last-Modified"))
-    return Validators(*(value if is_field_value(value) else None for value in named))
+    etag, modified = result.header("ETag"), result.header("Last-Modified")
+    return Validators(
+        etag if is_field_value(etag) else None, modified if is_field_value(modified) else None
+    )
 
 
 def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertised | None:

@@ -5,7 +5,7 @@ The store needs the rule itself, to join pages that an earlier rule kept apart.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 #: Query parameters that say how a visitor came, never what is shown; names in lower case.
@@ -87,6 +87,10 @@ _VIEW_SEGMENT: Final = re.compile(
     r"print(?:[-_]?(?:view|version|friendly|page))?|printable|printer(?:[-_]?friendly)?|amp",
     re.IGNORECASE,
 )
+#: A URL with such a segment, or a host's name that looks like one.
+_ODD_SEGMENT: Final = re.compile(
+    rf"/(?:{_TOKEN_SEGMENT.pattern}|{_VIEW_SEGMENT.pattern})(?:/|$)", re.IGNORECASE
+)
 
 
 class Variant(NamedTuple):
@@ -110,19 +114,30 @@ class Variant(NamedTuple):
 def variants(url: str) -> Iterator[Variant]:
     """Yield the parts of a canonical URL that may not select its content."""
     head, _, query = url.partition("?")
+    if query:
+        parts = [(part.partition("="), part) for part in query.split("&")]
+        if len({name for (name, *_), _ in parts}) > _MOST_PARAMETERS:
+            return
+        yield from _without_parameters(head, parts)
+    end = f"?{query}" if query else ""
+    if ";" in head:
+        for found in _PATH_PARAMETER.finditer(head):
+            rest = head[: found.start()] + head[found.end() :]
+            yield Variant(f";{found[1]}", found[2], rest + end)
+    if _ODD_SEGMENT.search(head):
+        yield from _without_segments(head, end)
+
+
+def _without_parameters(
+    head: str, parts: Sequence[tuple[tuple[str, str, str], str]]
+) -> Iterator[Variant]:
+    """Yield the parameters of a query, which is given in parts, split at their signs."""
     given = defaultdict[str, list[str]](list)
-    parts = [(part.partition("="), part) for part in query.split("&")] if query else []
     for (name, _, value), _ in parts:
         given[name].append(value)
-    if len(given) > _MOST_PARAMETERS:
-        return
     for name, values in given.items():
         others = "&".join(part for (other, *_), part in parts if other != name)
         yield Variant(f"?{name}", "&".join(values), f"{head}?{others}" if others else head)
-    end = f"?{query}" if query else ""
-    for found in _PATH_PARAMETER.finditer(head):
-        yield Variant(f";{found[1]}", found[2], head[: found.start()] + head[found.end() :] + end)
-    yield from _without_segments(head, end)
 
 
 def _without_segments(head: str, end: str) -> Iterator[Variant]:
@@ -147,9 +162,10 @@ def _without_segments(head: str, end: str) -> Iterator[Variant]:
 def without(url: str, keys: Collection[str]) -> tuple[str, str | None]:
     """Return a URL without the parts of these names or keys, and the first of these."""
     first: str | None = None
-    while True:
+    while keys:
         found = ((key, it.rest) for it in variants(url) for key in (it.name, it.key) if key in keys)
         key, rest = next(found, (None, url))
         if key is None:
-            return url, first
+            break
         first, url = first or key, rest
+    return url, first

@@ -475,5 +475,7 @@ def _parameters(url: str) -> frozenset[str]:
 
 def _digests(text: Sketch) -> tuple[bytes, bytes]:
     """Return the digests of a text, and of its blocks in any order."""
-    blocks = np.sort(text.block_digests).tobytes()
-    return b"text" + text.text_digest, b"blocks" + blake2b(blocks, digest_size=16).digest()
+    blocks = text.block_digests.copy()
+    blocks.sort()
+    digest = blake2b(blocks.data, digest_size=16).digest()
+    return b"text" + text.text_digest, b"blocks" + digest

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote_plus
 
@@ -57,6 +58,15 @@ class TrapSign:
     cap: int
 
 
+# A URL is read for its sign, its values and its ending.
+@lru_cache(maxsize=64)
+def place_of(url: str) -> tuple[str, str, str]:
+    """Return the site, the path and the query of a URL without a fragment."""
+    head, _, query = url.partition("?")
+    site, slash, rest = head.partition("://")[2].partition("/")
+    return site, slash + rest, query
+
+
 def classify(url: str, limits: TrapLimits, today: date | None = None) -> TrapSign | None:
     """Return the sign that an http or https URL bears, None for an ordinary one.
 
@@ -66,8 +76,8 @@ def classify(url: str, limits: TrapLimits, today: date | None = None) -> TrapSig
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
     """
-    _, slash, rest = without_fragment(url).partition("://")[2].partition("/")
-    path, _, query = f"/{rest}".partition("?") if slash else ("/", "", "")
+    _, path, query = place_of(without_fragment(url) if "#" in url else url)
+    path = path or "/"
     segments = path.removeprefix("/").removesuffix("/").split("/")
     if why := _endless(url, segments, limits):
         return TrapSign("path", f"/{segments[0][:40]}/… ({why})", 0)
@@ -201,7 +211,7 @@ def _calendar(
     a date in the query stand at most words, such as the choice of a view.
     """
     dated_path = _PATH_DATE.search(path)
-    if not dated_path and not _is_date(parameters):
+    if not dated_path and not (parameters and _is_date(parameters)):
         return None
     dates = _dates_beside_words(parameters)
     if dates is None:
@@ -325,9 +335,8 @@ class UrlParts:
 
 def _parts(url: str) -> UrlParts:
     """Return the parts of a canonical URL."""
-    site, slash, rest = url.partition("://")[2].partition("/")
-    path, _, query = (slash + rest).partition("?")
-    segments = tuple(each for each in path.split("/") if each)
+    site, path, query = place_of(url)
+    segments = tuple([each for each in path.split("/") if each])
     pairs = tuple(query.split("&")) if query else ()
     in_query = tuple(
         (hash((site, "?", pair)), hash((path, (*pairs[:n], *pairs[n + 1 :]))) or 1)
@@ -362,13 +371,13 @@ class Combinations:
 
     def note(self, url: str) -> UrlParts | None:
         """Note a canonical URL; return its parts, or None if it has too few."""
-        if not self._least or not (parts := _parts(url)).size:
+        if not self._least or not (size := (parts := _parts(url)).size):
             return None
         for value, beside in (*parts.values, *parts.pairs):
             # A recurring value stays one.
             is_first = self._rests.get(value) in {None, beside}
             self._rests[value] = beside if is_first else _RECURS
-        return parts if parts.size >= self._least else None
+        return parts if size >= self._least else None
 
     def _run(self, parts: UrlParts) -> int | None:
         """Count the recurring segments at the end of the path of a combination; None of others.

@@ -177,11 +177,12 @@ class Leaders:
     def add(self, leader_id: int, sketch: Sketch, keys: Collection[int]) -> None:
         """Make a text a leader."""
         self._sketches[leader_id] = sketch
-        leader = {leader_id}
+        buckets = self._buckets
         for key in keys:
-            bucket = self._buckets[key]
-            if len(bucket) < BUCKET_SIZE:
-                bucket |= leader
+            if key not in buckets:
+                buckets[key] = {leader_id}
+            elif len(buckets[key]) < BUCKET_SIZE:
+                buckets[key].add(leader_id)
 
     def nearest(self, sketch: Sketch, keys: Sequence[int]) -> tuple[int, float, float] | None:
         """Return the leader of a text's group: the most similar, then the oldest.

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from freshet.crawler.bounds import SLOW_BYTES, LruCache, meet
+from freshet.crawler.clock import Turns
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.formats import MODULES, format_of
@@ -129,7 +130,7 @@ class Parser:
         self._quick_s = _QUICK * time_limit_s
         self._first = _Worker(wall_limit_s, _FIRST_LIMIT_BYTES)
         self._second = _Worker(wall_limit_s, _SECOND_LIMIT_BYTES) if processes == 2 else None
-        self._turn = asyncio.Lock()
+        self._turns = Turns()
         self._slow_turn = asyncio.Lock()
         self._slow_bytes = 0
         self._slow_hosts = LruCache[str, bool](_SLOW_HOSTS)
@@ -171,13 +172,11 @@ class Parser:
             # Memory for what is read there always is bounded by that process alone.
             second = self._second_for(body) if most != 0 else None
             return await self._parse_apart(read, body, url, content_type, second=second)
-        # Hundreds of bodies may be complete at once: between two pages others have their turn.
-        async with self._turn:
-            await asyncio.sleep(0)
-            try:
-                return read(body, url, content_type)
-            except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
-                return Unparsable(f"{type(error).__name__}: {error}"[:200])
+        await self._turns.take()
+        try:
+            return read(body, url, content_type)
+        except Exception as error:  # noqa: BLE001  # one odd page must not end the crawl
+            return Unparsable(f"{type(error).__name__}: {error}"[:200])
 
     async def _parse_apart(
         self,

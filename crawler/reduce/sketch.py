@@ -164,16 +164,17 @@ class Sketch:
         """
         if data and data[0] != VERSION:
             raise ValueError(f"sketch of version {data[0]}; this program reads {VERSION}")
-        if len(data) < _HEADER.size:
-            raise ValueError(f"sketch of {len(data)} bytes is cut short")
+        size = len(data)
+        if size < _HEADER.size:
+            raise ValueError(f"sketch of {size} bytes is cut short")
         _, shingle_count, blocks, digest = _HEADER.unpack_from(data)
         minima_end = _HEADER.size + 4 * PERMUTATIONS
         length = minima_end + 16 * blocks
-        if len(data) != length:
-            raise ValueError(f"sketch of {len(data)} bytes should have {length}")
+        if size != length:
+            raise ValueError(f"sketch of {size} bytes should have {length}")
         minima = np.frombuffer(data, "<u4", PERMUTATIONS, _HEADER.size)
-        digests, places = np.frombuffer(data, "<u8", 2 * blocks, minima_end).reshape(2, blocks)
-        return cls(shingle_count, minima, digests, places, digest, octets=data)
+        both = np.frombuffer(data, "<u8", 2 * blocks, minima_end)
+        return cls(shingle_count, minima, both[:blocks], both[blocks:], digest, octets=data)
 
 
 def body_digest(body: bytes) -> bytes:

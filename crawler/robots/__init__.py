@@ -6,8 +6,10 @@
 import codecs
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
 
 from freshet.crawler.bounds import SITEMAPS
 from freshet.storage.entries import RobotsRecord, RobotsStanding
@@ -185,6 +187,10 @@ class RobotsVerdict:
     agent: str | None = None
 
 
+#: The verdict of a file without rules.
+_ALLOWED: Final = RobotsVerdict(allowed=True)
+
+
 @dataclass(slots=True)
 class _Section:
     """A run of user-agent lines, and the rules for the agents that it names.
@@ -219,6 +225,8 @@ class RobotsTxt:
 
     def verdict(self, user_agent: str, url: str) -> RobotsVerdict:
         """Judge like :meth:`allows`, with the rule that decided."""
+        if not self._groups and not self.closed:
+            return _ALLOWED
         paths = readings(url)
         if paths[0] == "/robots.txt":
             return RobotsVerdict(allowed=True)
@@ -400,6 +408,7 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
+@lru_cache(64)
 def _product_token(text: str) -> str | None:
     match = _PRODUCT_TOKEN.match(text.strip().lower())
     return match[0] if match else None
@@ -442,7 +451,7 @@ _NO_DIRECTIVES = Directives()
 
 
 def parse_directives(
-    values: Iterable[str], user_agent_token: str, *, is_header: bool
+    values: Collection[str], user_agent_token: str, *, is_header: bool
 ) -> Directives:
     """Return the directives for this crawler, those for everybody included.
 
@@ -450,6 +459,8 @@ def parse_directives(
     or (``is_header``) the X-Robots-Tag fields, in which a crawler's name holds from its place
     to the next name or the end of the field. A permission never revokes a prohibition.
     """
+    if not values:
+        return _NO_DIRECTIVES
     words: set[str] = set()
     for value in values:
         addressed = _for_agent(value, user_agent_token) if is_header else _items(value)

@@ -39,7 +39,9 @@ def clock_skew_s(result: FetchResult) -> float | None:
         return None
     # A Date tells whole seconds, of some moment of the request.
     first, last = result.started_at - 1, result.started_at + result.duration_s
-    skew = answered - min(max(answered, first), last)
+    if first <= answered <= last:
+        return 0.0
+    skew = answered - (first if answered < first else last)
     return min(max(skew, -_DAY_S), _DAY_S)
 
 
@@ -156,9 +158,8 @@ class HostHeaders:
         known = self._hosts.use(due.host_id) or _HostAnswers()
         self._hosts[due.host_id] = known
         skew, is_now = clock_skew_s(result), is_modified_now(result)
-        self._note(known, skew, is_now, due)
         signs = HeaderSigns(
-            None if skew is None else median(known.skews),
+            self._note(known, skew, is_now, due),
             is_now,
             etag_moved(due.validators, result.header("ETag")),
             text_moved(seen.kind, seen.status),
@@ -178,12 +179,13 @@ class HostHeaders:
 
     def _note(
         self, known: _HostAnswers, skew: float | None, is_now: bool | None, due: DueUrl
-    ) -> None:
+    ) -> float | None:
+        """Learn from a response; return the skew of its host's clock, None if it does not tell."""
         if is_now is not None:
             known.modified_now += is_now
             known.modified_past += not is_now
         if skew is None:
-            return
+            return None
         known.skews.append(skew)
         usual = median(known.skews)
         if abs(usual) >= _REPORTED_S and self._complaints.is_new(f"clock {due.host_id}"):
@@ -193,6 +195,7 @@ class HostHeaders:
                 abs(usual),
                 "ahead of" if usual > 0 else "behind",
             )
+        return usual
 
 
 # -- hub links ---------------------------------------------------------------

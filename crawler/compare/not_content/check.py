@@ -20,6 +20,7 @@ from random import Random
 from typing import Final, Protocol
 
 from freshet.crawler.bounds import LruCache
+from freshet.crawler.clock import Turns
 from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import (
     MOST_WHERE_CONTENT_WAS,
@@ -172,8 +173,8 @@ class NotContentCheck:
     _: KW_ONLY
     probes: Asking | None = None
     _hosts: LruCache[int, _Host] = field(default_factory=lambda: LruCache(_HOSTS), init=False)
-    # What is stored of hundreds of hosts comes at once: between two pages others have their turn.
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    # What is stored of hundreds of hosts comes at once.
+    _turns: Turns = field(default_factory=Turns, init=False)
 
     async def check(
         self, due: DueUrl, result: FetchResult, parsed: ParsedPage, new: Sketch
@@ -193,10 +194,8 @@ class NotContentCheck:
             facts = facts_of(result, due.fetch_url, parsed, new, before=before)
             is_elsewhere = host.shown.is_elsewhere(facts)
             facts = replace(facts, elsewhere=is_elsewhere, is_known=_is_known(due, new))
-            async with self._turn:
-                await asyncio.sleep(0)
-                tells = facts.tells
-            if tells:
+            await self._turns.take()
+            if facts.tells:
                 frame = await self._frame(due.host_id, host, parsed, new)
                 facts = replace(facts, frame=frame) if frame else facts
             checked = await self._judged(host, due, facts, result.ended_at)
@@ -208,10 +207,9 @@ class NotContentCheck:
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
-        async with self._turn:
-            await asyncio.sleep(0)
-            if facts.tells or is_first or judge.shows_pages(now):
-                found = host.judge(due, facts, now)
+        if facts.tells or is_first or judge.shows_pages(now):
+            await self._turns.take()
+            found = host.judge(due, facts, now)
         is_refused = found is not None and found.is_refused
         if not is_refused and judge.wants_probe(now, several=several):
             proven = await self._probed(judge, due, now)

@@ -223,6 +223,8 @@ class _Book:
         for each in beginnings:
             self._enter(each)
         self._longest = max(map(len, self._by_word), default=0)
+        # A blank and three letters: most words begin like none.
+        self._starts = {word[:4] for word in self._by_word if word[0] == " "}
 
     def _enter(self, beginning: str) -> None:
         if not beginning.startswith(" "):
@@ -263,19 +265,20 @@ class _Book:
 
     def _look_up(self, word: str) -> tuple[str, ...]:
         """Return the beginnings that a sentence with this word may have."""
-        if len(self._known) + len(self._silent) >= _MOST_KNOWN:
-            self._known.clear()
-            self._silent.clear()
-        found = set(self._by_word.get(word, ()))
+        found, size = set(self._by_word.get(word, ())), len(word)
         # A page may be one word.
-        for n in range(1, min(len(word), self._longest) + 1):
+        most = self._longest if f" {word[:3]}" in self._starts else 2
+        for n in range(1, (min(most, size)) + 1):
             if (begun := f" {word[:n]}") in self._by_word:
                 found |= self._by_word[begun]
         if not word.isascii():
             for letter in set(word) & self._by_letter.keys():
                 found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
         known = tuple(found)
-        if len(word) <= self._longest:
+        if size <= self._longest:
+            if len(self._known) + len(self._silent) >= _MOST_KNOWN:
+                self._known.clear()
+                self._silent.clear()
             if known:
                 self._known[word] = known
             else:
@@ -487,7 +490,8 @@ def is_judged(title: str | None, count: int) -> bool:
 
 def _is_named(title: str | None) -> bool:
     parts = [(part,) for part in title_parts(title or "")]
-    return any(_possible(part, "", {ABOUT}, 3).weights(part)[0] for part in parts)
+    possible = [(part, _possible(part, "", {ABOUT}, 3)) for part in parts]
+    return any(found.weights(part)[0] for part, found in possible if found.cues)
 
 
 def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
