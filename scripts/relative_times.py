@@ -16,6 +16,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -140,6 +141,15 @@ console.log(JSON.stringify([past, other]));
 """
 
 
+def _with_shorter(text: str) -> Iterator[str]:
+    """Yield a text, and one with a clock without its comma and what follows the clock, too."""
+    yield text
+    words, clock, _ = text.partition("0:0")
+    if clock and len(words.strip(" ,")) > 2:  # shorter ones say nothing
+        yield words + clock
+        yield words.replace(",", "") + clock
+
+
 def of_libraries(folder: Path) -> list[str]:
     """Return what moment and date-fns write of the past, and CLDR does not, sorted."""
     told = subprocess.run(
@@ -148,7 +158,7 @@ def of_libraries(folder: Path) -> list[str]:
     past, other = ([with_noughts(_written(it)) for it in some] for some in json.loads(told.stdout))
     known = {relative_key(text) for text in (*patterns(), *other)}
     found = dict[str, str]()
-    for text in past:
+    for text in chain.from_iterable(map(_with_shorter, past)):
         key = relative_key(text)
         if key not in known and ("0" in key or _is_clear(key)) and text[0] not in "-–−+":
             found.setdefault(key, text)

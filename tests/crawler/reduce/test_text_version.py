@@ -41,7 +41,7 @@ BODIES = [
     ("text/calendar", b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nSUMMARY:A\r\nEND:VEVENT\r\n"),
 ]
 #: The digest of the texts and places below, by version of the extraction.
-EXPECTED = {"10": "f8b1623927a466eef1876a2b"}
+EXPECTED = {"11": "f8b1623927a466eef1876a2b"}
 
 
 def _texts() -> list[Blocks]:
