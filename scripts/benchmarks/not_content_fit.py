@@ -6,7 +6,8 @@ in ``--blocks``, a folder of clones, see :mod:`~scripts.benchmarks.block_pages`.
 No author or host weighs more than a few pages, and each is judged by weights that were fitted
 without its fold. The reliability table says how often pages with a probability were none;
 ``--judge`` prints what each feature gains and harms on pages that it was not fitted on,
-``--kinds`` how often the kind of a block page is right.
+``--kinds`` how often the kind of a block page is right. ``--elsewhere`` and ``--replaced`` weigh
+what a page has by where it stands.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import log
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.compare.not_content import host
+from freshet.crawler.compare.not_content.cues import words_up_to
 from freshet.crawler.compare.not_content.evidence import weigh
 from freshet.crawler.compare.not_content.host import ShownTexts
-from freshet.crawler.compare.not_content.page import NotContentKind
+from freshet.crawler.compare.not_content.page import SHORT, NotContentKind, replaces
+from freshet.crawler.reduce.page import parse
+from freshet.crawler.reduce.sketch import Sketch, sketch
 from scripts.benchmarks.block_pages import read_blocks
+from scripts.benchmarks.changes import Repository, collections, snapshots_of
 from scripts.benchmarks.command import arguments, finish, say
 from scripts.benchmarks.not_content import facts_of_page, samples
 from scripts.benchmarks.not_content_kinds import judged
@@ -107,6 +113,42 @@ def elsewhere_weight(pages: Iterable[RealPage]) -> float:
             shown += texts[page.host].is_elsewhere(facts)
     say(f"elsewhere: {shown} of {count} real pages")
     return round(log(0.5 * count / (shown + 3)), 4)
+
+
+def replaced_weight(archives: Iterable[Path], visits: int = 100) -> float:
+    """Return the weight of a few words that stand in place of a long text.
+
+    The services of Open Terms Archive at whose pages they do are counted, and their texts printed
+    to be read: none was content when the weight was made (November 2026). Three more that are
+    content are taken for granted, the upper end of a 95 % interval.
+    """
+    services = set[str]()
+    for name, snapshots, _ in chain.from_iterable(map(collections, archives)):
+        with closing(Repository(snapshots)) as repository:
+            for document, history in sorted(snapshots_of(repository).items()):
+                bodies = (
+                    repository.file(each.commit, f"{document}.html")
+                    for each in history[:: max(1, len(history) // visits)]
+                )
+                for text in sorted(set(_replacing(bodies))):
+                    say(f"{name}, {document}: {text[:120]}")
+                    services.add(document.partition("/")[0])
+    say(f"replaced: {len(services)} services")
+    return round(log(len(services) / 3) - log(_PRIOR / (1 - _PRIOR)), 4)
+
+
+def _replacing(bodies: Iterable[bytes]) -> Iterator[str]:
+    """Yield the short texts that stand in place of a long one among the visits of a page."""
+    last: Sketch | None = None
+    for body in bodies:
+        try:
+            texts = parse(body, "https://h.example/", "text/html; charset=utf-8").blocks.texts
+        except ValueError:
+            continue
+        new = sketch(texts)
+        if last is not None and words_up_to(texts, SHORT + 1) <= SHORT and replaces(new, last):
+            yield " ".join(texts)
+        last = new
 
 
 def balanced(rows: Sequence[Row]) -> list[Row]:
@@ -243,8 +285,8 @@ def judged_rules(folders: Sequence[Path], blocks: Sequence[Path], most: int) -> 
 
 def fit(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, Any]]:
     """Return the weights by feature, and what is to be said of them."""
-    # A page by itself stands nowhere else.
-    names = sorted({name for r in rows for name in r.features} - {"elsewhere"})
+    # A page by itself stands nowhere else, and in no other's place.
+    names = sorted({name for r in rows for name in r.features} - {"elsewhere", "replaced"})
     chances = held_out(rows, names)
     found = fitted(balanced(rows), names)
     weights = {"intercept": round(float(found[0]), 4)}
@@ -274,6 +316,10 @@ def main() -> None:
     parser.add_argument(
         "--elsewhere", action="store_true", help="weigh texts at several URLs anew, nothing else"
     )
+    parser.add_argument(
+        "--replaced", type=Path, metavar="DIR", action="append",
+        help="clones of Open Terms Archive: weigh texts in place of others anew, nothing else",
+    )  # fmt: skip
     parser.add_argument("--kinds", action="store_true", help="judge the kinds of block pages only")
     options = parser.parse_args()
     if options.kinds:
@@ -282,12 +328,15 @@ def main() -> None:
     if options.judge:
         judged_rules(options.judge, options.blocks or (), options.most)
         return
+    known = json.loads(_WEIGHTS.read_text("utf-8"))
+    if options.replaced:
+        _write({**known, "replaced": replaced_weight(options.replaced)})
+        return
     if not options.real:
         say("nothing is fitted: name folders of real pages with --real")
         return
     pages = [page for folder in options.real for page in read_folder(folder, options.most)]
     if options.elsewhere:
-        known = json.loads(_WEIGHTS.read_text("utf-8"))
         _write({**known, "elsewhere": elsewhere_weight(short(pages))})
         return
     tuned = samples(_PAGES)
@@ -304,7 +353,7 @@ def main() -> None:
         *real_rows(paragraphs(pages), _PARAGRAPH),
     ]  # fmt: skip
     weights, told = fit(rows)
-    weights["elsewhere"] = elsewhere_weight(short(pages))
+    weights |= {"elsewhere": elsewhere_weight(short(pages)), "replaced": known["replaced"]}
     _write(weights)
     for table in ("reliability", "shares"):
         for line in told[table]:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from freshet.crawler.bounds import LruCache
 from freshet.crawler.clock import Turns
@@ -35,14 +35,23 @@ from freshet.crawler.compare.not_content.host import (
     ShownTexts,
     needs_javascript,
     probe_url,
+    tells_of_change,
 )
-from freshet.crawler.compare.not_content.page import NotContent, PageFacts, Proof, is_another_text
+from freshet.crawler.compare.not_content.page import (
+    SHORT,
+    NotContent,
+    NotContentKind,
+    PageFacts,
+    Proof,
+    is_another_text,
+    replaces,
+)
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Retraction
-from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
+from freshet.storage.records import DueUrl, FetchResult, PageHistory
 
 #: Hosts whose signs are held.
 _HOSTS: Final = 512
@@ -126,6 +135,17 @@ class CheckedPage:
     history: PageHistory | None = None
 
 
+class _Before(NamedTuple):
+    """The history of a page, if it was read, and the digest of another text that it had.
+
+    ``is_replaced``: a few words stand in place of that text, which was long.
+    """
+
+    history: PageHistory | None = None
+    digest: bytes | None = None
+    is_replaced: bool = False
+
+
 @dataclass(slots=True)
 class _Host:
     """A host; ``turn`` serializes its pages, so that one probe serves them all.
@@ -183,15 +203,14 @@ class NotContentCheck:
         if parsed.is_plain:
             return _CONTENT
         count = words_up_to(parsed.blocks.texts, MOST_WHERE_CONTENT_WAS)
-        before, history = None, None
-        if due.digests is not None and count <= MOST_WHERE_CONTENT_WAS:
-            before, history = await self._before(due, due.digests, new)
-        if before is None and not is_judged(parsed.title, count):
-            return CheckedPage(history=history)
+        before = await self._before(due, new, count)
+        if before.digest is None and not is_judged(parsed.title, count):
+            return CheckedPage(history=before.history)
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
-            facts = facts_of(result, due.fetch_url, parsed, new, before=before)
+            facts = facts_of(result, due.fetch_url, parsed, new, before=before.digest)
+            facts = replace(facts, replaced=before.is_replaced)
             is_elsewhere = host.shown.is_elsewhere(facts)
             facts = replace(facts, elsewhere=is_elsewhere, is_known=_is_known(due, new))
             await self._turns.take()
@@ -199,7 +218,7 @@ class NotContentCheck:
                 frame = await self._frame(due.host_id, host, parsed, new)
                 facts = replace(facts, frame=frame) if frame else facts
             checked = await self._judged(host, due, facts, result.ended_at)
-            return checked if history is None else replace(checked, history=history)
+            return replace(checked, history=before.history)
 
     async def _judged(self, host: _Host, due: DueUrl, facts: PageFacts, now: float) -> CheckedPage:
         """Judge a page; without a sign it is only compared with its host's known block pages."""
@@ -221,7 +240,7 @@ class NotContentCheck:
             retractions=(*host.retractions(proven or {}), *_own(due, found, facts)),
         )
         if found is None:
-            return checked
+            return replace(checked, doubt=_doubt_before(due, facts))
         if found.is_refused:
             return replace(checked, verdict=found)
         return replace(checked, doubt=found)
@@ -250,18 +269,21 @@ class NotContentCheck:
         shown = zip(parsed.blocks.texts, new.block_digests.tolist(), strict=True)
         return frozenset(text for text, digest in shown if digest in host.frame)
 
-    async def _before(
-        self, due: DueUrl, old: Digests, new: Sketch
-    ) -> tuple[bytes | None, PageHistory | None]:
-        """Return the digest of another text before, and the page's history if it was read."""
+    async def _before(self, due: DueUrl, new: Sketch, words: int) -> _Before:
+        """Return the text that the page had, of which the new one of so many words is no edit."""
+        old = due.digests
         # What was doubtful was perhaps no content.
-        if old.text == new.text_digest or due.doubt is not None:
-            return None, None
+        if old is None or old.text == new.text_digest or due.doubt is not None:
+            return _Before()
+        if words > MOST_WHERE_CONTENT_WAS:
+            return _Before()
         history = await self.past.history(due.page_id)
         if history is None:
-            return None, None
-        is_another = is_another_text(Sketch.from_bytes(history.sketch), new)
-        return (old.text if is_another else None), history
+            return _Before()
+        last = _sketch_of(history)
+        if not is_another_text(last, new):
+            return _Before(history)
+        return _Before(history, old.text, is_replaced=words <= SHORT and replaces(new, last))
 
     async def _probed(
         self, judge: HostJudge, due: DueUrl, now: float
@@ -293,6 +315,17 @@ def _is_known(due: DueUrl, new: Sketch) -> bool:
     """Return whether a page was content with this very text."""
     is_same = due.digests is not None and due.digests.text == new.text_digest
     return is_same and due.doubt is None
+
+
+def _doubt_before(due: DueUrl, facts: PageFacts) -> NotContent | None:
+    """Return the doubt of the last visit, if the page still has the text that raised it."""
+    doubt, digests = due.doubt, due.digests
+    if doubt is None or digests is None or digests.text != facts.sketch.text_digest:
+        return None
+    if not tells_of_change(doubt.why):
+        return None
+    kind, proofs = NotContentKind(doubt.kind), frozenset({Proof.REPLACED})
+    return NotContent(kind, doubt.why, doubt.probability, proofs)
 
 
 def _own(due: DueUrl, found: NotContent | None, facts: PageFacts) -> Iterator[Retraction]:

@@ -487,6 +487,7 @@ def _for(best: _Cues, facts: PageFacts) -> dict[str, float]:
         and signs.media <= _A_PICTURE,
         "leads back here": returns(facts),
         "elsewhere": facts.elsewhere,
+        "replaced": facts.replaced,
     }
 
 

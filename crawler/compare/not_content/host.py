@@ -427,7 +427,12 @@ def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | No
     if facts.before is None or family is None or family.is_content or family.page.own != page.own:
         return None
     count = len(_replaced(family, facts))
-    return f"{count} URLs with different content before show it now" if count >= _MANY else None
+    return f"{count} {_RETURNED}" if count >= _MANY else None
+
+
+def tells_of_change(why: str) -> bool:
+    """Return whether a reason of a doubt is what stood there before, which no later visit sees."""
+    return _RETURNED in why or _PLACED[Proof.REPLACED] in why
 
 
 def _judgement(
@@ -442,7 +447,7 @@ def _judgement(
         proofs[Proof.WORDS] = f"{best.why or 'its form'} say {_SAID[best.kind]}"
     held = {proof: why for proof, why in proofs.items() if why is not None}
     if not held:
-        return _elsewhere(best, facts, chance)
+        return _by_place(best, facts, chance)
     without = probability({**said, "status": 0.0})
     if best.features["status"] and best.says_so and without >= DOUBTFUL_FROM:
         held[Proof.STATUS] = "it states the status of an error"
@@ -452,13 +457,15 @@ def _judgement(
     return NotContent(kind, ", and ".join(held.values()), chance, frozenset(held))
 
 
-def _elsewhere(best: BlockPageEvidence, facts: PageFacts, chance: float) -> NotContent | None:
-    """Judge a page that nothing proves to be none, but other URLs may make doubtful."""
+def _by_place(best: BlockPageEvidence, facts: PageFacts, chance: float) -> NotContent | None:
+    """Judge a page that nothing proves to be none, but where its words stand makes doubtful."""
     if chance < DOUBTFUL_FROM:
         return None
     kind = best.kind if best.cues else _unnamed(facts, ())
-    why = "URLs of four names show the same few words"
-    return NotContent(kind, why, chance, frozenset({Proof.ELSEWHERE}))
+    held = {Proof.ELSEWHERE: facts.elsewhere, Proof.REPLACED: facts.replaced}
+    proofs = frozenset(proof for proof, is_so in held.items() if is_so)
+    why = ", and ".join(_PLACED[proof] for proof in held if proof in proofs)
+    return NotContent(kind, why, chance, proofs)
 
 
 def needs_javascript(facts: PageFacts) -> NotContent | None:
@@ -480,7 +487,12 @@ def _unnamed(facts: PageFacts, proofs: Container[Proof]) -> NotContentKind:
 #: Proofs that a probe adds nothing to.
 _OF_URLS: Final = frozenset({Proof.PROBE, Proof.ELSEWHERE})
 #: Features that a page has by its host.
-_BY_HOST: Final = {"probe": 0.0, "return": 0.0, "elsewhere": 0.0}
+_BY_HOST: Final = {"probe": 0.0, "return": 0.0, "elsewhere": 0.0, "replaced": 0.0}
+_RETURNED: Final = "URLs with different content before show it now"
+_PLACED: Final = {
+    Proof.ELSEWHERE: "URLs of four names show the same few words",
+    Proof.REPLACED: "a few words stand in place of all that it said",
+}
 _LIKE_PROBE_WORDS: Final = "the host shows it for a URL that cannot exist"
 _SAID: Final = {
     NotContentKind.SOFT_404: "that there is nothing here",

@@ -452,6 +452,8 @@ class Proof(StrEnum):
     MARKUP = "markup"
     #: URLs of several names show it. It makes a page doubtful, and never helps to refuse one.
     ELSEWHERE = "elsewhere"
+    #: A few words, of which it had none, stand in place of a long text; likewise.
+    REPLACED = "replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +472,7 @@ class NotContent:
     @property
     def is_refused(self) -> bool:
         """Return whether nothing of the page is kept."""
-        return len(self.proofs - {Proof.ELSEWHERE}) > 1
+        return len(self.proofs - {Proof.ELSEWHERE, Proof.REPLACED}) > 1
 
     @property
     def is_of_names(self) -> bool:
@@ -493,8 +495,9 @@ class PageFacts(_Cached):
     this URL had at its last visit, of which this is no edited version, see
     :func:`is_another_text` (None: it had none, or it is not known); ``retry_after`` says whether a
     Retry-After header came with the answer. ``frame`` has texts that most pages of the host show;
-    ``elsewhere`` says whether URLs of several other names show the same text. ``is_known``: the
-    page was content with this very text.
+    ``elsewhere`` says whether URLs of several other names show the same text, ``replaced`` whether
+    it is short and the one before was long and had none of its blocks. ``is_known``: the page was
+    content with this very text.
     """
 
     url: str
@@ -507,6 +510,7 @@ class PageFacts(_Cached):
     retry_after: bool = False
     frame: frozenset[str] = frozenset()
     elsewhere: bool = False
+    replaced: bool = False
     is_known: bool = False
 
     @cached_property
@@ -559,6 +563,17 @@ def _searched(texts: Iterable[str]) -> str:
     # All at once: a call for each of some hundred names would cost more than what it finds.
     # In lower case: to ignore case costs three times as much.
     return "\n".join(dict.fromkeys(texts)).lower()
+
+
+#: Shingles of a long text, and words of a short one.
+_LONG: Final = 100
+SHORT: Final = 60
+
+
+def replaces(new: Sketch, old: Sketch) -> bool:
+    """Return whether a short text has no block of the one before, which was long."""
+    blocks = set(new.block_digests.tolist())
+    return old.shingle_count >= _LONG and blocks.isdisjoint(old.block_digests.tolist())
 
 
 def is_another_text(old: Sketch, new: Sketch) -> bool:

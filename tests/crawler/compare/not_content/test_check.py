@@ -176,3 +176,67 @@ async def test_what_a_probe_shows_is_judged_although_it_was_content() -> None:
     found = await seen_again(NOTICE, None, host)
     assert found.verdict is not None
     assert "for a URL that cannot exist" in found.verdict.why
+
+
+#: A long text that a page had, block by block.
+CLAUSES = [
+    " ".join(f"{word}{n}" for word in "we say here what each of us".split()) for n in range(20)
+]
+
+
+async def replaced_by(said: str, old: list[str], doubt: Doubt | None = None) -> CheckedPage:
+    """The result for a page that had another text."""
+    host, before = Checked(), sketch(old)
+    host.past.histories[1] = PageHistory(before.to_bytes(), None, 0)
+    body = f"<html><title>A page</title><body><main>{said}</main></body></html>".encode()
+    return await host.see(1, body, Digests(b"old", before.text_digest), doubt=doubt)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "", "<h1>Vivaldi est en travaux.</h1><p>A très vite.</p>", "<p>Redirecting to the new home",
+        "<p>Nous n'avons plus cette page.</p><a href=/>Retour</a>", "<p>Pronto de volta.</p>",
+        "<p>Whoops, our bad. We are on it.</p><button>Refresh</button>", "<p>no backend</p>",
+        "<p>Loading the app …</p>", "<p>Diese Seite ruht.</p>", "<p>ページを準備中です。</p>",
+        "<p>Bad Gateway</p>", "<p>Click <a href=/new>here</a> if nothing happens.</p>",
+    ],
+)  # fmt: skip
+async def test_a_few_words_in_place_of_a_long_text_are_doubtful(said: str) -> None:
+    checked = await replaced_by(said, CLAUSES)
+    assert checked.verdict is None
+    assert checked.doubt is not None
+    assert checked.doubt.proofs
+    assert checked.retractions == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "old"),
+    [
+        # A block stayed: the page was shortened.
+        (f"<p>{CLAUSES[0]}</p><p>The other clauses are void.</p>", CLAUSES),
+        # The text before was short as well.
+        ("<p>We open on Monday.</p>", CLAUSES[:3]),
+        # The new one is not short.
+        ("".join(f"<p>Rule {n} is that nobody may enter here after dark.</p>" for n in range(8)),
+         CLAUSES),
+        # Nothing was there before.
+        ("<p>We open on Monday.</p>", []),
+    ],
+)  # fmt: skip
+async def test_other_new_texts_are_content(said: str, old: list[str]) -> None:
+    assert (await replaced_by(said, old)).doubt is None
+
+
+async def test_what_raised_a_doubt_by_its_place_is_doubtful_while_it_stays() -> None:
+    first = (await replaced_by("<p>Pronto de volta.</p>", CLAUSES)).doubt
+    assert first is not None
+    doubt = Doubt(str(first.kind), first.probability, first.why)
+    page = b"<html><title>A page</title><body><main><p>Pronto de volta.</p></main>%b</body></html>"
+    again = await seen_again(page % b"<!-- 2 -->", doubt, Checked())
+    assert again.doubt == first
+    # Where words raised it, they are judged anew.
+    again = await seen_again(page % b"<!-- 2 -->", DOUBT, Checked())
+    assert again.doubt is None
+    other = await seen_again(page.replace(b"Pronto", b"Presto") % b"", None, Checked())
+    assert other.doubt is None
