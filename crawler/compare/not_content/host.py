@@ -199,7 +199,7 @@ VERSION: Final = 4
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
 #: An honest answer lasts longer where no page is doubtful: a small budget has better uses.
-HONEST_LASTS_S: Final = 60 * 86_400.0
+HONEST_LASTS_S: Final = 180 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
 #: Short texts of a host that are remembered for a run.
