@@ -259,6 +259,9 @@ ClaimKind: TypeAlias = Literal["sitemap", "feed", "last_modified", "websub", "pi
 #: In the order of their codes in columns.
 CLAIM_KINDS: Final[tuple[ClaimKind, ...]] = get_args(ClaimKind)
 
+#: Those that are sent to us, without a poll: their times are by our clock.
+PUSHED: Final[tuple[ClaimKind, ...]] = ("websub", "ping")
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:

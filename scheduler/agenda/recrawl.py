@@ -45,7 +45,7 @@ from freshet.scheduler.agenda.terms import TermsOf
 from freshet.scheduler.agenda.times import ValuationTimes
 from freshet.scheduler.agenda.valuer import Valuation
 from freshet.scheduler.arrays import Ints
-from freshet.storage.entries import CLAIM_KINDS, Host
+from freshet.storage.entries import CLAIM_KINDS, PUSHED, Host
 from freshet.storage.errors import SnapshotError
 from freshet.storage.records import Acknowledged, DueUrl
 
@@ -56,8 +56,8 @@ _DAY_S: Final = 86_400.0
 _OF_A_HOST: Final = 2
 #: Of the hosts of which no page was taken since they opened, so many are looked at.
 _UNSERVED: Final = 100
-#: Claims that nobody polled for: they need not wait for a session.
-_PUSHED: Final = tuple(CLAIM_KINDS.index(kind) for kind in ("websub", "ping"))
+#: Claims that need not wait for a session.
+_PUSHED: Final = tuple(map(CLAIM_KINDS.index, PUSHED))
 #: What is done before the next valuation, while nothing learns.
 AtRest: TypeAlias = Callable[[], Awaitable[None]]
 

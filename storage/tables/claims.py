@@ -20,7 +20,7 @@ from freshet.storage.database import (
     row_of,
     row_to,
 )
-from freshet.storage.entries import CLAIM_KINDS, ClaimKind, Claims, Said, no_claims
+from freshet.storage.entries import CLAIM_KINDS, PUSHED, ClaimKind, Claims, Said, no_claims
 from freshet.storage.records import Entry
 
 _SLICE = 5_000
@@ -47,10 +47,7 @@ _APPEND = """
 #: A smaller skew may be none: Date has whole seconds, and arrives late.
 _IN_STEP_S = 120
 #: Correction to our clock; pushed claims have our own times.
-_SKEW = (
-    "iif(s.kind IN ('sitemap', 'feed', 'last_modified') "
-    f"AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
-)
+_SKEW = f"iif(s.kind NOT IN {PUSHED} AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s, 0)"
 #: A page that has moved for good is known by its new place.
 _AFTER = (
     "SELECT "

@@ -80,26 +80,24 @@ def reads_pdf() -> bool:
     return find_spec("pypdfium2") is not None
 
 
-#: What a process has to load that reads any format.
-MODULES: Final = tuple(
-    f"{__name__}.{name}"
-    for name in ("xml", "json", "json_lines", "yaml", "calendar", "pdf", "plain")
-)
-
-
 def _as_it_came(body: bytes, content_type: str | None) -> Body:
     html, encoding = utf8_of(body, content_type)
     return Body(encoding, as_scripts_leave(html))
 
 
-def _reader(name: str) -> Reader:
-    """Return the function ``read`` of a module in this folder, which its first call imports."""
+@dataclass(frozen=True, slots=True)
+class _ReaderIn:
+    """The function ``read`` of a module in this folder, which its first call imports."""
 
-    def read(body: bytes, content_type: str | None) -> Body:
-        found: Body = import_module(f"{__name__}.{name}").read(body, content_type)
+    name: str
+
+    @property
+    def module(self) -> str:
+        return f"{__name__}.{self.name}"
+
+    def __call__(self, body: bytes, content_type: str | None) -> Body:
+        found: Body = import_module(self.module).read(body, content_type)
         return found
-
-    return read
 
 
 #: The first whose media types match is taken, so the general ones come last. Feeds and sitemaps are
@@ -109,26 +107,26 @@ FORMATS: Final[list[Format]] = [
     Format("text/html", _as_it_came),
     Format(
         r"text/.*xml.*|application/(?!x-(?:rss|atom)\+)(?:.*\+)?xml",
-        _reader("xml"),
+        _ReaderIn("xml"),
         most_inline=64 * 1024,
     ),
     # With the suffix of RFC 6839, section 3.1.
-    Format(r"(?:application|text)/json|.*\+json", _reader("json")),
+    Format(r"(?:application|text)/json|.*\+json", _ReaderIn("json")),
     Format(
         r"(?:application|text)/(?:x-)?(?:ndjson|jsonl|json-?lines|json-seq)",
-        _reader("json_lines"),
+        _ReaderIn("json_lines"),
         most_inline=256 * 1024,
     ),
     # PyYAML takes 40 ms for so many bytes.
     Format(
         r"(?:application|text)/(?:(?:x-|vnd\.)?yaml|.*\+yaml)",
-        _reader("yaml"),
+        _ReaderIn("yaml"),
         most_inline=32 * 1024,
     ),
-    Format(r"text/(?:x-v)?calendar|application/ics", _reader("calendar"), most_inline=192 * 1024),
+    Format(r"text/(?:x-v)?calendar|application/ics", _ReaderIn("calendar"), most_inline=192 * 1024),
     Format(
         r"application/(?:x-)?pdf",
-        _reader("pdf"),
+        _ReaderIn("pdf"),
         first_bytes=(b"%PDF-",),
         label="application/pdf",
         # The reader is compiled code whose work nothing bounds but the process.
@@ -137,9 +135,11 @@ FORMATS: Final[list[Format]] = [
         is_binary=True,
         lacks=None if reads_pdf() else ("the text of PDF", "pdf"),
     ),
-    Format(r"text/(?!(?:css|javascript|ecmascript|vtt)$).*|application/toml", _reader("plain")),
+    Format(r"text/(?!(?:css|javascript|ecmascript|vtt)$).*|application/toml", _ReaderIn("plain")),
 ]
 _HTML: Final = FORMATS[0]
+#: What a process has to load that reads any format.
+MODULES: Final = tuple(each.read.module for each in FORMATS if isinstance(each.read, _ReaderIn))
 
 
 @lru_cache(maxsize=256)
