@@ -96,7 +96,9 @@ async def test_a_page_or_an_edit_too_few_or_too_many_is_told(
     assert not await demo.demonstrate(small_web(), 10.0, tmp_path / "demo.db")
 
 
-@pytest.mark.parametrize(("place", "name"), [(visit.Reducer, "reduce"), (VisitTables, "_admit")])
+@pytest.mark.parametrize(
+    ("place", "name"), [(visit.Reducer, "reduce"), (VisitTables, "_turned_round")]
+)
 async def test_a_fault_of_the_crawler_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: type, name: str
 ) -> None:

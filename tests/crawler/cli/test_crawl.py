@@ -343,7 +343,7 @@ place, name, error = {
     "read": (visit.Reducer, "reduce", AttributeError("no such column")),
     "compare": (visit.Comparer, "compare", KeyError("version")),
     "record": (visit.Recorder, "record", TypeError("not a number")),
-    "store": (writer.VisitTables, "_admit", IndexError("tuple index out of range")),
+    "store": (writer.VisitTables, "_turned_round", IndexError("tuple index out of range")),
 }[stage]
 setattr(place, name, failing(getattr(place, name), error))
 from tests.console import app
