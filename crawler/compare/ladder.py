@@ -237,14 +237,18 @@ def _difference_of(
     new: Sketch,
     as_before: tuple[Layout, Template],
 ) -> Difference | None:
-    """Return the difference of a change, None of one that only moved blocks."""
+    """Return the difference of a change, with what may make it minor; None where blocks moved."""
+    from freshet.crawler.compare.minor import Difference  # noqa: PLC0415 - no first crawl asks
+
     if explained.moved:
         return None
+    after, template = as_before
+    items = explained.beside_frame()
+    shares = _shares(chain(*items), past.memory)
+    frame = template.frame_of_small(*items, past.layout)
     is_all = not found.moved() and explained.has_all(found)
-    return _differing(
-        explained.beside_frame(), past.layout, as_before[0], past.memory, as_before[1],
-        may_be_marks=not is_all or has_same_words(past.sketch, new),
-    )  # fmt: skip
+    may_be_marks = not is_all or has_same_words(past.sketch, new)
+    return Difference(past.layout, after, *items, shares, frame, may_be_marks=may_be_marks)
 
 
 def _with_delta(
@@ -256,22 +260,6 @@ def _with_delta(
         return memory
     delta = Delta(at, verdict.kind, explained.removed, explained.added)
     return replace(memory, deltas=bounded([*memory.deltas, delta]))
-
-
-def _differing(
-    items: tuple[tuple[Item, ...], tuple[Item, ...]],
-    before: Layout,
-    after: Layout,
-    memory: PageMemory,
-    template: Template,
-    *,
-    may_be_marks: bool,
-) -> Difference:
-    """Return the removed and the added blocks of a change, with what may make them minor."""
-    from freshet.crawler.compare.minor import Difference  # noqa: PLC0415 - no first crawl asks
-
-    shares, frame = _shares(chain(*items), memory), template.frame_of_small(*items, before)
-    return Difference(before, after, *items, shares, frame, may_be_marks=may_be_marks)
 
 
 # -- learning ----------------------------------------------------------------------
