@@ -389,7 +389,7 @@ STOOD: Final = "what differs stands on both versions of the page, as content on 
 
 
 def may_have_stood(difference: Difference) -> bool:
-    """Return whether no block replaced another at its place: that is an edit."""
+    """Return whether no block replaced another at its place, which would be an edit."""
     slots = {slot for item in difference.removed for slot in item.slots}
     return all(slots.isdisjoint(item.slots) for item in difference.added)
 

@@ -192,7 +192,7 @@ def whole_text(body: bytes, content_type: str | None, *, deepest: int | None = N
 
 
 class _Toggled:
-    """The nodes in elements that tell whether they are shown, beside those that hold most pieces.
+    """The nodes in elements that are shown at times; one that holds most pieces is none of these.
 
     ``holders`` are the elements of the pieces, sorted.
     """
