@@ -111,7 +111,7 @@ HostAnswer = Literal["fine", "throttled", "forbidden", "failed", "down", "ours"]
 _CONNECTION_FAILURES = frozenset(
     "dns no_resolver no_network connect tls not_tls timeout_connect parked_host".split()
 )
-_BROKEN_OFF = frozenset({"protocol", "timeout_headers", "timeout_body", "too_slow", "cut_short"})
+_BROKEN_OFF = frozenset("hung_up protocol timeout_headers timeout_body too_slow cut_short".split())
 #: The host's name has no address, for now or for ever.
 NO_ADDRESS = frozenset({"address", "no_such_host"})
 _NO_REQUEST = NO_ADDRESS | {"url"}

@@ -422,9 +422,11 @@ _SELDOM_OURS = frozenset({"dns", "timeout_connect"})
 _HOSTS_IN_A_ROW = 3
 #: What requests end with where there is no way to a server, the first two once they were sent; and
 #: what gateways and proxies answer that have no way.
-_SENT = frozenset({"protocol", "timeout_headers"})
+_SENT = frozenset({"hung_up", "timeout_headers"})
 _SILENT = _SENT | _NO_WAY | _SELDOM_OURS | {"connect", "tls", "not_tls", "no_such_host"}
 _NO_GATEWAY = frozenset({502, 503, 504, 511})
+#: Failures without a status at which bytes came: there is a way, and somebody at its end.
+_CAME = frozenset({"protocol", "headers_too_large", "cut_short"})
 #: Without a network one request is made in so many seconds (earlier in the first minute, if nothing
 #: has left this machine), another host's each time, if there is one within so long; nobody is
 #: blamed for so long.
@@ -526,7 +528,7 @@ class OursOrTheirs:
         reason = result.reason or ""
         if _is_silent(result) and (reason != "no_such_host" or host in self._known):
             self._failed(host, reason, began_at)
-        elif result.status is not None or result.outcome != "failed":
+        elif result.status is not None or result.outcome != "failed" or reason in _CAME:
             self._answered(host, result.peer)
         elif self._lost_since is not None and not self._is_given_up:
             raise NotMade(reason, _PROBE_S, rest_s=_ROUND_S, since=self._lost_since)

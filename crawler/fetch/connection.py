@@ -231,8 +231,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         A connection that was kept may have gone stale (RFC 9112, section 9.3.1): the reason says
         so. The request waits for its turn before it is repeated.
         """
-        reason = "stale" if self.exchanges > 1 else "protocol"
-        return Unfetched(reason, "the server hung up without a response")
+        if self.exchanges > 1:
+            return Unfetched("stale", "the server hung up on a connection that was kept")
+        if self._incoming.head or self._incoming.interim:
+            return Unfetched("cut_short", "the server hung up before the end of the head")
+        return Unfetched("hung_up", "the server hung up without a response")
 
     # -- called by the transport ---------------------------------------------------
 

@@ -42,7 +42,9 @@ _WITHOUT_CONTENT = frozenset({204, 205})
 #: Answers that some servers give to what we add to a request (validators, codings), but not to a
 #: plain one; and the words for responses that end early or cannot be read.
 REPEATED = frozenset({400, 406, 408, 412, 416, 431, 500, 501})
-_UNREADABLE = frozenset({"stale", "protocol", "headers_too_large", "encoding", "cut_short"})
+_UNREADABLE = frozenset(
+    {"stale", "hung_up", "protocol", "headers_too_large", "encoding", "cut_short"}
+)
 #: The coding of a plain request.
 PLAIN = ("Accept-Encoding", "identity")
 _CONTENT_RANGE = re.compile(rb"bytes[ \t]+0-(\d{1,18})/(\d{1,18})", re.IGNORECASE)

@@ -237,7 +237,7 @@ class Connections:
         handler, transport = connection.protocol, connection.transport
         if handler is None or transport is None:
             connection.close()
-            raise Unfetched("protocol", "the server hung up at once")
+            raise Unfetched("hung_up", "the server hung up at once")
         channel = HttpConnection(self._limits, self._buffer, self._lost)
         channel.early = handler._tail  # noqa: SLF001 - what came before the request
         authorization = wanted.headers.get("Proxy-Authorization")
@@ -364,11 +364,11 @@ def _explain(error: Exception) -> tuple[str, str]:
         case aiohttp.ClientConnectorError():
             return _explain_connect(error)
         case aiohttp.ClientResponseError():
-            return "protocol", error.message
+            return "connect", f"by the proxy: {error.message}"
         case aiohttp.InvalidURL():
             return "url", f"not a URL that can be fetched: {error}"
         case _:
-            return "protocol", str(error) or repr(error)
+            return "hung_up", str(error) or repr(error)
 
 
 def _detail_of(error: OSError) -> str:

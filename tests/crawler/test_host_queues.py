@@ -50,7 +50,10 @@ def end(
         *((None, reason, "fine") for reason in ("address", "no_such_host", "url")),
         *((None, reason, "down") for reason in ("dns", "connect", "tls", "not_tls")),
         (None, "timeout_connect", "down"),
-        *((None, reason, "failed") for reason in ("timeout_headers", "protocol", "internal")),
+        *(
+            (None, reason, "failed")
+            for reason in ("timeout_headers", "hung_up", "protocol", "internal")
+        ),
         *((200, reason, "failed") for reason in ("timeout_body", "too_slow", "cut_short")),
         *((status, f"http_{status}", "fine") for status in (301, 404)),
         (403, "http_403", "forbidden"),

@@ -70,7 +70,8 @@ def site() -> Site:
 
 REPEATED = {
     **{str(status): (status, None) for status in (400, 406, 408, 412, 416, 431, 500, 501)},
-    "a hang-up": (None, "protocol"),
+    "a hang-up": (None, "hung_up"),
+    "half a head": (None, "cut_short"),
     "a hang-up on a kept connection": (None, "stale"),
     "a head that cannot be read": (None, "protocol"),
     "a head that is too large": (200, "headers_too_large"),

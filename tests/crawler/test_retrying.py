@@ -22,7 +22,8 @@ def retry(
 @pytest.mark.parametrize(
     ("status", "reason"),
     [(500, "http_500"), (503, "http_503"), (429, "http_429"), (None, "timeout_headers"),
-     (None, "protocol"), (200, "cut_short"), (200, "timeout_body"), (200, "too_slow")],
+     (None, "protocol"), (None, "hung_up"), (200, "cut_short"),
+     (200, "timeout_body"), (200, "too_slow")],
 )  # fmt: skip
 def test_what_may_pass_is_tried_again_after_a_back_off_and_charged(
     status: int | None, reason: str

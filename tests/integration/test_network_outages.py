@@ -19,7 +19,7 @@ from tests.integration.test_daemon import HOUR_S, Server, Stage
 KINDS = {
     "refused": ("connect", None, 0.0),
     "dead proxy": ("connect", None, 0.0),
-    "reset": ("protocol", None, 0.1),
+    "reset": ("hung_up", None, 0.1),
     "silent": ("timeout_headers", None, 30.0),
     "unreachable": ("timeout_connect", None, 10.0),
     "dns": ("dns", None, 0.0),
@@ -31,6 +31,12 @@ KINDS = {
     "gateway": ("http_502", 502, 0.1),
     "gateway without a way": ("http_503", 503, 0.1),
     "gateway waits": ("http_504", 504, 0.1),
+}
+#: What comes, but is no HTTP.
+RUBBISH = {
+    "rubbish": ("protocol", None, 0.1),
+    "a huge head": ("headers_too_large", None, 0.1),
+    "half a head": ("cut_short", None, 0.1),
 }
 
 
@@ -53,7 +59,7 @@ class Cut(Server):
         is_cut = self.from_at <= self.clock.now() < self.until
         if not is_cut or (self.hosts is not None and host_of(request.url) not in self.hosts):
             return result
-        reason, status, took = KINDS[self.kind]
+        reason, status, took = (KINDS | RUBBISH)[self.kind]
         now = self.clock.now()
         return FetchResult(request.url, "failed", now - took, took, status, reason, "words")
 
@@ -74,10 +80,12 @@ def cut_off(tmp_path: Path, kind: str, hours: float) -> tuple[Stage, Cut]:
     return stage, server
 
 
-def charged(stage: Stage, server: Cut) -> object:
+def charged(stage: Stage, server: Cut) -> int:
     """Return the number of failures that pages are charged with."""
     sql = "SELECT count(*) FROM observation WHERE kind = 'failed' AND at >= {} AND at < {}"
-    return stage.rows(sql.format(server.from_at, server.until))[0][0]
+    (number,) = stage.rows(sql.format(server.from_at, server.until))[0]
+    assert isinstance(number, int)
+    return number
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,15 +152,29 @@ async def test_hosts_that_fail_while_others_answer_are_held_responsible(
     ) > [(2,)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_crawl_waits_for_its_patience_and_ends_cut_off(tmp_path: Path, kind: str) -> None:
-    stage, server = cut_off(tmp_path, kind, 24.0)
+async def crawled_until_cut_off(stage: Stage, server: Cut) -> str:
+    """Crawl all sites; the network fails after two minutes."""
     server.from_at = stage.clock.now() + 120.0
     settings = quick(politeness__delay_s=5.0, crawl__patience_s=300.0)
     seeds = seeds_from_arguments([f"http://{name}.localhost/" for name in stage.web.sites]).seeds
     report = await crawl(
         settings, CrawlOrder(stage.db, seeds), watch=unwatched, fetcher=server, clock=stage.clock
     )
-    assert report.ending == "cut off"
+    return report.ending
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_crawl_waits_for_its_patience_and_ends_cut_off(tmp_path: Path, kind: str) -> None:
+    stage, server = cut_off(tmp_path, kind, 24.0)
+    assert await crawled_until_cut_off(stage, server) == "cut off"
     assert charged(stage, server) == 0
     assert 300.0 <= stage.clock.now() - server.from_at <= 420.0
+
+
+@pytest.mark.parametrize("kind", RUBBISH)
+async def test_a_crawl_of_hosts_that_send_rubbish_goes_on_to_its_end(
+    tmp_path: Path, kind: str
+) -> None:
+    stage, server = cut_off(tmp_path, kind, 24.0)
+    assert await crawled_until_cut_off(stage, server) == "nothing due"
+    assert charged(stage, server) >= 5

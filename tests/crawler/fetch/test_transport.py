@@ -46,8 +46,8 @@ async def test_a_name_is_reached_at_its_allowed_address() -> None:
     ("error", "reason"),
     [
         (TimeoutError(), "timeout_connect"),
-        (aiohttp.ServerDisconnectedError(), "protocol"),
-        (aiohttp.ClientOSError(104, "reset"), "protocol"),
+        (aiohttp.ServerDisconnectedError(), "hung_up"),
+        (aiohttp.ClientOSError(104, "reset"), "hung_up"),
         (aiohttp.InvalidURL("http://"), "url"),
     ],
 )

@@ -75,3 +75,28 @@ def test_the_next_visit_decides_on_pages_that_other_rules_refused(kind: str) -> 
         assert found == [(b"", kind), (b"", kind), (None, None)]
         assert db.execute("SELECT doubtful_as FROM page").fetchall() == [(None,)] * 3
         assert db.execute("SELECT * FROM not_content").fetchall() == []
+
+
+FAILURES = {
+    "the server hung up without a response": "hung_up",
+    "the server hung up at once": "hung_up",
+    "not a response of HTTP/1: b'SSH'": "protocol",
+    "a NUL in the head of the response": "protocol",
+}
+
+
+def test_servers_that_hung_up_have_a_reason_of_their_own_in_older_stores() -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        for number, _, sql in migrations():
+            if number == 36:
+                db.execute("PRAGMA foreign_keys = off")
+                db.executemany(
+                    "INSERT INTO observation (page_id, run_id, at, kind, reason, detail, "
+                    "duration_s) VALUES (1, 1, 0, 'failed', 'protocol', ?, 0)",
+                    [(detail,) for detail in FAILURES],
+                )
+                db.commit()
+            db.executescript(sql)
+        assert dict(db.execute("SELECT detail, reason FROM observation")) == FAILURES
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            db.execute("UPDATE observation SET reason = 'protocol'")

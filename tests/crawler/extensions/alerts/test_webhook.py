@@ -171,7 +171,7 @@ async def test_a_receiver_that_is_not_there_is_a_failure() -> None:
         (["address"], 1, "failed"),
         (["dns"], 1, "failed"),
         (["tls"], 1, "failed"),
-        (["protocol"], 1, "failed"),
+        (["hung_up"], 1, "failed"),
         (["timeout_connect"], 1, "failed"),
         ([], 1, "taken"),
     ],
