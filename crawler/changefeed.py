@@ -2,12 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from aiosqlite import Connection as Reader
+
+from freshet.crawler.chunks import Chunk
 from freshet.crawler.clock import calendar, iso
 from freshet.crawler.documents import Documents, StoredDocument
 from freshet.crawler.library import Library, Read
@@ -33,6 +36,8 @@ class Change:
     good. ``doc`` is None also where documents were not asked for. The page has answered without
     any content ``no_content_since`` then; it keeps its document. ``kinds`` name what differs:
     words, links, images, state, order, layout. ``doubt`` says why the page may be no content.
+    ``chunks`` are those of ``doc`` if they were asked for, and ``removed`` the ids of those that
+    it had at the cursor and has not any more; None: not known, all others of the page go.
     """
 
     seq: str
@@ -48,6 +53,8 @@ class Change:
     no_content_since: datetime | None = None
     kinds: tuple[Channel, ...] = ()
     doubt: Doubt | None = None
+    chunks: tuple[Chunk, ...] | None = None
+    removed: tuple[str, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the change in JSON, as CouchDB's feeds do."""
@@ -63,7 +70,9 @@ class Change:
         entry["change"] = {name: getattr(self, name) for name in _OF_THE_VISIT}
         entry["change"]["at"] = iso(self.at.timestamp())
         if self.doc is not None:
-            entry["doc"] = self.doc.as_json()
+            entry["doc"] = self.doc.as_json(self.chunks)
+        if self.chunks is not None:
+            entry["removed"] = self.removed
         return entry
 
 
@@ -79,7 +88,8 @@ def _still_waiting(unasked: list[int], full: list[int], left: int) -> list[int]:
 class Changefeed:
     """The changes of a store's documents: each page once, by its last state (as in CouchDB).
 
-    ``docs`` are read along if wanted. ``noise`` asks also for versions that differ by noise
+    ``docs`` are read along if wanted, with ``chunk_chars`` cut into chunks of at most so many
+    characters. ``noise`` asks also for versions that differ by noise
     only, ``match`` for the changes of pages whose whole URL matches. Of a folder of shards, each
     has its place in the cursor; ``down`` says which could not be read lately, and why: they keep
     their places.
@@ -89,6 +99,7 @@ class Changefeed:
     docs: bool = False
     noise: bool = False
     match: re.Pattern[str] | None = None
+    chunk_chars: int | None = None
     down: dict[int, str] = field(default_factory=dict)
 
     async def read(self, since: str, limit: int = BATCH) -> tuple[list[Change], str]:
@@ -153,8 +164,9 @@ class Changefeed:
 
     def _reading(self, since: str, limit: int) -> "Read[_Found]":
         return partial(
-            _changes, since=since, limit=limit, docs=self.docs, noise=self.noise, match=self.match
-        )
+            _changes, since=since, limit=limit, docs=self.docs, noise=self.noise, match=self.match,
+            chunk_chars=self.chunk_chars,
+        )  # fmt: skip
 
     async def awaited(
         self, since: str, wait_s: float, limit: int = BATCH
@@ -174,8 +186,16 @@ class Changefeed:
             await self.library.changed(before, give_up_at)
 
 
+class _Content(NamedTuple):
+    """A document as it is told: with its chunks and the ids of those that are gone."""
+
+    doc: StoredDocument
+    chunks: tuple[Chunk, ...] | None = None
+    removed: tuple[str, ...] | None = None
+
+
 #: Changes of one store, the place after them, and documents by version.
-_Found: TypeAlias = tuple[list[LastChange], Position, dict[int, StoredDocument]]
+_Found: TypeAlias = tuple[list[LastChange], Position, dict[int, _Content]]
 
 
 async def _changes(
@@ -186,15 +206,55 @@ async def _changes(
     docs: bool,
     noise: bool,
     match: re.Pattern[str] | None,
+    chunk_chars: int | None,
 ) -> _Found:
     async with page.snapshot(made.path) as db:
-        after = await changefeed.position(db, since)
-        found, after = await changefeed.changes(db, after, limit, noise=noise, match=match)
+        place = await changefeed.position(db, since)
+        found, after = await changefeed.changes(db, place, limit, noise=noise, match=match)
+        if chunk_chars is not None:
+            # Which noise a consumer was told of is not kept.
+            told = {} if noise else await changefeed.told_versions(db, place, found)
+            return found, after, await _chunked(made, db, found, told, chunk_chars)
         wanted = [each.version_id for each in found if docs and each.version_id is not None]
-        return found, after, await made.read(db, wanted) if docs else {}
+        read = await made.read(db, wanted) if docs else {}
+    return found, after, {version: _Content(doc) for version, doc in read.items()}
 
 
-def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Change:
+async def _chunked(
+    made: Documents,
+    db: Reader,
+    found: Iterable[LastChange],
+    told: Mapping[int, int | None],
+    chars: int,
+) -> dict[int, _Content]:
+    """Return the contents of changes; ``told`` are the versions that a consumer has, by page."""
+    # First, so that the cache has the documents of now.
+    had = await made.read(db, [it for it in told.values() if it is not None], caches=False)
+    versions = {it.version_id: it.page_id for it in found if it.version_id is not None}
+    contents = dict[int, _Content]()
+    for version, doc in (await made.read(db, list(versions))).items():
+        page_id, chunks = versions[version], doc.cut(chars)
+        before = told.get(page_id)
+        old = _ids(had.get(before), chars) if before is not None else ()
+        removed = None
+        if page_id in told and old is not None:
+            stay = {each.id for each in chunks}
+            removed = tuple(each for each in old if each not in stay)
+        contents[version] = _Content(doc, chunks, removed)
+        # Others have a turn between.
+        await asyncio.sleep(0)
+    return contents
+
+
+def _ids(doc: StoredDocument | None, chars: int) -> tuple[str, ...] | None:
+    """Return the ids of a document's chunks, None where its content is not kept."""
+    if doc is None or doc.missing is not None:
+        return None
+    return tuple(each.id for each in doc.cut(chars))
+
+
+def _change(it: LastChange, seq: str, made: Mapping[int, _Content]) -> Change:
+    content = made.get(it.version_id or 0)
     return Change(
         seq=seq,
         id=it.url,
@@ -205,8 +265,10 @@ def _change(it: LastChange, seq: str, made: Mapping[int, StoredDocument]) -> Cha
         resemblance=it.resemblance,
         blocks_added=it.blocks_added,
         blocks_removed=it.blocks_removed,
-        doc=made.get(it.version_id or 0),
+        doc=content and content.doc,
         no_content_since=None if it.no_content_since is None else calendar(it.no_content_since),
         kinds=it.channels,
         doubt=None if it.version_id is None else it.doubt,
+        chunks=content and content.chunks,
+        removed=content and content.removed,
     )

@@ -25,6 +25,7 @@ from aiosqlite import Connection as Reader
 
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.bounds import LruCache
+from freshet.crawler.chunks import CHUNK_CHARS, Chunk, chunks_of
 from freshet.crawler.clock import calendar, iso
 from freshet.crawler.compare.diff import AlignedBlock, align, counts, in_one_line
 from freshet.crawler.compare.history import Layout, PageMemory
@@ -82,14 +83,33 @@ class StoredDocument(Document):
         """Return the blocks by their ids: a block has the same one in all versions that have it."""
         return dict(_identified(self.blocks))
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the metadata, and the content as Markdown and by blocks."""
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The content in passages for an index, of at most 1,200 characters."""
+        return self.cut()
+
+    def cut(self, chars: int = CHUNK_CHARS) -> tuple[Chunk, ...]:
+        """Return the content in passages of at most so many characters, 200 or more."""
+        headings = zip(self.headings, self.anchors, strict=True)
+        outline = [(level, text, anchor) for (level, text), anchor in headings]
+        return chunks_of(
+            self.blocks, outline, chars, url=self.url, title=self.title, language=self.language
+        )
+
+    def as_json(self, chunks: Iterable[Chunk] | None = None) -> dict[str, Any]:
+        """Return the metadata, and the content as Markdown and by blocks, or in these chunks."""
         said: dict[str, Any] = {"url": self.url, "version": self.version} | _values(self)
-        del said["html"]
-        return said | {
+        for name in ("html", "anchors", "blocks"):
+            del said[name]
+        outline = zip(self.headings, self.anchors, strict=True)
+        said |= {
             "fetched_at": iso(self.fetched_at.timestamp()),
             "changed_at": iso(self.changed_at.timestamp()),
-            "headings": [{"level": level, "text": text} for level, text in self.headings],
+            "headings": [{"level": it[0], "text": it[1], "id": name} for it, name in outline],
+        }
+        if chunks is not None:
+            return said | {"chunks": [each.as_json() for each in chunks]}
+        return said | {
             "markdown": None if self.missing else self.markdown,
             "blocks": [{"id": name, "markdown": text} for name, text in self.by_id().items()],
         }
@@ -114,6 +134,9 @@ def _stored(of: DocumentSource, made: Document, missing: str | None = None) -> S
 def _values(made: Document | Unparsable) -> dict[str, Any]:
     # Not asdict(), which copies every text: half of the time of a document from the cache.
     return {each.name: getattr(made, each.name) for each in fields(made)}
+
+
+_FIELDS: Final = tuple(each.name for each in fields(Document))
 
 
 def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -179,8 +202,12 @@ class Documents:
         self._unpacker = zstandard.ZstdDecompressor()
         self._lacking = LruCache[bytes, Unparsable](_LACKING)
 
-    async def read(self, db: Reader, version_ids: Sequence[int]) -> dict[int, StoredDocument]:
+    async def read(
+        self, db: Reader, version_ids: Sequence[int], *, caches: bool = True
+    ) -> dict[int, StoredDocument]:
         """Return the documents of these versions, by version; retracted ones are left out.
+
+        Without ``caches`` those that are made now do not take the place of others in the cache.
 
         Raises:
             StoreError: the store is damaged or cannot be read, or the parser's process failed.
@@ -199,7 +226,9 @@ class Documents:
                 except ParserLost as error:
                     why = f"the text of {each.url} could not be made now ({error}); try again"
                     raise StoreError(f"{self.path}: {why}") from error
-                if len(made) == _KEPT_AT_ONCE:
+                if not caches:
+                    made.clear()
+                elif len(made) == _KEPT_AT_ONCE:
                     await self._keep(made)
                 # Others have a turn between: a document may be long.
                 await asyncio.sleep(0)
@@ -244,9 +273,9 @@ class Documents:
         return _stored(source, found)
 
     def _key(self, source: DocumentSource, hints: SelectorHints) -> bytes:
-        """Name all that a document is made of."""
+        """Name all that a document is made of, and what it has."""
         of = source.url, source.content_type, source.digest.hex()
-        parts = DOCUMENT_VERSION, hints.include, hints.ignore, *of
+        parts = DOCUMENT_VERSION, _FIELDS, hints.include, hints.ignore, *of
         return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
 
     def _cached(self, page_id: int, key: bytes) -> Document | Unparsable | None:
@@ -259,7 +288,8 @@ class Documents:
                 if "reason" in said:
                     return Unparsable(**said)
                 said["headings"] = tuple(map(tuple, said["headings"]))
-                return Document(**said | {"blocks": tuple(said["blocks"])})
+                texts = {name: tuple(said[name]) for name in ("anchors", "blocks")}
+                return Document(**said | texts)
         return None
 
     async def _keep(self, made: "_Made") -> None:

@@ -167,12 +167,15 @@ class Store:
         wait: float | bool = False,
         match: str | None = None,
         all: bool = False,  # noqa: A002 - the word of the command line
+        chunk_chars: int | None = None,
         start_anew: Callable[[], object] | None = None,
     ) -> "_Changes":
         """Return the changes since a cursor (None: all, ``now``: none), for ``for``, ``async for``.
 
-        ``docs`` adds their documents. At the end it waits for more until none has come for ``wait``
-        seconds; True is for ever. ``match`` is a pattern of whole URLs, in which ``*`` is anything.
+        ``docs`` adds their documents, ``chunk_chars`` also their ``chunks`` of at most so many
+        characters, and the ids that were ``removed``. At the end it waits for more until none has
+        come for ``wait`` seconds; True is for ever. ``match`` is a pattern of whole URLs, in which
+        ``*`` is anything.
 
         Iterating raises CursorGone where what changed since is not known in full; with
         ``start_anew`` it calls that, which is to empty the consumer's copy, and begins at the
@@ -183,7 +186,7 @@ class Store:
         def more(place: str, wait_s: float) -> "futures.Future[Batch]":
             return self._worker.submit(
                 lambda library: Changefeed(
-                    library, docs, noise=all, match=wanted, down=self.down
+                    library, docs, all, wanted, chunk_chars, down=self.down
                 ).awaited(place, wait_s)
             )
 

@@ -2,8 +2,8 @@
 
 These names, and the modules that they come from, are stable:
 
-- :class:`Store`, to read from a crawl store, with :class:`StoredDocument`, :class:`Change`,
-  :class:`Observation`, :class:`SearchResult` and :class:`VersionDifference`;
+- :class:`Store`, to read from a crawl store, with :class:`StoredDocument`, :class:`Chunk`,
+  :class:`Change`, :class:`Observation`, :class:`SearchResult` and :class:`VersionDifference`;
 - :func:`crawl` and :class:`Daemon`, to crawl in another program's event loop;
 - :class:`StoreError`, :class:`UnknownPage`, :class:`CursorGone`, :class:`CrawlError` and
   :class:`ConfigError`, their errors;
@@ -29,6 +29,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Change": ("crawler.changefeed", "Change"),
+    "Chunk": ("crawler.chunks", "Chunk"),
     "ConfigError": ("config", "ConfigError"),
     "CrawlError": ("crawler.errors", "CrawlError"),
     "CursorGone": ("storage.errors", "CursorGone"),

@@ -1,5 +1,6 @@
 from freshet.config import ConfigError
 from freshet.crawler.changefeed import Change
+from freshet.crawler.chunks import Chunk
 from freshet.crawler.documents import StoredDocument, VersionDifference
 from freshet.crawler.errors import CrawlError, UnknownPage
 from freshet.crawler.lists import SearchResult
@@ -19,6 +20,7 @@ __version__: str
 
 __all__ = [
     "Change",
+    "Chunk",
     "ConfigError",
     "CrawlError",
     "CursorGone",

@@ -10,12 +10,20 @@ import typer
 from freshet.config.sites import pattern
 from freshet.crawler import terminal
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.chunks import CHUNK_CHARS, FEWEST_CHARS
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.library import Library
 from freshet.crawler.network import parser_of
 from freshet.crawler.terminal import fail, json_text, replacing
 from freshet.storage.errors import CursorGone, trouble
+
+ChunkChars = Annotated[
+    int,
+    typer.Option(
+        "--chunk-chars", metavar="N", min=FEWEST_CHARS, max=10**6, help="The longest chunks."
+    ),
+]
 
 
 def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
@@ -45,6 +53,11 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
             "--filter", metavar="PATTERN", help="Only pages whose URL matches; * is anything."
         ),
     ] = None,
+    chunks: Annotated[
+        bool,
+        typer.Option("--chunks", help="Add each page's document in chunks, with the ids removed."),
+    ] = False,
+    chunk_chars: ChunkChars = CHUNK_CHARS,
     noise: Annotated[
         bool, typer.Option("--all", help="Also versions that differ by noise only.")
     ] = False,
@@ -65,7 +78,8 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     parser = parser_of(settings)
     library = Library(db, parser)
     match = pattern(matching) if matching is not None else None
-    changes = Changefeed(library, docs=include_docs, noise=noise, match=match)
+    chars = chunk_chars if chunks else None
+    changes = Changefeed(library, include_docs, noise=noise, match=match, chunk_chars=chars)
     place = _cursor_in(cursor_file) if since is None else since
 
     async def printed() -> None:

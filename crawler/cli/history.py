@@ -14,8 +14,10 @@ import aiosqlite
 import typer
 
 from freshet.crawler import documents, terminal
+from freshet.crawler.chunks import CHUNK_CHARS
+from freshet.crawler.cli.changefeed import ChunkChars
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, home_of
-from freshet.crawler.documents import in_kinds
+from freshet.crawler.documents import StoredDocument, in_kinds
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import (
     Cell,
@@ -23,6 +25,7 @@ from freshet.crawler.terminal import (
     fail,
     inert,
     joined,
+    json_text,
     moment,
     print_json,
     show_line,
@@ -161,6 +164,10 @@ def text_command(
     as_of: Annotated[
         str | None, typer.Option(metavar="TIME", help="The version of then: 2026-03-31T12:00.")
     ] = None,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="In chunks, one JSON object a line.")
+    ] = False,
+    chunk_chars: ChunkChars = CHUNK_CHARS,
     db: Db = DEFAULT_DB,
     config: ConfigFile = None,
 ) -> None:
@@ -169,18 +176,30 @@ def text_command(
     Menus, adverts and other frames are left out; links are absolute. It is made from the kept
     bytes when it is read. JSON also has what the page says of itself: title, author, dates ….
     """
+    _require_one_version(version, as_of)
+    with told_in_one_line(), Store(db, config=config) as store:
+        found = store.page(url, version or as_of)
+    if form == "json" and not chunks:
+        print_json(found.as_json())
+    elif found.missing is not None:
+        fail(f"{found.url}: {found.missing}")
+    else:
+        sys.stdout.write(_chunk_lines(found, chunk_chars) if chunks else _content(found, form))
+
+
+def _require_one_version(version: str | None, as_of: str | None) -> None:
     if version is not None and as_of is not None:
         fail("give --version or --as-of, not both", 2)
     if version is not None and not version.removeprefix("-").isdecimal():
         fail(f"--version {version}: not a number as in `freshet history`; -1 is the last", 2)
     if as_of is not None and as_of.isdecimal():
         fail(f"--as-of {as_of}: not a time such as 2026-03-31T12:00", 2)
-    with told_in_one_line(), Store(db, config=config) as store:
-        found = store.page(url, version or as_of)
-    if form == "json":
-        print_json(found.as_json())
-        return
-    if found.missing is not None:
-        fail(f"{found.url}: {found.missing}")
+
+
+def _chunk_lines(found: StoredDocument, chars: int) -> str:
+    return "".join(f"{json_text(each.as_json())}\n" for each in found.cut(chars))
+
+
+def _content(found: StoredDocument, form: str) -> str:
     content = {"markdown": found.markdown, "text": found.text, "html": found.html}[form]
-    sys.stdout.write(inert(content, "") + "\n")
+    return inert(content, "") + "\n"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape, unescape
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from freshet.crawler.reduce.content import choice_of, title_of
@@ -30,9 +31,9 @@ class Document:
     """The main content of one version of a page, with what the page says of itself.
 
     ``language`` is a BCP 47 tag, the dates are ISO 8601 (a date or a date-time). ``headings`` is
-    the outline: level and text. ``blocks`` are the Markdown of each paragraph, heading, list,
-    table, code block, quote and image; ``html`` is the same content with structural elements
-    only. All references are absolute.
+    the outline: level and text; ``anchors`` has for each the id of an element there, or "".
+    ``blocks`` are the Markdown of each paragraph, heading, list, table, code block, quote and
+    image; ``html`` is the same content with structural elements only. All references are absolute.
     """
 
     title: str | None = None
@@ -43,6 +44,7 @@ class Document:
     modified_at: str | None = None
     canonical_url: str | None = None
     headings: tuple[tuple[int, str], ...] = ()
+    anchors: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     html: str = ""
 
@@ -102,11 +104,11 @@ def content_of(
     else:
         tree, pieces = chosen
     about, head = _About(tree), PageHead.of(tree, url)
-    kinds, blocks, htmls = written(tree, pieces, head.base_url)
+    kept, blocks, htmls = written(tree, pieces, head.base_url)
     headings = [
-        (int(kind[1]), plain_text(html))
-        for kind, html in zip(kinds, htmls, strict=True)
-        if kind in HEADINGS
+        (int(piece.kind[1]), plain_text(html), _anchor(tree, piece.holder))
+        for piece, html in zip(kept, htmls, strict=True)
+        if piece.kind in HEADINGS
     ]
     made = Document(
         title=about.title(),
@@ -117,11 +119,40 @@ def content_of(
         published_at=about.date("datePublished", *_PUBLISHED),
         modified_at=about.date("dateModified", *_MODIFIED),
         canonical_url=head.canonical(),
-        headings=tuple(headings),
+        headings=tuple((level, text) for level, text, _ in headings),
+        anchors=tuple(anchor for _, _, anchor in headings),
         blocks=tuple(blocks),
         html="\n".join(htmls),
     )
     return MadeDocument(made, tree, pieces)
+
+
+#: Nodes before a heading among which its anchor may be.
+_ANCHOR_BEFORE: Final = 8
+
+
+def _anchor(tree: Tree, heading: int) -> str:
+    """Return the id to which a link to a heading leads, or "".
+
+    It is that of the heading, of an element in it, or of one before it with no text between: a
+    section that it begins, or an empty element.
+    """
+    inside = range(heading, tree.end[heading])
+    before = range(heading - 1, max(heading - _ANCHOR_BEFORE, tree.body), -1)
+    for node in chain(inside, before):
+        if node < heading and tree.text[tree.text_at[node] : tree.text_at[heading]].strip():
+            break
+        if tree.name[node] and (found := _id_of(tree, node)):
+            return found
+    return ""
+
+
+def _id_of(tree: Tree, node: int) -> str:
+    found = tree.attribute_of(node, "id")
+    if not found and tree.tag(node) == "a":
+        found = tree.attribute_of(node, "name")
+    # An id with white space is none that HTML allows; half characters cannot be sent.
+    return found if found and not any(map(str.isspace, found)) else ""
 
 
 def _plain(body: Body) -> Document:

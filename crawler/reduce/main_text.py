@@ -98,9 +98,9 @@ _SCRIPTS: Final = ("javascript:", "vbscript:", "data:", "blob:", "about:")
 
 
 class Written(NamedTuple):
-    """Pieces in both forms, and their kinds."""
+    """Pieces, and both of their forms."""
 
-    kinds: Sequence[str]
+    pieces: Sequence[Piece]
     markdown: Sequence[str]
     html: Sequence[str]
 
@@ -192,8 +192,8 @@ def written(tree: Tree, pieces: Sequence[Piece], base: str) -> Written:
             know(memoryview(unknown).cast("I"))
     finally:
         _drop_writer(writer)
-    kinds = [pieces[i].kind for i in memoryview(numbers).cast("I")]
-    return Written(kinds, *(form.decode().split("\0")[:-1] for form in forms))
+    shown = [pieces[i] for i in memoryview(numbers).cast("I")]
+    return Written(shown, *(form.decode().split("\0")[:-1] for form in forms))
 
 
 _COLUMNS: Final = 6

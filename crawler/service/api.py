@@ -27,6 +27,7 @@ from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.changefeed import Changefeed
+from freshet.crawler.chunks import CHUNKS_VERSION
 from freshet.crawler.clock import dated, iso
 from freshet.crawler.documents import Documents, StoredDocument, document_version
 from freshet.crawler.errors import UnknownPage, UsageError
@@ -62,6 +63,8 @@ _MOST: Final = {False: 10_000, True: 1_000}
 _STEP: Final = {False: 500, True: 10}
 _TYPES: Final = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
 _NEWS: Final = 50
+#: Of what documents are made of.
+_VERSIONS: Final = f"{DOCUMENT_VERSION} {CHUNKS_VERSION}"
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -114,12 +117,13 @@ class StoreApi:
 
     async def _changefeed(self, request: web.BaseRequest) -> Answer:
         asked = self.asked(_FEED, request)
-        docs, feed, since = asked["include_docs"], asked["feed"], asked["since"]
+        (docs, chars), feed, since = _content(asked), asked["feed"], asked["since"]
         limit = asked["limit"] or (inf if feed == "continuous" else _USUAL[docs])
         if feed != "continuous" and limit > _MOST[docs]:
             raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
         match = None if asked["filter"] is None else pattern(asked["filter"])
-        changes = Changefeed(self.library, docs=docs, noise=asked["all"], match=match)
+        noise = asked["all"]
+        changes = Changefeed(self.library, docs, noise=noise, match=match, chunk_chars=chars)
         try:
             await changes.read(since, 0)
             _, now = await changes.read("now", 0)
@@ -130,7 +134,7 @@ class StoreApi:
         wait_s, headers = asked["heartbeat"] / 1_000, down_header(changes.down)
         if feed == "normal":
             kept, _ = await self.library.each(lambda _: asking(runs.site_settings))
-            name = f"{now} {kept} {self._sites} {DOCUMENT_VERSION} {request.query_string}"
+            name = f"{now} {kept} {self._sites} {_VERSIONS} {request.query_string}"
             pieces = _results(changes, since, limit, _STEP[docs])
             return Answer(pieces, etag=name, headers=headers)
         if feed == "longpoll":
@@ -163,11 +167,9 @@ class StoreApi:
     async def _page(self, request: web.BaseRequest) -> Answer:
         asked = self.asked(f"{_PAGES}/{{url}}", request)
         named = request.raw_path.partition("?")[0].partition(f"{_PAGES}/")[2]
-        wanted = asked["as_of"] if asked["version"] is None else str(asked["version"])
-        if asked["as_of"] is not None and asked["version"] is not None:
-            raise UsageError("give version or as_of, not both")
-        if asked["as_of"] is not None and asked["as_of"].isdecimal():
-            raise UsageError(f"as_of={asked['as_of'][:80]}: not a time such as 2026-03-31T12:00Z")
+        form, wanted, chars = asked["format"], _wanted(asked), _chunk_chars(asked)
+        if chars is not None and form != "json":
+            raise UsageError(f"format={form}: chunks are in JSON only")
         # A URL as it is, which cannot have a query, is understood, too.
         typed = named if "://" in named else unquote(named)
         shard, typed = await self.library.home(typed)
@@ -176,16 +178,16 @@ class StoreApi:
             url, body_kept, source, kept = await self.library.one(shard, read)
         except UsageError as error:
             raise error if asked["as_of"] else UnknownPage(error) from error
-        form, hints = asked["format"], self._parser.hints(url, kept)
+        hints = self._parser.hints(url, kept)
         return Answer(
-            self._document(shard, source.version_id, form),
+            self._document(shard, source.version_id, form, chars),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
-            etag=f"{source} {body_kept} {hints} {DOCUMENT_VERSION} {form}",
+            etag=f"{source} {body_kept} {hints} {_VERSIONS} {form} {chars}",
             headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(url, safe='')}"},
         )
 
     async def _document(
-        self, shard: int, version_id: int, form: str
+        self, shard: int, version_id: int, form: str, chars: int | None
     ) -> AsyncGenerator[bytes, None]:
         found = await self.library.one(shard, partial(_stored, version_id=version_id))
         if found is None:
@@ -193,7 +195,7 @@ class StoreApi:
         if found.missing is not None and form != "json":
             raise UnknownPage(found.missing)
         if form == "json":
-            yield as_line(found.as_json())
+            yield as_line(found.as_json(None if chars is None else found.cut(chars)))
         else:
             yield f"{getattr(found, form)}\n".encode("utf-8", "replace")
 
@@ -226,6 +228,27 @@ def _value(name: str, text: str, schema: dict[str, Any]) -> object:
     if accepted is not None and text not in accepted:
         raise UsageError(f"{name}={text[:80]}: accepted are {', '.join(accepted)}")
     return _BOOLEANS[text] if schema["type"] == "boolean" else text
+
+
+def _wanted(asked: Mapping[str, Any]) -> str | None:
+    """Return the version that is asked for; raise UsageError for none and for two."""
+    version, as_of = asked["version"], asked["as_of"]
+    if as_of is not None and version is not None:
+        raise UsageError("give version or as_of, not both")
+    if as_of is not None and as_of.isdecimal():
+        raise UsageError(f"as_of={as_of[:80]}: not a time such as 2026-03-31T12:00Z")
+    return as_of if version is None else str(version)
+
+
+def _content(asked: Mapping[str, Any]) -> tuple[bool, int | None]:
+    """Return whether documents are asked for, and the most characters of their chunks."""
+    chars = _chunk_chars(asked)
+    return asked["include_docs"] or chars is not None, chars
+
+
+def _chunk_chars(asked: Mapping[str, Any]) -> int | None:
+    """Return the most characters of the chunks that are asked for, None of none."""
+    return asked["chunk_chars"] if asked["chunks"] else None
 
 
 # -- reads of one store --------------------------------------------------------

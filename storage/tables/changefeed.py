@@ -11,9 +11,10 @@ A change that proves to be noise is taken back: its row says how the page became
 real change, and a noise row says the rest. The row keeps its number and its version. Consequence:
 who has read it holds the document that others get, and who has not is not told of a change.
 
-*Invariant.* A row names the findings that it and the rows before it told, each with its number.
-Consequence: of several changes that a consumer has not read it is told the kinds of all, as they
-are seen today, and ``refreshed`` hides no change from it.
+*Invariant.* A row names the findings that it and the rows before it told, each with its number and
+its version (rows of older releases without). Consequence: of several changes that a consumer has
+not read it is told the kinds of all, as they are seen today, and ``refreshed`` hides no change from
+it. It is known which version a consumer has.
 """
 
 import base64
@@ -177,7 +178,7 @@ def tell(db: Connection, page_ids: Collection[int], now: float) -> None:
 
 #: What a row ``c`` names: its own finding, if it replaced no other row.
 _FINDINGS: Final = (
-    "coalesce(c.findings, json_array(json_array(ifnull(c.observation_id, 0), c.seq)))"
+    "coalesce(c.findings, json_array(json_array(ifnull(c.observation_id, 0), c.seq, c.version_id)))"
 )
 
 
@@ -204,8 +205,8 @@ def _enter(
     entered = db.execute(
         _ENTER, (kind, version_id, *seen, changed_at if kind == REFRESHED else None, page_id)
     )
-    if before and seen[1] is not None:
-        _name(db, page_id, [*before, [seen[1], entered.lastrowid or 0]])
+    if before and version_id is not None and seen[1] is not None:
+        _name(db, page_id, [*before, [seen[1], entered.lastrowid or 0, version_id]])
 
 
 def _told_before(db: Connection, page_id: int) -> tuple[list[list[int]], float | None]:
@@ -440,6 +441,26 @@ async def changes(
             if len(found) == limit:
                 break
     return found, replace(after, seq=seq)
+
+
+async def told_versions(
+    db: Reader, after: Position, found: Iterable[LastChange]
+) -> dict[int, int | None]:
+    """Return, by page, the version that a consumer at a place was told of, None of no version.
+
+    Pages are left out of which that is not known: it was told without a version, in an older
+    release, or before the page was deleted.
+    """
+    sql = (
+        f"SELECT c.page_id, c.seq, (SELECT e.value FROM json_each({_FINDINGS}) AS e "
+        "WHERE json_extract(e.value, '$[1]') <= ? ORDER BY e.key DESC LIMIT 1) "
+        "FROM json_each(?) AS s JOIN change AS c ON c.seq = s.value"
+    )
+    told = await db.execute_fetchall(sql, (after.seq, as_json([each.seq for each in found])))
+    versions = {page_id: json.loads(said)[2:] for page_id, _, said in told if said is not None}
+    known: dict[int, int | None] = {page_id: it[0] for page_id, it in versions.items() if it}
+    # Whoever is still reading what there was at the beginning was told of nothing else.
+    return known | {page: None for page, seq, said in told if said is None and seq <= after.begun}
 
 
 async def newest(db: Reader, limit: int) -> list[LastChange]:

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -245,3 +247,34 @@ async def test_a_line_of_all_pages_is_no_change_of_any(
             # A change that was told before may come once more when a later one is taken back.
             again = {("/1", "changed")} if edited and step > 1 else set()
             assert changed <= told <= changed | again
+
+
+async def test_chunks_are_told_with_the_ids_that_are_gone(site: Site) -> None:
+    async def chunks(*words: object) -> list[dict[str, Any]]:
+        result = await site.typed("changefeed", "--chunks", "--since", site.cursor, *words)
+        assert result.exit_code == 0, result.output
+        *entries, last = map(json.loads, result.stdout.splitlines())
+        site.cursor = last["last_seq"]
+        return entries
+
+    first = {each["id"]: each for each in await chunks()}
+    assert [each["removed"] for each in first.values()] == [[]] * 5
+    doc = first[site.url("/edited")]["doc"]
+    assert "markdown" not in doc
+    (chunk,) = doc["chunks"]
+    assert chunk["markdown"].startswith(f"# edited\n\n{WORDS['edited']}")
+    assert chunk["headings"] == ["edited"]
+    alone = await site.typed("text", site.url("/edited"), "--chunks")
+    assert [*map(json.loads, alone.stdout.splitlines())] == [chunk]
+    site.pages["/edited"] = EDITED
+    site.pages["/old"] = Page(status=308, headers={"Location": "/kept"})
+    await site.crawl()
+    told = {each["id"]: each for each in await chunks()}
+    assert told[site.url("/edited")]["removed"] == [chunk["id"]]
+    assert "removed" not in told[site.url("/old")]
+    # The document of now is cached, not that which was read to compare.
+    with closing(sqlite3.connect(cache_of(site.db))) as cache:
+        kept = cache.execute("SELECT count(*) FROM document").fetchone()
+    assert kept == (5,)
+    refused = await site.typed("changefeed", "--chunks", "--chunk-chars", "199")
+    assert refused.exit_code == 2

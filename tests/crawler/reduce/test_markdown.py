@@ -23,7 +23,8 @@ def read(html: str, base: str = URL) -> Document:
     writer = MarkdownWriter(tree, base)
     found = [(it.kind, *both) for it in pieces if (both := writer.piece(it))[0]]
     core = written(tree, pieces, base)
-    assert list(zip(*core, strict=True)) == found
+    kinds = [piece.kind for piece in core.pieces]
+    assert list(zip(kinds, core.markdown, core.html, strict=True)) == found
     return Document(blocks=tuple(core.markdown), html="\n".join(core.html))
 
 

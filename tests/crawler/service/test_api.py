@@ -157,6 +157,7 @@ async def test_every_described_route_parameter_and_status_is_as_described(
         f"{FEED}?since=0&limit=3&include_docs=true&feed=continuous",
         f"{FEED}?feed=longpoll", "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
         f"{a}?format=markdown&version=1", f"{a}?format=text&as_of=2099-01-01", f"{a}?format=html",
+        f"{FEED}?chunks=true&chunk_chars=200", f"{a}?chunks=true&chunk_chars=300",
         f"{SEARCH}?q=page+sentence&site=a.example&since=2027-01-01&limit=9&offset=0",
         f"{SEARCH}?q=page&by_importance=true",
     ):  # fmt: skip
@@ -164,7 +165,9 @@ async def test_every_described_route_parameter_and_status_is_as_described(
         assert status == 200, path
         if etag := headers.get("ETag"):
             assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 304
-    for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf", SEARCH):
+    for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf", SEARCH,
+            f"{a}?chunks=true&format=text", f"{FEED}?chunk_chars=199",
+        ):  # fmt: skip
         assert (await site.ask(path))[0] == 400
     for path in (page_path("/unknown"), f"/o/{7:016x}"):
         assert (await site.ask(path))[0] == 404

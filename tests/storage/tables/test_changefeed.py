@@ -151,12 +151,16 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
                 await happens(store, due[path], action, n)
                 if action not in VISITS:
                     await _amended_alike(store, noise=noise)
-                place = await changefeed.position(store.database.reader, cursor)
+                begun = await changefeed.position(store.database.reader, cursor)
                 found, place = await changefeed.changes(
-                    store.database.reader, place, limit, noise=noise
+                    store.database.reader, begun, limit, noise=noise
                 )
+                told_of = await changefeed.told_versions(store.database.reader, begun, found)
                 cursor = str(place)
                 for change in found:
+                    # What a reader without noise has is known, or said not to be.
+                    if change.page_id in told_of and not noise:
+                        assert told_of[change.page_id] == mirror.get(change.url)
                     assert change.seq > last.get(change.url, 0)
                     last[change.url] = change.seq
                     mirror.pop(change.url, None)
@@ -178,6 +182,33 @@ async def _mirrored(history: list[tuple[str, str, int]], *, noise: bool) -> None
                 "(SELECT id FROM version) GROUP BY p.id"
             )
             assert all(mirror[url] >= version for url, version in rows if url in mirror)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (["changed"], ["changed"], [1]),
+        (["changed"], ["changed", "changed", "refreshed"], [1]),
+        (["changed", "changed"], ["refreshed"], [2]),
+        (["changed"], ["gone", "changed"], []),
+        ([], ["changed"], []),
+    ],
+)
+async def test_it_is_known_which_version_a_reader_has(
+    store: CrawlStore, before: list[str], after: list[str], expected: list[int]
+) -> None:
+    await store.admit("/a", "/b")
+    due, reader = await store.taken("/a"), store.database.reader
+    for n, action in enumerate(before):
+        await happens(store, due, action, n)
+    place = await changefeed.position(reader, "now")
+    for n, action in enumerate(after):
+        await happens(store, due, action, 10 + n)
+    found, _ = await changefeed.changes(reader, place, 100)
+    assert [*(await changefeed.told_versions(reader, place, found)).values()] == expected
+    # Whoever begins has nothing, and knows it.
+    start = await changefeed.position(reader, "0")
+    assert [*(await changefeed.told_versions(reader, start, found)).values()] == [None]
 
 
 async def happens(store: CrawlStore, due: DueUrl, action: str, n: int) -> None:
