@@ -23,7 +23,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from freshet.crawler.reduce.sketch import PERMUTATIONS, VERSION, Sketch, resemblance
+from freshet.crawler.reduce.sketch import PERMUTATIONS, PLAIN_VERSION, VERSION, Sketch, resemblance
 
 if TYPE_CHECKING:
     from datasketch import MinHashLSH
@@ -78,7 +78,8 @@ def optimal_banding(threshold: float) -> Banding:
 
 def decoded(stored: Iterable[tuple[str, bytes]]) -> dict[str, Sketch]:
     """Return stored sketches, by name, without those of another version."""
-    return {name: Sketch.from_bytes(data) for name, data in stored if data[:1] == bytes([VERSION])}
+    read = {bytes((PLAIN_VERSION,)), bytes((VERSION,))}
+    return {name: Sketch.from_bytes(data) for name, data in stored if data[:1] in read}
 
 
 def index_of(sketches: Mapping[str, Sketch], banding: Banding) -> MinHashLSH:

@@ -192,7 +192,7 @@ def _reader() -> tuple[_Reader, Any]:
         *(vocabulary.address, ELEMENTS.address, main_text.WORDING.address, trees.address),
         *(addressof(sketch.CLASSES), factors.ctypes.data, summands.ctypes.data),
         *(*texts, *map(len, texts), sketch.SLICE, content.SECONDS, links.KEYS, ROOT),
-        *(PARSER_OPTIONS, sketch.VERSION, *map(NUMBERS.__getitem__, _NAMES)),
+        *(PARSER_OPTIONS, sketch.PLAIN_VERSION, *map(NUMBERS.__getitem__, _NAMES)),
         *(TRAITS["anchor"], *map(PLACES.__getitem__, _PLACES)),
         cast(_ASK, c_void_p),
     )

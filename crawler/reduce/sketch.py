@@ -17,6 +17,7 @@ import math
 import re
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import zstandard
 
 from freshet.compiled import function
 
@@ -103,15 +105,35 @@ def classify(codes: Iterable[int]) -> None:
         CLASSES[each] = _class(chr(each))
 
 
-#: The version of the format and of every hash in it. Versions before the first release,
-#: 1 and 2, are not read.
-VERSION: Final = 3
+#: The version of what is stored: Zstandard of the version that the core writes, which is stored in
+#: older stores. The hashes are the same. Versions before the first release, 1 and 2, are not read.
+VERSION: Final = 4
+PLAIN_VERSION: Final = 3
 PERMUTATIONS: Final = 128
 _SEED: Final = 1
 
 _HEADER: Final = struct.Struct("<BII16s")
 _TEXT_DIGEST: Final = 16
 _EMPTY_MINIMUM: Final = 0xFFFFFFFF
+
+
+class _Packing(threading.local):
+    """Packs and unpacks in one thread; to make both anew takes as long as their work."""
+
+    def __init__(self) -> None:
+        self.pack = zstandard.ZstdCompressor(level=1).compress
+        self.unpack = zstandard.ZstdDecompressor().decompress
+
+
+_packing: Final = _Packing()
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Return the plain sketch in a stored one."""
+    try:
+        return _packing.unpack(memoryview(data)[1:], allow_extra_data=False)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise ValueError(f"sketch of {len(data)} bytes is damaged: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +154,7 @@ class Sketch:
     octets: bytes | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sketch) and self.to_bytes() == other.to_bytes()
+        return isinstance(other, Sketch) and self.plain() == other.plain()
 
     def __hash__(self) -> int:
         return hash(self.text_digest)
@@ -144,11 +166,18 @@ class Sketch:
         return MinHash(PERMUTATIONS, _SEED, hashvalues=self.minima, scheme="affine32")
 
     def to_bytes(self) -> bytes:
+        """Serialise for the store: the version, and :meth:`plain` packed.
+
+        Places, and digests of short blocks, repeat within a page.
+        """
+        return bytes((VERSION,)) + _packing.pack(self.plain())
+
+    def plain(self) -> bytes:
         """Serialise version, counts, digest, minima, block digests and places, little-endian."""
         if self.octets is not None:
             return self.octets
         header = _HEADER.pack(
-            VERSION, self.shingle_count, len(self.block_digests), self.text_digest
+            PLAIN_VERSION, self.shingle_count, len(self.block_digests), self.text_digest
         )
         blocks = (
             column.astype("<u8").tobytes() for column in (self.block_digests, self.block_places)
@@ -157,12 +186,14 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """Read the sketch that :meth:`to_bytes` wrote.
+        """Read the sketch that :meth:`to_bytes` or :meth:`plain` wrote.
 
         Raises:
-            ValueError: for an unknown version, or bytes too few or too many.
+            ValueError: for an unknown version, damaged bytes, or too few or too many.
         """
-        if data and data[0] != VERSION:
+        if data[:1] == bytes((VERSION,)):
+            data = _unpacked(data)
+        if data and data[0] != PLAIN_VERSION:
             raise ValueError(f"sketch of version {data[0]}; this program reads {VERSION}")
         size = len(data)
         if size < _HEADER.size:

@@ -463,9 +463,12 @@ def handling_reload_signals() -> Iterator[Callable[[Callable[[], None]], None]]:
 
 # -- formats of versioned bytes ----------------------------------------------
 
-_READ: dict[VersionedData, int] = {
-    "sketches": sketch.VERSION, "memories": history.VERSION, "not_content": host.VERSION
-}  # fmt: skip
+#: The oldest and the newest format that is read.
+_READ: dict[VersionedData, tuple[int, int]] = {
+    "sketches": (sketch.PLAIN_VERSION, sketch.VERSION),
+    "memories": (history.VERSION, history.VERSION),
+    "not_content": (host.VERSION, host.VERSION),
+}
 
 
 async def require_readable(connection: aiosqlite.Connection, path: Path) -> None:
@@ -474,15 +477,15 @@ async def require_readable(connection: aiosqlite.Connection, path: Path) -> None
     Raises:
         StoreError: its sketches, memories or block pages are of another format.
     """
-    for what, read in _READ.items():
+    for what, (oldest, newest) in _READ.items():
         for found in await formats(connection, what):
-            if found < read:
+            if found < oldest:
                 raise StoreError(
-                    f"{path}: its {what} are of format {found}, older than the {read} that this "
+                    f"{path}: its {what} are of format {found}, older than the {oldest} that this "
                     "Freshet reads; crawl into a new file (--db), this one can still be read"
                 )
-            if found > read:
+            if found > newest:
                 raise StoreError(
-                    f"{path}: its {what} are of format {found}, newer than the {read} that this "
+                    f"{path}: its {what} are of format {found}, newer than the {newest} that this "
                     "Freshet knows; upgrade Freshet"
                 )

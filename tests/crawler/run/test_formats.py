@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.reduce.sketch import VERSION, sketch
+from freshet.crawler.reduce.sketch import PLAIN_VERSION, VERSION, sketch
 from freshet.storage.database import open_store
 from tests.console import freshet
 from tests.storage.crawl_store import writing
@@ -42,8 +42,9 @@ def test_sketches_of_before_are_refused_where_they_are_compared(
     result = freshet(*arguments, "--db", db)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"freshet: {db}: its sketches are of format {formats[0]}, older than the {VERSION} that "
-        "this Freshet reads; crawl into a new file (--db), this one can still be read\n"
+        f"freshet: {db}: its sketches are of format {formats[0]}, older than the "
+        f"{PLAIN_VERSION} that this Freshet reads; crawl into a new file (--db), this one can "
+        "still be read\n"
     )
     assert result.stdout == ""
 
