@@ -4,7 +4,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -183,6 +184,50 @@ class VirtualClock:
         self._at = max(self._at, until)
         await asyncio.sleep(0)
         return changed.is_set()
+
+
+#: A process beats so often while requests are under way; a beat that is so late shows that it was
+#: stopped, or slept with the machine.
+_BEAT_S: Final = 1.0
+_LATE_S: Final = 5.0
+
+
+class Standstills:
+    """The times for which this process stood still while requests were under way."""
+
+    def __init__(self, steady: Callable[[], float] = _steady) -> None:
+        self._steady = steady
+        self._total_s = self._beat_at = 0.0
+        self._under_way = 0
+        self._is_beating = False
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], float]]:
+        """Watch during the block; give a function that returns the seconds of standstill so far."""
+        before = self._total_s
+        self._under_way += 1
+        if not self._is_beating:
+            self._is_beating = True
+            self._beat_next()
+        try:
+            yield lambda: self._total_s - before
+        finally:
+            self._under_way -= 1
+
+    def _beat_next(self) -> None:
+        self._beat_at = self._steady() + _BEAT_S
+        asyncio.get_running_loop().call_later(_BEAT_S, self._beat)
+
+    def _beat(self) -> None:
+        # It was due before any time limit of the standstill, and comes before them.
+        late_s = self._steady() - self._beat_at
+        if late_s > _LATE_S:
+            self._total_s += late_s
+            log.info("this process stood still for %.0f s", late_s)
+        if self._under_way:
+            self._beat_next()
+        else:
+            self._is_beating = False
 
 
 class Turns:

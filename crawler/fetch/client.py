@@ -8,7 +8,7 @@ import ssl
 import time
 from asyncio import get_running_loop
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import ip_address, ip_network
@@ -21,7 +21,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
-from freshet.crawler.clock import Clock, SteadyClock
+from freshet.crawler.clock import Clock, Standstills, SteadyClock
 from freshet.crawler.errors import NotMade, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised, is_this_machine
 from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake, short_body
@@ -470,6 +470,19 @@ def _is_silent(result: FetchResult) -> bool:
     return result.status in _NO_GATEWAY and result.retry_after_s is None
 
 
+def _while_awake(result: FetchResult, stood_s: Callable[[], float]) -> FetchResult:
+    """Return a result without the time for which this process stood still.
+
+    Raises:
+        NotMade: the request failed in that time.
+    """
+    if not stood_s():
+        return result
+    if result.outcome == "failed" and (result.status is None or result.reason in _TRUNCATED_BY):
+        raise NotMade("this process stood still meanwhile", 0.0, is_sent=True)
+    return replace(result, duration_s=max(0.0, result.duration_s - stood_s()))
+
+
 @dataclass(slots=True, eq=False)
 class OursOrTheirs:
     """A fetcher that raises :class:`NotMade` where the failure is ours: network, resolver, files.
@@ -480,11 +493,13 @@ class OursOrTheirs:
     reached, either: neither while the request is under way nor since the host failed before.
 
     *Invariant.* While the network is away no failure is a host's; six hours later all are, until
-    somebody answers. The first failure of a host is put off where it may be the first of many.
+    somebody answers. The first failure of a host is put off where it may be the first of many. None
+    is a host's that was being asked while this process stood still.
     """
 
     fetcher: Fetcher
     clock: Clock = field(default_factory=SteadyClock)
+    standstills: Standstills = field(default_factory=Standstills)
     _answered_at: float = field(default=-inf, init=False)
     # The last one to answer or to fail is last.
     _known: LruCache[str, _Known] = field(default_factory=lambda: LruCache(_MOST_KNOWN), init=False)
@@ -510,7 +525,8 @@ class OursOrTheirs:
             NotMade: nothing is to be recorded; the request is to be made again.
         """
         began_at = self.clock.now()
-        result = await self.fetcher.fetch(request)
+        with self.standstills.watched() as stood_s:
+            result = _while_awake(await self.fetcher.fetch(request), stood_s)
         reason = result.reason or ""
         # Most servers that hang up on a connection that was kept do so because of the request.
         if reason in _SURELY_OURS and not (reason == "stale" and request.is_conditional):
@@ -536,9 +552,9 @@ class OursOrTheirs:
     def _shift(self, by: float) -> None:
         """Follow a jump of the time."""
         self._answered_at += by
-        for host, it in self._known.items():
+        for host, it in list(self._known.items()):
             self._known[host] = it._replace(at=it.at + by)
-        for host, at in self._failed_at.items():
+        for host, at in list(self._failed_at.items()):
             self._failed_at[host] = at + by
         self._silent_since = None if self._silent_since is None else self._silent_since + by
         self._lost_since = None if self._lost_since is None else self._lost_since + by

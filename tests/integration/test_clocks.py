@@ -17,6 +17,7 @@ from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
+from tests.storage.small_store import rows
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
@@ -88,6 +89,18 @@ async def kept(db: Path, machine: Machine, days: float) -> list[float]:
     return server.times
 
 
+def charged(db: Path) -> int:
+    """Return how many failures pages and hosts are charged with."""
+    pages, hosts = (
+        rows(db, sql)[0][0]
+        for sql in (
+            "SELECT count(*) FROM observation WHERE kind = 'failed'",
+            "SELECT count(*) FROM host WHERE failures > 0 OR parked_until IS NOT NULL",
+        )
+    )
+    return int(pages) + int(hosts)
+
+
 def machine(*events: tuple[float, float, float]) -> Machine:
     web = showcase(seed=7, traps=False)
     return Machine(web.start_at + 5 * DAY_S, events=list(events))
@@ -109,6 +122,21 @@ async def test_a_clock_that_is_set_and_a_machine_that_sleeps_make_no_burst(tmp_p
     assert len(awake) == len(times) - 2
     assert max(b - a for a, b in awake) < 1.02 * HOUR_S / PER_HOUR
     assert len(times) == pytest.approx(1.5 * 24 * PER_HOUR, rel=0.01)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("years", [1.0, -1.0])
+async def test_a_clock_that_jumps_a_year_and_back_charges_nobody(
+    tmp_path: Path, years: float
+) -> None:
+    jump_s = years * 365 * DAY_S
+    it = machine((6 * HOUR_S, jump_s, 0.0), (12 * HOUR_S, -jump_s, 0.0))
+    times = await kept(tmp_path / "crawl.db", it, 0.75)
+    # The budget holds and is used: requests go on at their pace, whatever the clock says.
+    assert most_in_an_hour(times) <= PER_HOUR + 1
+    assert max(b - a for a, b in pairwise(times)) <= HOUR_S / PER_HOUR + 60
+    assert len(times) == pytest.approx(18 * PER_HOUR, rel=0.03)
+    assert charged(tmp_path / "crawl.db") == 0
 
 
 @pytest.mark.long

@@ -1,13 +1,17 @@
-"""Servers that send what is no HTTP: they are there, and no fault of our network."""
+"""Failures that are ours or theirs: rubbish, silence, a clock that jumps, a standstill."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from itertools import repeat
 
 import pytest
 
+from freshet.crawler import clock
+from freshet.crawler.clock import Standstills, SteadyClock
 from freshet.crawler.errors import NotMade
 from freshet.crawler.fetch.client import OursOrTheirs, Request
+from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from tests.crawler.fetch.hostile_server import Answer, closes, hostile, page, resets, sends
 from tests.crawler.fetch.test_fetch import fetching
@@ -70,3 +74,67 @@ async def test_nothing_from_any_host_is_ours(kind: str) -> None:
     ends = [end async for end in _asked(NOTHING[kind])]
     assert {end.reason for end in ends if isinstance(end, FetchResult)} <= {"hung_up"}
     assert [end for end in ends if isinstance(end, NotMade) and end.since is not None]
+
+
+# -- our own time ----------------------------------------------------------------
+
+
+class Hosts:
+    """Hosts that answer, or fail with a reason; ``meanwhile`` is done during each request."""
+
+    def __init__(self, reason: str | None = None, status: int | None = None) -> None:
+        self.reason, self.status = reason, status
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def fetch(self, request: Request) -> FetchResult:
+        self.meanwhile()
+        await asyncio.sleep(0.05)
+        outcome: Outcome = "fetched" if self.reason is None else "failed"
+        status = 200 if self.reason is None else self.status
+        return FetchResult(request.url, outcome, 0.0, 86_400.5, status, self.reason)
+
+
+@pytest.mark.parametrize("jump_s", [2 * 3_600.0, -2 * 3_600.0, 365 * 86_400.0, -365 * 86_400.0])
+async def test_what_is_known_of_hosts_follows_a_jump_of_the_clock(jump_s: float) -> None:
+    set_by = 0.0
+    hosts = Hosts()
+    careful = OursOrTheirs(hosts, SteadyClock(wall=lambda: 1.8e9 + set_by, steady=lambda: 0.0))
+    for number in range(20):
+        hosts.reason = "connect" if number % 4 == 3 else None
+        if number == 10:
+            set_by = jump_s
+        with suppress(NotMade):
+            await careful.fetch(Request(f"http://{'abc'[number % 3]}/"))
+    answered_at = {known.at for known in careful._known.values()}
+    assert answered_at == {1.8e9 + jump_s}
+
+
+STANDSTILLS = {
+    **dict.fromkeys(
+        ("timeout_headers", "hung_up", "timeout_connect", "connect", "dns", "tls", "stale"), None
+    ),
+    **dict.fromkeys(("timeout_body", "too_slow", "cut_short"), 200),
+}
+
+
+@pytest.mark.parametrize("reason", STANDSTILLS)
+async def test_what_fails_while_we_stood_still_is_no_failure_of_a_host(
+    monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    monkeypatch.setattr(clock, "_BEAT_S", 0.005)
+    now = 0.0
+
+    def stand_still() -> None:
+        nonlocal now
+        now += 86_400.0
+
+    hosts = Hosts(reason, STANDSTILLS[reason])
+    careful = OursOrTheirs(hosts, standstills=Standstills(lambda: now))
+    hosts.meanwhile = stand_still
+    with pytest.raises(NotMade):
+        await careful.fetch(Request("http://a/"))
+    # An answer is one, and took as long as the host did.
+    hosts.reason, hosts.status = "http_500", 500
+    assert (await careful.fetch(Request("http://a/"))).reason == "http_500"
+    hosts.reason = None
+    assert (await careful.fetch(Request("http://a/"))).duration_s == pytest.approx(0.5, abs=0.01)
