@@ -102,16 +102,21 @@ _FILES: Final = 65_536
 _OTHER_FILES: Final = 64
 
 
-def connections(wanted: int = 256) -> int:
-    """Return how many connections may be in use; as many more may be idle.
-
-    The process is allowed as many open files as it may allow itself. Some are for other things.
-    """
+def open_files() -> int:
+    """Let this process open as many files as it may allow itself; return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FILES and soft != hard:
         soft = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(wanted, (soft - _OTHER_FILES) // 2))
+    return soft
+
+
+def connections(wanted: int = 256) -> int:
+    """Return how many connections may be in use; as many more may be idle.
+
+    Some of the files that may be open are for other things.
+    """
+    return max(1, min(wanted, (open_files() - _OTHER_FILES) // 2))
 
 
 def share(exchanges: int, domains: int = 0) -> int:

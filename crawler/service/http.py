@@ -26,6 +26,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from freshet.config.settings import Operation
+from freshet.crawler.bounds import open_files
 from freshet.crawler.clock import dated
 from freshet.crawler.errors import CrawlError, Refused, UnknownPage, UsageError
 from freshet.crawler.logs import hide, read_secret
@@ -206,11 +207,13 @@ class HttpServer:
             )
         hide(token)
         self._logins = Logins(token, operation.trusted_proxies) if token else None
+        # The others are for the store and for what takes work.
+        self._waiting = min(_WAITING, open_files() // 2)
         self._server = BoundedServer(
             self._answer,
             _CONNECTIONS,
             lambda *_: None,
-            places={"work": _LASTING, "wait": _WAITING, "look": _LOOKING},
+            places={"work": _LASTING, "wait": self._waiting, "look": _LOOKING},
         )
 
     async def open(self, address: str, port: int) -> str:
@@ -310,7 +313,7 @@ class HttpServer:
         if kind and not self._server.keep(request, kind) and kind != "look":
             why = f"{_LASTING} requests are being answered; try again later"
             if kind == "wait":
-                why = f"{_WAITING:,} readers wait for news; try again later"
+                why = f"{self._waiting:,} readers wait for news; try again later"
             raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
 
     def _is_ours(self, hosts: list[str]) -> bool:

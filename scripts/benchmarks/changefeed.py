@@ -20,6 +20,7 @@ import zstandard
 
 from freshet.storage.database import open_store
 from scripts.benchmarks import command
+from scripts.benchmarks.changefeed_waiting import waited
 from scripts.benchmarks.memory_watch import MemoryWatch
 from scripts.benchmarks.sites import Calm
 
@@ -101,6 +102,9 @@ def main() -> None:
     """The command ``scripts/bench_changefeed``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=20_000)
+    parser.add_argument(
+        "--waiting", type=int, nargs="?", const=1_000, metavar="N", help="instead, so many readers"
+    )
     parser.add_argument("--bytes", type=int, nargs=2, default=(6_000, 20_000), help="of a page")
     chosen = parser.parse_args()
     with command.workspace() as directory:
@@ -109,6 +113,9 @@ def main() -> None:
         calm = Calm(chosen.pages, min_bytes=least, max_bytes=most)
         size = filled(store, calm)
         command.say(f"{chosen.pages} pages, {size / 1e6:.0f} MB")
+        if chosen.waiting is not None:
+            command.finish(waited(store, chosen.waiting), chosen.output)
+            return
         result = {"pages": chosen.pages, "bodies_mb": round(size / 1e6, 1)}
         command.finish(
             result | {"made": copied(store), "from_the_cache": copied(store)}, chosen.output

@@ -107,5 +107,10 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def resident(pid: int) -> int:
+    """Return the bytes of a process that are in memory."""
+    return _fields(pid, "status")["VmRSS"]
+
+
 def _mb(size: int) -> float:
     return round(size / 1e6, 1)

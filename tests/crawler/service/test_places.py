@@ -82,3 +82,19 @@ async def test_readers_that_wait_keep_nobody_out_and_are_all_told(
         lines = await asyncio.gather(*tasks)
     assert len(lines) == count
     assert all(b"/new" in line for line in lines)
+
+
+async def test_readers_may_take_half_of_the_open_files(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freshet.crawler.service.http.open_files", lambda: 6)
+    async with serving(site.store.database.path) as site.url, aiohttp.ClientSession() as client:
+        tasks = await waits(site, client, 3)
+        async with client.get(site.url + WAITING[0]) as response:
+            assert (response.status, response.headers["Retry-After"]) == (503, "5")
+            assert "3 readers wait" in await response.text()
+        async with client.get(f"{site.url}/healthz") as response:
+            assert response.status == 200
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
