@@ -72,12 +72,17 @@ def crawl(server: Server, store: Path, *options: str) -> Iterator[CrawlProcess]:
 
 
 @contextmanager
-def freshet(verb: str, store: Path, seeds: Sequence[str], *options: str) -> Iterator[CrawlProcess]:
-    """Start ``freshet crawl`` or ``daemon`` likewise, with these seeds as its site list."""
+def freshet(
+    verb: str, store: Path, seeds: Sequence[str], *options: str, program: Sequence[str] = ()
+) -> Iterator[CrawlProcess]:
+    """Start ``freshet crawl`` or ``daemon`` likewise, with these seeds as its site list.
+
+    A ``program`` of the scripts may run it.
+    """
     directory = store.parent
     sites = directory / "sites.txt"
     sites.write_text("\n".join(seeds) + "\n", "utf-8")
-    command = [str(Path(sys.executable).with_name("freshet")), verb, "--json"]
+    command = [*(program or [str(Path(sys.executable).with_name("freshet"))]), verb, "--json"]
     command += ["--db", str(store), "--sites", str(sites), "--allow-private-addresses", *options]
     with started(command, directory) as running:
         yield running

@@ -137,9 +137,12 @@ def main() -> None:
         "--soak", type=float, nargs="?", const=3_600.0, metavar="SECONDS",
         help="instead, a daemon in real time under load: its memory and its file",
     )  # fmt: skip
+    parser.add_argument(
+        "--fixed", action="store_true", help="with --soak: pages that do not change"
+    )
     chosen = parser.parse_args()
     if chosen.soak is not None:
-        daemon_soak.main(chosen.soak, chosen.policy, chosen.output)
+        daemon_soak.main(chosen.soak, chosen.policy, chosen.output, is_fixed=chosen.fixed)
         return
     if chosen.sites is not None:
         with command.workspace() as directory:

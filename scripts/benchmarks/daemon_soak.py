@@ -1,29 +1,36 @@
 """A daemon in real time under load: does its memory stay flat, and what does its file grow by?
 
-The web is the synthetic one on loopback, of which a day passes in 40 seconds. The slope of the
-memory is that of the second half; the growth of the file in that time stands beside the rows
-that came, each with the mean bytes of its table (indices and all) at the end.
+The web is the synthetic one on loopback, of which a day passes in 40 seconds; or its pages are
+fixed. Memory counts from the 20th minute on, or in the second half of a shorter run; the growth of
+the file in that time stands beside the rows that came, each with the mean bytes of its table
+(indices and all) at the end.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import linear_regression
+from statistics import fmean, linear_regression
 from time import monotonic
 from typing import Any
 
 from scripts.benchmarks import command
 from scripts.benchmarks.living_web import UNSLOWED, Load, living
-from scripts.benchmarks.memory_watch import MemoryWatch, Sample
 
 _DAYS_PER_S = 1 / 40
+_FIXED_DAYS_PER_S = 1e-9
+_FIXED_PAGES_PER_HOST = 250
 _HOUR_S = 3_600.0
+_SETTLED_S = 1_200.0
+_LOOK_EVERY_S = 10.0
 _SERIES_POINTS = 20
+_GOAL_MB_PER_H = 5.0
 _BY_TABLE = (
     "SELECT coalesce(m.tbl_name, s.name), sum(s.pgsize) FROM dbstat AS s "
     "LEFT JOIN sqlite_master AS m ON m.name = s.name WHERE s.aggregate = TRUE GROUP BY 1"
@@ -41,23 +48,30 @@ class File:
     bytes: dict[str, int]
 
 
-def soak(seconds: float, policy: str, directory: Path) -> dict[str, Any]:
-    """Run a daemon for so long."""
+def soak(seconds: float, policy: str, directory: Path, *, is_fixed: bool) -> dict[str, Any]:
+    """Run a daemon for so long; pages that are ``is_fixed`` do not change."""
     load = Load(days_per_s=_DAYS_PER_S, span_days=2 + seconds * _DAYS_PER_S)
-    store = directory / "store.db"
+    if is_fixed:
+        load = Load(pages_per_host=_FIXED_PAGES_PER_HOST, days_per_s=_FIXED_DAYS_PER_S)
+    store, notes = directory / "store.db", directory / "memory.jsonl"
+    program = [
+        sys.executable, "-m", "scripts.benchmarks.memory_parts", str(notes), str(_LOOK_EVERY_S)
+    ]  # fmt: skip
+    settled_s = min(_SETTLED_S, seconds / 2)
     (directory / "freshet.toml").write_text(UNSLOWED, "utf-8")
     options = ("--policy", policy, "--time-limit", str(seconds))
     with living(load, directory / "exchanges.log") as web:
         begun_at = monotonic()
-        with web.daemon(store, *options) as running, MemoryWatch(running.pid) as watch:
-            running.wait(seconds / 2)
-            half = _file(store)
+        with web.daemon(store, *options, program=program) as running:
+            running.wait(settled_s)
+            settled = _file(store)
             # Before the daemon ends, which throws old bodies away.
-            running.wait(0.45 * seconds)
+            running.wait(0.97 * seconds - settled_s)
             end = _file(store)
             report = running.report()
         asked = len(web.asked())
-    late = [s for s in watch.samples if seconds / 2 < s.at - begun_at < 0.95 * seconds]
+    looks = [json.loads(line) for line in notes.read_text("ascii").splitlines()]
+    late = [it for it in looks if settled_s < it["at"] - begun_at < 0.97 * seconds]
     return {
         "seconds": seconds,
         "policy": policy,
@@ -65,11 +79,10 @@ def soak(seconds: float, policy: str, directory: Path) -> dict[str, Any]:
         "forgone": report.get("forgone"),
         "pages": end.rows["page"],
         "changed": report["changed"],
-        "rss_slope_mb_per_h": round(_slope(late), 2),
-        "goal_mb_per_h": 1.0,
-        "rss_mb": _series(watch.samples, begun_at),
-        "peak_mb": watch.peaks(),
-        "file": _grown(half, end),
+        "goal_mb_per_h": _GOAL_MB_PER_H,
+        "memory": {name: _growth(late, name) for name in late[0] if name != "at"},
+        "resident_mb": _series(looks, begun_at),
+        "file": _grown(settled, end),
     }
 
 
@@ -109,19 +122,19 @@ def _grown(half: File, end: File) -> dict[str, Any]:
     }
 
 
-def _slope(samples: Sequence[Sample]) -> float:
-    if len(samples) < 2:
-        return 0.0
-    line = linear_regression([s.at for s in samples], [s.resident for s in samples])
-    return line.slope * _HOUR_S / 1e6
+def _growth(looks: Sequence[dict[str, float]], part: str) -> dict[str, float]:
+    """Return the mean of a part of the memory in MB (of blocks in millions), and its slope."""
+    at, sizes = [look["at"] for look in looks], [look[part] / 1e6 for look in looks]
+    slope = linear_regression(at, sizes).slope * _HOUR_S
+    return {"mb": round(fmean(sizes), 2), "mb_per_h": round(slope, 2)}
 
 
-def _series(samples: Sequence[Sample], begun_at: float) -> dict[int, float]:
-    chosen = samples[:: max(1, len(samples) // _SERIES_POINTS)]
-    return {round(s.at - begun_at): round(s.resident / 1e6, 1) for s in chosen}
+def _series(looks: Sequence[dict[str, float]], begun_at: float) -> dict[int, float]:
+    chosen = looks[:: max(1, len(looks) // _SERIES_POINTS)]
+    return {round(it["at"] - begun_at): round(it["resident"] / 1e6, 1) for it in chosen}
 
 
-def main(seconds: float, policy: str, output: Path | None) -> None:
+def main(seconds: float, policy: str, output: Path | None, *, is_fixed: bool) -> None:
     """The command ``scripts/bench_daemon --soak``."""
     with command.workspace() as directory:
-        command.finish(soak(seconds, policy, directory), output)
+        command.finish(soak(seconds, policy, directory, is_fixed=is_fixed), output)

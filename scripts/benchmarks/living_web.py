@@ -16,9 +16,7 @@ from scripts.benchmarks.crawling import CrawlProcess, freshet
 _ROOT = Path(__file__).parents[2]
 #: Of a daemon that asks the web as often as its budget lets it.
 REQUESTS_PER_S = 30.0
-_OPTIONS = (
-    "--budget", f"{3_600 * REQUESTS_PER_S:g}/hour", "--delay", "0", "--config", "freshet.toml",
-)  # fmt: skip
+_OPTIONS = ("--budget", f"{3_600 * REQUESTS_PER_S:g}/hour", "--delay", "0")
 UNSLOWED = "[politeness]\nslow_factor = 0.0\ncrawl_delay_cap_s = 0.0\nconnections_per_host = 4\n"
 
 
@@ -54,9 +52,12 @@ class LivingWeb:
         """The front page of every site."""
         return list(self.roots.values())
 
-    def daemon(self, store: Path, *options: str) -> AbstractContextManager[CrawlProcess]:
+    def daemon(
+        self, store: Path, *options: str, program: Sequence[str] = ()
+    ) -> AbstractContextManager[CrawlProcess]:
         """Start a daemon that keeps the web fresh; ``freshet.toml`` stands beside the store."""
-        return freshet("daemon", store, self.seeds(), *_OPTIONS, *options)
+        options += (*_OPTIONS, "--config", str(store.with_name("freshet.toml")))
+        return freshet("daemon", store, self.seeds(), *options, program=program)
 
     def asked(self) -> list[Asked]:
         """All exchanges so far, in the order of their ends, by canonical URL."""
