@@ -1,4 +1,4 @@
-"""Numbers as people write them, for alert rules and for the prices of a page."""
+"""Numbers and prices as people write them, for alert rules and for the prices of a page."""
 
 import re
 from math import isfinite
@@ -7,6 +7,18 @@ from typing import Final
 #: Groups of three after a blank, or digits with points, commas and apostrophes in between. A digit
 #: comes first: long texts without one are passed over fast.
 NUMBER: Final = re.compile(r"\d(?:\d{0,2}(?: \d{3})+(?!\d)(?:[.,]\d+)?|\d*(?:[.,'’]\d+)*)")
+#: Signs of currencies, and words that stand alone.
+_CURRENCY: Final = (
+    r"[$£¥¢\u20a0-\u20cf\u5186\u5143\uc6d0]|(?<![^\W\d_])(?:USD|EUR|GBP|JPY|CNY|CHF|AUD|NZD|CAD|"
+    r"SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|TRY|RUB|UAH|INR|BRL|MXN|ZAR|ILS|KRW|SGD|HKD|THB|AED|SAR|"
+    r"Kč|zł|kr|Ft|lei|лв|руб|грн|Rs|TL|Fr|Euro|Dollars?)(?![^\W\d_])"  # noqa: RUF001 - roubles
+)
+#: A number with a currency behind or before it; ``29,-`` and ``29.–`` have no cents.
+PRICE: Final = re.compile(
+    rf"(?:{_CURRENCY})\.?\s{{0,3}}(?P<behind>{NUMBER.pattern})"
+    rf"|(?P<before>{NUMBER.pattern})(?:[.,]?[-–—])?\s{{0,3}}(?:{_CURRENCY})",
+    re.IGNORECASE,
+)
 _GROUPS: Final = re.compile(r"\d{1,3}(?:[.,]\d{2,3})*[.,]\d{3}")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from freshet.crawler.reduce.numbers import NUMBER, value_of
+from freshet.crawler.reduce.numbers import NUMBER, PRICE, value_of
 from freshet.crawler.reduce.page import dom_of, markup_of, selectors_of
 
 #: Nodes of a tree or of linked data that are looked at, and numbers that are returned.
@@ -23,18 +23,6 @@ _LONGEST: Final = 80
 _STEPS: Final = 4
 #: Characters before a price that tell it from other numbers of its element.
 _CONTEXT: Final = 20
-#: Signs, and words that stand alone.
-_CURRENCY: Final = (
-    r"[$£¥¢\u20a0-\u20cf\u5186\u5143\uc6d0]|(?<![^\W\d_])(?:USD|EUR|GBP|JPY|CNY|CHF|AUD|NZD|CAD|"
-    r"SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|TRY|RUB|UAH|INR|BRL|MXN|ZAR|ILS|KRW|SGD|HKD|THB|AED|SAR|"
-    r"Kč|zł|kr|Ft|lei|лв|руб|грн|Rs|TL|Fr|Euro|Dollars?)(?![^\W\d_])"  # noqa: RUF001 - roubles
-)
-#: ``29,-`` and ``29.–`` have no cents.
-_PRICE: Final = re.compile(
-    rf"(?:{_CURRENCY})\.?\s{{0,3}}(?P<behind>{NUMBER.pattern})"
-    rf"|(?P<before>{NUMBER.pattern})(?:[.,]?[-–—])?\s{{0,3}}(?:{_CURRENCY})",
-    re.IGNORECASE,
-)
 _FRAMES: Final = frozenset({"header", "nav", "footer", "aside"})
 _STRUCK: Final = frozenset({"del", "s", "strike"})
 _FORMER: Final = re.compile(
@@ -159,7 +147,7 @@ def _around(node: LexborNode | None) -> _Shown | None:
         text = " ".join(node.text().split())
         if len(text) > _LONGEST:
             return None
-        for match in _PRICE.finditer(text):
+        for match in PRICE.finditer(text):
             if (value := value_of(match["behind"] or match["before"])) is not None:
                 return _Shown(node, text, value, text[: match.start(match.lastgroup or 0)])
         node = node.parent

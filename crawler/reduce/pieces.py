@@ -99,7 +99,7 @@ def _elements() -> numeric.Structure:
         for name in names:
             kinds[NUMBERS[name]] = kind
     numbers = {name: NUMBERS[name] for name in ("a", "br", "href", "role")}
-    traits = "block large table image control button apart".split()
+    traits = "block large table image control button apart stated".split()
     numbers |= {name: TRAITS[name] for name in traits}
     numbers |= {"unseen": UNSEEN, "in_control": CONTROL, "names": len(kinds)}
     return numeric.Structure("elements", SimpleNamespace(kinds=kinds), **numbers)

@@ -63,6 +63,7 @@ from freshet.crawler.reduce.tree import (
     UNSEEN,
     Tree,
     TreeLimits,
+    holds,
     meaning_of,
     tree_from,
 )
@@ -160,11 +161,11 @@ def as_scripts_leave(html: bytes) -> bytes:
     ``<iframe/>`` in it, or a comment without an end, hides the rest of the page; each ends with the
     element here. Parts that React streams behind a page stand where its calls put them.
     """
-    if b"<noscript" in html and (ends := list(_missing_ends(html))):
+    if holds(html, b"<noscript") and (ends := list(_missing_ends(html))):
         starts = [0, *(at for at, _ in ends)]
         whole = (html[a:b] + end for a, (b, end) in zip(starts, ends, strict=False))
         html = b"".join(whole) + html[starts[-1] :]
-    if b"<div hidden" in html and (puts := _PUT.findall(html)):
+    if holds(html, b"<div hidden") and (puts := _PUT.findall(html)):
         html, parts = _apart(html)
         # The first argument names the place, but for "$RS".
         named = {b if a[:1] == b"S" else a: a if a[:1] == b"S" else b for a, b in puts}

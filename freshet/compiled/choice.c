@@ -581,6 +581,12 @@ EXPORTED int64_t choice_finished(struct choice *choice, const uint8_t *said, siz
     return done ? 0 : NO_MEMORY;
 }
 
+/* Return whether a piece is what the page states for machines only: no tree knows of that. */
+static bool is_stated(const struct pieces *all, size_t number)
+{
+    return all->tree.nodes[nth_piece(all, number)->holder].trait & all->elements->stated;
+}
+
 /* Leave out what only calls for an action, as Python says of each piece that it was asked about, and
  * tell what is chosen of all pieces, of which those without controls were judged, or all. */
 EXPORTED int64_t choice_settled(
@@ -611,7 +617,8 @@ EXPORTED int64_t choice_settled(
         done = !is_run || keep_between(choice, all, kept, more, begin, end);
     }
     for (uint32_t i = 0; done && i < total; i++)
-        done = !(kept[i] || more[i]) || add(&choice->chosen, &i, sizeof i);
+        done = !(kept[i] || more[i] || is_stated(all, i))
+            || add(&choice->chosen, &i, sizeof i);
     free(kept);
     free(more);
     done = done && ask_controls(choice, all);

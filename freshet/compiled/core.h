@@ -299,7 +299,7 @@ struct score_rows {
 struct elements {
     int64_t names, a, br, href, role;
     int64_t unseen, in_control;
-    int64_t block, large, table, image, control, button, apart;
+    int64_t block, large, table, image, control, button, apart, stated;
     int64_t *kinds; /* [names] */
 };
 

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from freshet.crawler.fetch.responses import PACKED_MAGIC, media_type, unpacked
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.charset import utf8_of
+from freshet.crawler.reduce.tree import holds
 from freshet.crawler.reduce.tree_parser import as_scripts_leave
 from freshet.storage import value
 from freshet.storage.records import FetchResult
@@ -82,7 +83,16 @@ def reads_pdf() -> bool:
 
 def _as_it_came(body: bytes, content_type: str | None) -> Body:
     html, encoding = utf8_of(body, content_type)
-    return Body(encoding, as_scripts_leave(html))
+    html = as_scripts_leave(html)
+    if holds(html, b"//schema.org") or holds(html, b"application/ld+json"):
+        html = _with_statements(html)
+    return Body(encoding, html)
+
+
+def _with_statements(html: bytes) -> bytes:
+    from freshet.crawler.reduce.statements import with_statements  # noqa: PLC0415 - few pages do
+
+    return with_statements(html)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ SHOP = """<div><ul><li><a href=1>Eins</a><li><a href=2>Zwei</a><li><a href=3>Dre
 class=accordion>Maße</div><xmp><b>raw</b></xmp></div>"""
 NOISE = """<p>A so\u00adft hy\u200bphen <time datetime="2026-01-05T16:40">3 hours ago</time></p>
 <p>3 \u6642\u9593\u524d</p><p>vor 3 Stunden</p><p>acum 3 ore</p><p>\u270a\ufe0f</p>"""
+STATED = """<main><h1>Stuhl</h1><p>Er steht auf drei Beinen.</p></main><script type="application/
+ld+json">{"@type": "Product", "name": "Stuhl", "offers": {"price": 89, "priceCurrency": "EUR"}}
+</script>""".replace("/\n", "/")
 FEED = b"""<rss version="2.0"><channel><title>N</title><item><guid>1</guid><title>One</title>
 <link>https://h.example/1</link><description>&lt;p&gt;First &lt;b&gt;one&lt;/b&gt;</description>
 </item><item><title>Two</title><link>https://h.example/2</link></item></channel></rss>"""
@@ -30,6 +33,7 @@ BODIES = [
     ("text/html; charset=iso-8859-1", ARTICLE.encode("latin-1")),
     ("text/html", SHOP.encode()),
     ("text/html", NOISE.encode()),
+    ("text/html", STATED.encode()),
     ("text/plain", "One line.\n\nAnother\nparagraph, e\u0301.".encode()),
     ("text/csv", b"a,b\n1,2\n"),
     ("application/json", b'{"b": [1, {"c": null}], "a": "text  here"}'),
@@ -41,7 +45,7 @@ BODIES = [
     ("text/calendar", b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nSUMMARY:A\r\nEND:VEVENT\r\n"),
 ]
 #: The digest of the texts and places below, by version of the extraction.
-EXPECTED = {"11": "f8b1623927a466eef1876a2b"}
+EXPECTED = {"12": "22c7bc20f7d4b071325a8163"}
 
 
 def _texts() -> list[Blocks]:

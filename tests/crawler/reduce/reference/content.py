@@ -14,9 +14,10 @@ import numpy as np
 from freshet.crawler.reduce.boilerplate import is_control, is_frame_name, is_hidden
 from freshet.crawler.reduce.content import judged, model, text_of
 from freshet.crawler.reduce.pieces import Piece, Pieces
-from freshet.crawler.reduce.tree import CONTROL, PLACES, UNSEEN, Tree
+from freshet.crawler.reduce.tree import CONTROL, PLACES, TRAITS, UNSEEN, Tree
 
 _CAPTION: Final = PLACES["figcaption"]
+_STATED: Final = TRAITS["stated"]
 #: Precision counts a little more than recall, as the trees know manuals and shops, too.
 _BETA: Final = 0.75
 #: Pieces in a row that are kept because those around them are.
@@ -56,6 +57,8 @@ def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
         numbers = [i for i, acts in enumerate(controls) if not acts]
         kept = {numbers[i] for i in _judged(pieces.without_controls(), title)}
     kept.update(list(_kept_beside(pieces, kept)))
+    # No tree knows of what the page states for machines only.
+    kept.update(i for i, piece in enumerate(pieces) if tree.trait[piece.holder] & _STATED)
     return [pieces[i] for i in sorted(kept)]
 
 
