@@ -45,6 +45,8 @@ static inline int64_t smaller_int(int64_t a, int64_t b) { return b < a ? b : a; 
 struct page {
     bool known, alive;
     int16_t area;
+    /* By so many points of the grid its rate is presumed to be above the usual one. */
+    int16_t above;
     /* Its place among the pages of its site, and the session of its last visit. */
     int64_t place, session;
     double last;

@@ -131,12 +131,27 @@ static double mean_of(const float *belief, const double *weights)
     return sum;
 }
 
+static int within(int k)
+{
+    return k < 0 ? 0 : k < POINTS ? k : POINTS - 1;
+}
+
+/* Write the prior of a page whose rate is presumed to be by so many points above the usual one. */
+static void raise_prior(const double *usual, int above, double *prior)
+{
+    for (int k = 0; k < POINTS; k++)
+        prior[k] = 0.0;
+    for (int k = 0; k < POINTS; k++)
+        prior[within(k + above)] += usual[k];
+}
+
 /* Write the beliefs of all pages, in one step of expectation; set `prior` to their mean. */
 static void believe(
     const struct pages *pages, const struct site *site, const struct fit *fit, double *since,
     float *sums, float *belief)
 {
     int64_t known = site->facts->known;
+    double prior[POINTS];
     for (int64_t p = 0; p < known; p++) {
         since[p] = site->began[0];
         for (int k = 0; k < POINTS; k++)
@@ -148,7 +163,8 @@ static void believe(
         if (note->changed) {
             /* What was unchanged for long may have got another rate; only a change can tell. */
             double at = site->began[note->stop];
-            drift(sums + POINTS * note->place, fit->prior, at - since[note->place]);
+            raise_prior(fit->prior, pages->page[site->rows[note->place]].above, prior);
+            drift(sums + POINTS * note->place, prior, at - since[note->place]);
             since[note->place] = at;
         }
         add_days(sums + POINTS * note->place, days, note->changed);
@@ -156,9 +172,12 @@ static void believe(
     double mean[POINTS] = {0};
     for (int64_t p = 0; p < known; p++) {
         float *mine = belief + POINTS * site->rows[p];
-        posterior(sums + POINTS * p, fit->prior, mine);
+        int above = pages->page[site->rows[p]].above;
+        raise_prior(fit->prior, above, prior);
+        posterior(sums + POINTS * p, prior, mine);
+        /* What the page tells of the usual rates: each is as probable as its own one. */
         for (int k = 0; k < POINTS; k++)
-            mean[k] += mine[k];
+            mean[k] += mine[within(k + above)] * fit->prior[k] / prior[within(k + above)];
     }
     for (int k = 0; k < POINTS; k++)
         fit->prior[k] =

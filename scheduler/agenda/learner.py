@@ -102,7 +102,8 @@ class Learner:
     async def relearn(self, ranker: Ranker) -> None:
         """Teach another ranker the store's history as judged now."""
         before, self.ranker = self.ranker, ranker
-        ranker.add(*(self.pages[name] for name in ("host", "area", "importance", "found_at")))
+        names = ("host", "area", "importance", "found_at", "pace")
+        ranker.add(*(self.pages[name] for name in names))
         if isinstance(before, SignalRanker) and isinstance(ranker, SignalRanker):
             ranker.declare(np.arange(len(before.declared)), before.declared)
         await self._learn_all()
@@ -137,14 +138,18 @@ class Learner:
         if terms.never.any():
             await self.watch(found.take(~terms.never))
             return
+        standing = zip(found.url, found.depth.tolist(), strict=True)
+        pace = np.array([pages_agenda.presumed_pace(url, depth) for url, depth in standing])
         rows = self.pages.add(
             found.page_id, urls=found.url, host=codes, importance=terms.importance,
             least=terms.least_days, most=terms.most_days, area=terms.area,
             half_life=terms.half_life_days,
             spelling=np.array([pages_agenda.spelling(url) for url in found.url], np.int64),
+            pace=pace.astype(np.float32),
             **self._standing(found),
         )  # fmt: skip
-        self.ranker.add(codes, terms.area, terms.importance, found.found_at / _DAY_S)
+        days = found.found_at / _DAY_S
+        self.ranker.add(codes, terms.area, terms.importance, days, pace=pace)
         if isinstance(self.ranker, SignalRanker):
             self.ranker.declare(rows, terms.complete)
         self.hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)

@@ -69,6 +69,7 @@ _ROW: Final = np.dtype(
         ("page_id", np.int64),
         ("host", np.intp),
         ("area", np.int16),
+        ("pace", np.float32),
         ("found_at", np.float64),
         ("importance", np.float64),
         ("since", np.float64),
@@ -96,6 +97,10 @@ _ROW: Final = np.dtype(
 #: Redirects that are followed from one known page to the next.
 _HOPS: Final = 5
 
+#: Of a seed, of what it links to, and so on; the last one is that of all deeper pages.
+_PACE_AT: Final = (3.0, 1.8, 1.0, 0.6)
+_DATED_PACE: Final = 0.25
+
 _INDEX: Final = re.compile(r"/index\.(?:html?|php)$")
 
 
@@ -119,20 +124,35 @@ def url_key(url: str) -> int:
     return (crc32(text) << 31) ^ adler32(text)
 
 
+#: A path that names a day, a version or a number of four digits: what it shows is finished.
+_DATED: Final = re.compile(r"/(?:19|20)\d\d[/-]\d|/v?\d+\.\d+|\d{4}")
+
+
+def presumed_pace(url: str, depth: int) -> float:
+    """Return how often a page presumably changes, in units of the usual page of its site.
+
+    ``depth`` counts the links from a seed to the page. The numbers come from a Poisson regression
+    on ten recorded sites, each of the same weight.
+    """
+    pace = _PACE_AT[min(depth, len(_PACE_AT) - 1)]
+    return pace * _DATED_PACE if _DATED.search(urlsplit(url).path) else pace
+
+
 class PageTable:
     """Columns that grow, by name: ``table["host"]`` is (n,), written only by its owner.
 
-    ``host`` and ``area`` are integer codes; ``since`` is when the copy was last known to be right,
-    or the page found, ``asked`` when it was last requested, ``absent`` what ``since`` was when its
-    URL led to no content (inf: it leads to some, or was never requested); from one visit to the
-    next there are at least ``least`` days, and if it can be at most ``most``; ``gone`` and
-    ``failures`` count in a row; ``taken`` pages are being requested, and nothing is requested again
-    before ``not_before``. An ``away`` page leads to another one: there is no copy of it. Where it
-    does so for good it is asked again after ``recheck_days``, and then each time when it has done
-    so for as long again. ``half_life`` says whether it is an ephemeral source, as
-    :class:`~scheduler.agenda.terms.Terms` has it. ``leads_to`` is the id of the page to which it
-    redirects, −1: none that is known; it may do so ``for_good``. A page ``had`` content if there
-    was a copy of it once. ``paid`` is what a page was worth when it was taken last, 0 before.
+    ``host`` and ``area`` are integer codes; ``pace`` is what :func:`presumed_pace` says; ``since``
+    is when the copy was last known to be right, or the page found, ``asked`` when it was last
+    requested, ``absent`` what ``since`` was when its URL led to no content (inf: it leads to some,
+    or was never requested); from one visit to the next there are at least ``least`` days, and if it
+    can be at most ``most``; ``gone`` and ``failures`` count in a row; ``taken`` pages are being
+    requested, and nothing is requested again before ``not_before``. An ``away`` page leads to
+    another one: there is no copy of it. Where it does so for good it is asked again after
+    ``recheck_days``, and then each time when it has done so for as long again. ``half_life`` says
+    whether it is an ephemeral source, as :class:`~scheduler.agenda.terms.Terms` has it.
+    ``leads_to`` is the id of the page to which it redirects, −1: none that is known; it may do so
+    ``for_good``. A page ``had`` content if there was a copy of it once. ``paid`` is what a page was
+    worth when it was taken last, 0 before.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
@@ -169,7 +189,8 @@ class PageTable:
         rows = np.arange(first, first + len(page_id))
         for column in self._columns.values():
             column.append(len(page_id))
-        for name, values in {"page_id": page_id, "absent": inf, "leads_to": -1, **columns}.items():
+        usual = {"page_id": page_id, "pace": 1.0, "absent": inf, "leads_to": -1}
+        for name, values in {**usual, **columns}.items():
             self[name][first:] = values
         self._index(page_id, rows)
         self.existence.watch(self["host"][first:], urls)

@@ -40,8 +40,14 @@ class Ranker(Protocol):
     again after a crash, it is the same.
     """
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
-        """Append rows: pages of these sites and areas (integer codes), found on these days."""
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
+        """Append rows: pages of these sites and areas (integer codes), found on these days.
+
+        Before its first visit a page is presumed to change ``pace`` times as often as others of its
+        site; None: 1.
+        """
 
     def learn(self, visits: VisitResults) -> None:
         """Take in visits, in their order; a page that is gone counts again when it is back."""

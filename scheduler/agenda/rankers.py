@@ -148,7 +148,9 @@ class PolicyRanker:
         self._host, self._per_day = np.empty(0, np.intp), np.empty(0)
         self._cost = np.empty(0)
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         """Append rows; their rates are what is usual on their site."""
         first = len(self._rate)
         self._learner.extend(site)
@@ -458,9 +460,11 @@ class IntervalRanker(PolicyRanker):
         self._due = Column[np.float64](np.float64)
         self._modified = Column[np.float64](np.float64)
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         """Append rows, which have no pace before the first visit."""
-        super().add(site, area, importance, at)
+        super().add(site, area, importance, at, pace)
         self._paces += [None] * len(at)
         self._due.extend(np.full(len(at), np.inf))
         self._modified.extend(at)

@@ -30,11 +30,12 @@ from freshet.scheduler.agenda.ranker import Beliefs
 from freshet.scheduler.arrays import Arrays, Column, Floats, Scratch
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_model import (
-    GENERAL_PRIOR,
     POINTS,
     Pages,
     SiteLearner,
     credible_interval,
+    points_above,
+    raised,
 )
 from freshet.scheduler.estimate.sources_trust import Reputation, SiteTrust, SourceTrust
 from freshet.scheduler.sources import AREAS, Rows
@@ -69,14 +70,19 @@ class SiteClockRanker:
         self._trust = SourceTrust()
         self._budget = budget
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         """Append rows; they count from the first visit on."""
         first = len(self._page)
         self._site_of.extend(site)
         self._importance.extend(importance)
         for column in (self._page, self._belief):
             column.append(len(site))
-        self._belief.rows[first:] = GENERAL_PRIOR
+        above = points_above(np.ones(len(site)) if pace is None else pace)
+        self._page.rows["above"][first:] = above
+        for points in np.unique(above).tolist():
+            self._belief.rows[first:][above == points] = raised(points)
         self._states = None
         self._trust.add(len(site))
         self._page.rows["area"][first:] = np.minimum(area, AREAS - 1)

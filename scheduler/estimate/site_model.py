@@ -61,6 +61,23 @@ def credible_interval(belief: NDArray[np.floating]) -> tuple[Floats, Floats]:
     return quantile(posterior, 0.05, logs), quantile(posterior, 0.95, logs)
 
 
+def points_above(pace: Floats) -> Rows:
+    """Return by how many points of the grid (m,) rates that are ``pace`` times as large are higher.
+
+    >>> points_above(np.array([1.0, 3.0, 0.25])).tolist()
+    [0, 3, -4]
+    """
+    found: Rows = np.rint(np.log(pace) / np.log(RATES[1] / RATES[0])).astype(np.intp)
+    return np.clip(found, -POINTS, POINTS)
+
+
+def raised(above: int) -> Floats:
+    """Return the general prior (40,) of a page whose rate is so many points above the usual."""
+    found = np.zeros(POINTS)
+    np.add.at(found, np.clip(np.arange(POINTS) + above, 0, POINTS - 1), GENERAL_PRIOR)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Pages:
     """All pages of all sites: (n,) records."""

@@ -112,7 +112,9 @@ class ByPace(_Rival):
         self._modified_at: list[float] = []
         self._due = np.empty(0)
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         """Append rows, captured on these days."""
         days = at.tolist()
         paces = [self._policy.next_interval(None, Revisit(day, changed=False)) for day in days]
@@ -150,7 +152,9 @@ class Published(_Rival):
         self._budget = rate
         self._at = self._planned_at = -np.inf
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         """Append rows, captured on these days; they are in the next plan."""
         draws = [self._rng.expovariate(1.0) for _ in at]
         self._last, self._draw = np.append(self._last, at), np.append(self._draw, draws)

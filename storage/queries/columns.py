@@ -60,6 +60,7 @@ class WatchedPages(Columns):
         asked: Unix seconds of the last visit, or of the discovery.
         found_at: Unix seconds, the first of all URLs that lead here for good.
         sitemap: whether it is one.
+        depth: links from a seed to it.
     """
 
     page_id: NDArray[np.int64] = field(metadata=stored("int64"))
@@ -77,6 +78,7 @@ class WatchedPages(Columns):
     asked: NDArray[np.float64] = field(metadata=stored("float64"))
     found_at: NDArray[np.float64] = field(metadata=stored("float64"))
     sitemap: NDArray[np.bool_] = field(metadata=stored("bool"))
+    depth: NDArray[np.int64] = field(metadata=stored("int64"))
 
 
 #: As :func:`freshet.storage.tables.links.shown_again` has it.
@@ -103,6 +105,7 @@ _PAGES = (
         asked="coalesce(last_at, found_at)",
         found_at=f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at))",
         sitemap="role = 'sitemap'",
+        depth="depth",
     )
     + " FROM page WHERE held_back IS NULL"
 )

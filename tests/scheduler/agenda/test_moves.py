@@ -30,7 +30,9 @@ class Told:
     found_on: list[float] = field(default_factory=list)
     received: list[tuple[object, ...]] = field(default_factory=list)
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         self.n += len(site)
         self.found_on += at.tolist()
 

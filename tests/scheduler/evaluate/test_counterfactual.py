@@ -22,7 +22,9 @@ class Turn:
         self.told: list[tuple[int, float, bool | None, bool]] = []
         self.known_on: list[float] = []
 
-    def add(self, site: Rows, area: Rows, importance: Floats, at: Floats) -> None:
+    def add(
+        self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
+    ) -> None:
         self.last += at.tolist()
         self.known_on += at.tolist()
 
