@@ -105,9 +105,9 @@ class Appraiser:
 
     def _spent_lists(self) -> Rows:
         """Return the rows of sitemaps and feeds that told nothing and have had their share."""
-        ranker, ids = self.learner.ranker, self.learner.hosts.ids
-        if not isinstance(ranker, SiteClockRanker):
-            return np.zeros(0, np.intp)
-        untold = ranker.untold()
-        hosts = [ids[code] for code in self.learner.pages["host"][untold].tolist()]
+        ranker, pages, ids = self.learner.ranker, self.learner.pages, self.learner.hosts.ids
+        untold = pages.unread_lists()
+        if isinstance(ranker, SiteClockRanker):
+            untold = np.union1d(untold, ranker.untold())
+        hosts = [ids[code] for code in pages["host"][untold].tolist()]
         return self.quota.lists.spent(untold, hosts)

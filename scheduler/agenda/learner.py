@@ -180,7 +180,7 @@ class Learner:
             "gone": found.gone.astype(np.int16),
             "found_at": found.found_at / _DAY_S,
             "not_before": self._not_before(found),
-            "sitemap": found.sitemap,
+            "list": found.is_list,
         }
 
     def _not_before(self, found: WatchedPages) -> Floats:

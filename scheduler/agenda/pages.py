@@ -59,7 +59,7 @@ _MOST_TIMES: Final = 30
 _SILENT: Final = ("failed", "refused")
 _SHOWN: Final = ("new", "changed", "unchanged")
 _MOMENT_DAYS: Final = 1e-6
-_SITEMAP: Final = 10.0
+_LIST: Final = 10.0
 #: What a day of an overdue page is worth: more than all else. What is worth so much is overdue.
 _OVERDUE: Final = 1e200
 OVERDUE: Final = 1e150
@@ -83,7 +83,7 @@ _ROW: Final = np.dtype(
         ("least", np.float64),
         ("most", np.float64),
         ("taken", np.bool_),
-        ("sitemap", np.bool_),
+        ("list", np.bool_),
         ("half_life", np.float64),
         ("paid", np.float64),
         ("spelling", np.int64),
@@ -386,7 +386,7 @@ class PageTable:
             # What was found this moment is worth more than nothing.
             waited = np.maximum(now - rows["since"][new], _MOMENT_DAYS) + turn
             waited *= new_page * self.existence.of_new(new)
-            waited[rows["sitemap"][new]] *= _SITEMAP
+            waited[rows["list"][new]] *= _LIST
             found[new] = rows["importance"][new] * waited
         held = rows["captured"] & (rows["gone"] == 0)
         found[held] *= self.existence.of_held()[held]
@@ -395,6 +395,19 @@ class PageTable:
         found[empty] = self._of_turning(np.flatnonzero(empty), now)
         overdue = self.overdue(now)
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
+        return found
+
+    def unread_lists(self) -> Rows:
+        """Return the rows of sitemaps and feeds never asked, of hosts of which a page is held.
+
+        Of other hosts they may be the only way to a page.
+        """
+        is_list, held = self["list"], self["captured"] & (self["gone"] == 0)
+        unread = np.flatnonzero(is_list & ~self["captured"] & np.isinf(self["absent"]))
+        host = self["host"]
+        has_pages = np.zeros(int(host.max(initial=-1)) + 1, np.bool_)
+        has_pages[host[held & ~is_list]] = True
+        found: Rows = unread[has_pages[host[unread]]]
         return found
 
     def _empty(self) -> Bools:

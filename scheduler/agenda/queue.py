@@ -207,7 +207,7 @@ _EMPTY_MOST: Final = 10.0
 class ListQuota:
     """Keeps requests for sitemaps and feeds that have told nothing yet below a share of a host's.
 
-    Hosts are ids.
+    The first one is free. Hosts are ids.
 
     Attributes:
         untold: the rows of these lists, by the last valuation.
@@ -233,7 +233,7 @@ class ListQuota:
 
     def is_spent(self, host_id: int) -> bool:
         """Return whether a host's next request must not be for such a list."""
-        return self._lists[host_id] >= 1 + _OF_LISTS * self._requests[host_id]
+        return self._lists[host_id] > _OF_LISTS * self._requests[host_id]
 
 
 class EmptyQuota:

@@ -117,7 +117,8 @@ class VisitValuer:
         left[names] = 0.0
         left[pages["empty"] & (worth < empty_above)] = 0.0
         # What leads to new pages tells something; bounds and wishes stand above the share.
-        left[spent[~values.discovers[spent] & (worth[spent] < CANNOT_WAIT)]] = 0.0
+        tells = values.discovers[spent] & pages["captured"][spent]
+        left[spent[~tells & (worth[spent] < CANNOT_WAIT)]] = 0.0
         return left, targets
 
     def tomorrow(self, values: VisitValues, offered: Floats) -> Floats:

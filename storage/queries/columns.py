@@ -59,7 +59,7 @@ class WatchedPages(Columns):
         had: whether there was a copy of this URL's content once.
         asked: Unix seconds of the last visit, or of the discovery.
         found_at: Unix seconds, the first of all URLs that lead here for good.
-        sitemap: whether it is one.
+        is_list: whether it is a sitemap or a feed.
         depth: links from a seed to it.
     """
 
@@ -77,7 +77,7 @@ class WatchedPages(Columns):
     had: NDArray[np.bool_] = field(metadata=stored("bool"))
     asked: NDArray[np.float64] = field(metadata=stored("float64"))
     found_at: NDArray[np.float64] = field(metadata=stored("float64"))
-    sitemap: NDArray[np.bool_] = field(metadata=stored("bool"))
+    is_list: NDArray[np.bool_] = field(metadata=stored("bool"))
     depth: NDArray[np.int64] = field(metadata=stored("int64"))
 
 
@@ -104,7 +104,7 @@ _PAGES = (
         leads_to="iif(alias_kind IN ('permanent', 'temporary'), coalesce(alias_of, -1), -1)",
         asked="coalesce(last_at, found_at)",
         found_at=f"min(found_at, coalesce({_MOVED.format('min(old.found_at)')}, found_at))",
-        sitemap="role = 'sitemap'",
+        is_list="role <> 'page'",
         depth="depth",
     )
     + " FROM page WHERE held_back IS NULL"

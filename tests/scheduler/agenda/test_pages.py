@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.pages import PageTable, spelling
+from freshet.scheduler.agenda.pages import PageTable, presumed_pace, spelling
 from freshet.storage.records import Alias, DueUrl, Observation, Rejected, Visit
 
 DAY_S = 86_400.0
@@ -83,7 +83,7 @@ def test_a_sitemap_that_was_never_read_is_worth_ten_pages() -> None:
     pages = PageTable()
     pages.add(
         np.arange(3), urls=[URL] * 3, importance=np.ones(3), most=np.full(3, np.inf),
-        sitemap=np.array([False, True, True]), captured=np.array([False, False, True]),
+        list=np.array([False, True, True]), captured=np.array([False, False, True]),
     )  # fmt: skip
     page, sitemap, read = pages.weighted(np.full(3, 0.5), 2.0).tolist()
     assert sitemap == pytest.approx(10 * page)
@@ -162,3 +162,20 @@ def test_a_url_that_leads_to_another_host_tells_of_its_neighbours_and_others_do_
     alias = None if to is None else Alias(to, "permanent")
     pages.settle(0, Visit(DueUrl(0, f"{URL}b", f"{URL}b", 1, 0.0), found, alias=alias))
     assert (pages.existence.of_new(np.array([1]))[0] < 0.7 - 1e-9) == counts
+
+
+def test_seeds_and_what_they_link_to_change_often_and_dated_pages_seldom() -> None:
+    site = "https://h.example"
+    paces = [presumed_pace(f"{site}/about", depth) for depth in range(6)]
+    assert paces == [3.0, 1.8, 1.0, 0.6, 0.6, 0.6]
+    dated = ("/2024/05/", "/news/2024-05-01.html", "/docs/1.4/", "/docs/v2.0.1/x", "/item-12345")
+    assert [presumed_pace(site + path, 2) for path in dated] == [0.25] * 5
+    others = ("/", "/v2/", "/chapter-12", "/a.html", "/section/123")
+    assert [presumed_pace(site + path, 2) for path in others] == [1.0] * 5
+
+
+def test_lists_that_were_never_read_count_where_a_page_is_held() -> None:
+    pages = sites(
+        host=[0, 0, 0, 1, 1, 2], list=[0, 1, 1, 1, 1, 0], captured=[1, 0, 1, 0, 1, 1],
+    )  # fmt: skip
+    assert pages.unread_lists().tolist() == [1]

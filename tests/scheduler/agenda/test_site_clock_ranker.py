@@ -276,3 +276,18 @@ def test_arrays_in_a_file_hold_what_is_written_when_the_system_takes_them_away()
         moved += 1.0
         scratch.let_go()
         assert np.array_equal(moved, array + 1.0) or moved is array
+
+
+def test_a_page_presumed_to_change_often_comes_first_until_its_visits_say_otherwise() -> None:
+    ranker, n = SiteClockRanker(2.0), 8
+    zeros = np.zeros(n, np.intp)
+    ranker.add(zeros, zeros, np.ones(n), np.zeros(n), pace=np.array([3.0] + [1.0] * (n - 1)))
+    none = np.zeros(n, np.bool_)
+    ranker.learn(VisitResults(np.arange(n), np.zeros(n), none, none, none, none))
+    assert ranker.worth(20.0).argmax() == 0
+    for turn in range(1, 13):
+        for row in range(n):
+            visit(ranker, row, 20.0 * turn, changed=row == 5)
+    assert ranker.worth(260.0).argmax() == 5
+    rate = ranker.beliefs(260.0).rate
+    assert rate[5] > 4 * rate[0] > 0

@@ -28,7 +28,7 @@ def site(revealed: Sequence[Sequence[int]]) -> tuple[PageTable, HubPages]:
         spelling=np.arange(n), since=np.full(n, 50.0), asked=np.full(n, 50.0),
         captured=~none, absent=np.full(n, np.inf), away=none, leads_to=np.full(n, -1),
         for_good=none, had=zeros, gone=np.zeros(n, np.int16), found_at=found_at,
-        not_before=np.full(n, -np.inf), sitemap=none,
+        not_before=np.full(n, -np.inf), list=none,
     )  # fmt: skip
     hubs.watch(rows, np.zeros(n, np.intp), urls, found_at)
     for number, by in enumerate(revealed):

@@ -15,10 +15,15 @@ _ROUNDS: Final = 6
 
 
 class SlowSite:
-    """Pages of a site, of these areas (n,), each visited for the first time on day 0."""
+    """Pages of a site, of these areas (n,), each visited for the first time on day 0.
 
-    def __init__(self, area: Ints) -> None:
+    The rate of each is ``above`` (n,) points of the grid higher than a usual one.
+    """
+
+    def __init__(self, area: Ints, above: Ints) -> None:
         self.area, self.groups = area, int(area.max()) + 2
+        #: (n, 40), the point of each page's rate, by that of the usual one.
+        self.point = np.clip(np.arange(POINTS) + above[:, None], 0, POINTS - 1)
         self.began, self.compared = [0.0], 0
         self.session = np.zeros(len(area), np.int64)
         self.last = np.zeros(len(area))
@@ -53,7 +58,7 @@ class SlowSite:
             np.array(column) for column in zip(*self.notes, strict=True)
         )
         changed = changed.astype(np.bool_)
-        belief = np.tile(prior, (n, 1))
+        belief = np.empty((n, POINTS))
         for turn in range(_ROUNDS):
             passed = np.concatenate([np.zeros((groups, 1)), np.cumsum(by_area, 1)], 1)
             time = passed[area[place], stop] - passed[area[place], first] + within
@@ -65,12 +70,16 @@ class SlowSite:
                     at = self.began[stop[k]]
                     another = -np.expm1(-(at - drifted[row]) / 1_500)
                     likely = np.exp(sums[row] - sums[row].max())
-                    sums[row] = np.log((1 - another) * likely / (prior @ likely) + another)
+                    mean = prior @ likely[self.point[row]]
+                    sums[row] = np.log((1 - another) * likely / mean + another)
                     drifted[row] = at
                 sums[row] += np.log(-np.expm1(-np.maximum(x, 1e-12))) if changed[k] else -x
-            belief = prior * np.exp(sums - sums.max(1, keepdims=True))
-            belief /= belief.sum(1, keepdims=True)
-            prior = (8 * GENERAL_PRIOR + belief.sum(0)) / (8 + n)
+            likelihood = np.exp(sums - sums.max(1, keepdims=True))
+            usual = prior * np.take_along_axis(likelihood, self.point, 1)
+            usual /= usual.sum(1, keepdims=True)
+            belief = np.zeros((n, POINTS))
+            np.add.at(belief, (np.arange(n)[:, None], self.point), usual)
+            prior = (8 * GENERAL_PRIOR + usual.sum(0)) / (8 + n)
             if turn == 1:
                 clocked = n >= 5 and _bursts(stop, changed, belief[place], time, edges)
             if turn >= 4 and not clocked:

@@ -9,9 +9,9 @@ from tests.scheduler.estimate.slow_site import SlowSite
 class Fast:
     """The same site as a :class:`SlowSite`, learnt by the learner."""
 
-    def __init__(self, area: np.ndarray) -> None:
+    def __init__(self, area: np.ndarray, above: np.ndarray) -> None:
         self.pages = Pages(np.zeros(len(area), record("page")))
-        self.pages.page["area"] = area
+        self.pages.page["area"], self.pages.page["above"] = area, above
         self.belief = np.tile(GENERAL_PRIOR, (len(area), 1)).astype(np.float32)
         self.learner = SiteLearner()
         for row in range(len(area)):
@@ -33,8 +33,8 @@ class Fast:
 def test_the_learner_does_what_the_equations_say(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 40))
-    area = rng.integers(0, 3, n)
-    slow, fast = SlowSite(area), Fast(area)
+    area, above = rng.integers(0, 3, n), rng.integers(-4, 5, n) * (seed % 2)
+    slow, fast = SlowSite(area, above), Fast(area, above)
     now = 0.0
     for _ in range(20):
         now += float(rng.gamma(1.0, 8.0)) + 1.1
