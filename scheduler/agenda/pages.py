@@ -124,18 +124,22 @@ def url_key(url: str) -> int:
     return (crc32(text) << 31) ^ adler32(text)
 
 
-#: A path that names a day, a version or a number of four digits: what it shows is finished.
 _DATED: Final = re.compile(r"/(?:19|20)\d\d[/-]\d|/v?\d+\.\d+|\d{4}")
+
+
+def is_dated(url: str) -> bool:
+    """Return whether a path names a day, a version, or a number of four digits."""
+    return _DATED.search(urlsplit(url).path) is not None
 
 
 def presumed_pace(url: str, depth: int) -> float:
     """Return how often a page presumably changes, in units of the usual page of its site.
 
-    ``depth`` counts the links from a seed to the page. The numbers come from a Poisson regression
-    on ten recorded sites, each of the same weight.
+    ``depth`` counts the links from a seed to the page. What a dated URL shows is finished. The
+    factors are rounded from a Poisson regression on recorded sites (``bench_sites --paces``).
     """
     pace = _PACE_AT[min(depth, len(_PACE_AT) - 1)]
-    return pace * _DATED_PACE if _DATED.search(urlsplit(url).path) else pace
+    return pace * _DATED_PACE if is_dated(url) else pace
 
 
 class PageTable:

@@ -113,10 +113,12 @@ class Recording:
             version = self.at(page, now)
             if page not in found and version is not None and version.blob is not None:
                 found.add(page)
-                open_ += [
-                    to for to, since, until in self._links.get(page, ()) if since <= now < until
-                ]
+                open_ += self.linked(page, now)
         return found
+
+    def linked(self, page: int, now: float) -> Sequence[int]:
+        """The pages to which a page has links at a time."""
+        return [to for to, since, until in self._links.get(page, ()) if since <= now < until]
 
     def _decoded(self, blob: int) -> bytes:
         base, packed = self._connection.execute(

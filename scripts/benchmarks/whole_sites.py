@@ -48,12 +48,13 @@ from freshet.scheduler.agenda.new_pages import HubPages
 from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.agenda.sessions import Sessions
 from freshet.scheduler.arrays import Floats
+from freshet.scheduler.discovery.hub_covers import Discovery
 from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.estimate.site_model import SiteLearner
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
-from scripts.benchmarks import command
+from scripts.benchmarks import command, page_paces
 from scripts.benchmarks.daemon_sites import recorded
 from scripts.benchmarks.plain_strategies import ORACLES, PLAIN, RIVALS, Links, Visits, follower
 from scripts.benchmarks.recorded_web import RecordedWeb, Recording
@@ -99,8 +100,8 @@ def _admitted(table: PageTable, page_ids: Iterable[int]) -> None:
         table[name][:] = values
 
 
-def _unrevealing(hubs: HubPages, table: PageTable, now: float) -> Revealing:
-    return replace(_REVEALING(hubs, table, now), worth=np.zeros(len(table)))
+def _unrevealing(hubs: HubPages, table: PageTable, now: float, kind: Discovery) -> Revealing:
+    return replace(_REVEALING(hubs, table, now, kind), worth=np.zeros(len(table)))
 
 
 #: What can be switched off, to see what it brings: what is put in the place of what.
@@ -398,6 +399,10 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("--runs", type=int, default=3, help="in other orders of equal pages")
     parser.add_argument("--rivals", action="store_true", help="beside the two rivals alone")
+    parser.add_argument(
+        "--paces", action="store_true",
+        help="instead, how often pages change by their depth and dated URLs",
+    )  # fmt: skip
     parser.add_argument("--together", action="store_true", help="also all under one budget")
     parser.add_argument("--quick", action="store_true", help="one window of 180 days, 60 days")
     parser.add_argument("--figure", type=Path, metavar="PNG", help="draw the windows")
@@ -408,6 +413,9 @@ def main() -> None:
     options = parser.parse_args()
     if (options.show is None) == (options.directory is None):
         parser.error("either DIR or --show FILE is needed")
+    if options.paces:
+        command.say(page_paces.table(_paces(options)))
+        return
     rows, joint = _shown(options.show) if options.show else _measured(options)
     command.say(table(rows))
     if options.figure is not None:
@@ -430,6 +438,22 @@ def _shown(paths: Sequence[Path]) -> tuple[list[Row], list[Row]]:
     ]
 
 
+def _paces(options: argparse.Namespace) -> Sequence[page_paces.Row]:
+    """The pages of the first window of each site of a folder."""
+    with command.workspace() as workspace:
+        return [
+            row
+            for site in _sites(options, workspace)
+            for row in page_paces.rows_of(Window.of(site, 0.0, options.days))
+        ]
+
+
+def _sites(options: argparse.Namespace, workspace: Path) -> Sequence[Recording]:
+    """The recordings of a folder, or those that are named."""
+    paths = [*recorded(options.directory, workspace), *options.directory.glob("*.sqlite")]
+    return [Recording(p) for p in sorted(paths) if not options.site or p.stem in options.site]
+
+
 def _measured(options: argparse.Namespace) -> tuple[list[Row], list[Row]]:
     """The windows of a folder, and what came of those of one time under one budget."""
     intervals = [60.0] if options.quick else options.interval or [60.0, 20.0]
@@ -437,8 +461,7 @@ def _measured(options: argparse.Namespace) -> tuple[list[Row], list[Row]]:
     rows: list[Row] = []
     joint: list[Row] = []
     with command.workspace() as workspace:
-        paths = [*recorded(options.directory, workspace), *options.directory.glob("*.sqlite")]
-        sites = [Recording(p) for p in sorted(paths) if not options.site or p.stem in options.site]
+        sites = _sites(options, workspace)
         for k in range(number):
             windows = [
                 Window.of(site, k * days, days, sitemap=options.sitemap != "own")
