@@ -32,8 +32,8 @@ revealed it (the paths through new pages of Pandey 2008, section 3.2).
 
 Of the yield of a single visit, no more than ten pages, or a twentieth of the site, count: when a
 site is rebuilt everything is new, once. A page that has not revealed anything yet does so at the
-rate ½/(n/(2R) + days watched), for n pages of a site with R new ones a day: so that every corner is
-visited now and then.
+rate ½/(n/(2R) + days watched), for n pages of a site that reveal R new ones a day: so that every
+corner is visited now and then.
 
 Reference: ours, after Pandey 2008, sections 3.5 and 7.2 (joint discovery and refresh: future work).
 """
@@ -255,7 +255,8 @@ class Precedents:
         waited[known] = np.maximum(now - latest[known], 0.0)
         unknown = rate * waited
         cost = pages.importance[self._precedents.rows["row"]] * rate * _delay(waited, limit)
-        again, since = self._unexplored(pages, rate, days, now)
+        # What a first crawl found was not new, and nothing has revealed it.
+        again, since = self._unexplored(pages, np.where(known, rate, 0.0), days, now)
         return Revealing(
             worth=np.bincount(row, cost[place], minlength=n)
             + pages.importance * again * _delay(since, limit),

@@ -157,7 +157,8 @@ def by_definition(
         if not pages.captured[x]:
             continue
         held = sum(bool(c) and s == site[x] for c, s in zip(pages.captured, site, strict=True))
-        new = sum(r for y, r in rate.items() if site[y] == site[x]) * days[site[x]]
+        new = sum(r for y, r in rate.items() if site[y] == site[x] and revealers[y])
+        new *= days[site[x]]
         per_page = (new + 1) / (days[site[x]] + 30) / held
         again = 0.5 / (0.5 / per_page + pages.since[x] - pages.found_at[x])
         wait = NOW - pages.since[x]
@@ -174,3 +175,14 @@ def by_definition(
 
 def delayed(wait: float, limit: float) -> float:
     return wait**2 / 2 if wait < limit else limit**2 / 2 + 4 * limit**2
+
+
+def test_what_a_first_crawl_found_says_nothing_of_new_pages() -> None:
+    # A first crawl of a hundred pages, which took a minute; nothing came in the 40 days since.
+    found_at = [k / 144_000 for k in range(101)]
+    pages = standing([at + 0.001 for at in found_at], found_at=found_at)
+    value = known(pages, {}).value(pages, NOW)
+    days = 365 * (1 - exp(-NOW / 365)) + 7
+    # One page more in a month is expected of the whole site, not a hundred.
+    most = 0.5 / (days + 30) * NOW
+    assert value.pages.sum() < 2 * most < 1.0
