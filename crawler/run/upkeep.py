@@ -341,7 +341,23 @@ class StoreOutages:
         Raises:
             StoreUnavailable: that of the last try, if the daemon has been told to stop.
         """
-        stop = self._pool.told_to_stop
+        try:
+            done = await work()
+        except StoreUnavailable as error:
+            # What repeats it is a cycle, which stays in memory until the collector comes: each
+            # visit would leave one.
+            done = await self._repeated(work, error)
+        self.over()
+        return done
+
+    async def _repeated(self, work: Callable[[], Awaitable[T]], error: StoreUnavailable) -> T:
+        """Repeat ``work``, which has ended with an error."""
+        stop, errors = self._pool.told_to_stop, [error]
+
+        async def first_failed() -> T:
+            if errors:
+                raise errors.pop()
+            return await work()
 
         async def sleep(seconds: float) -> None:
             await self._clock.wait(stop, self._clock.now() + seconds, idle=True)
@@ -354,8 +370,7 @@ class StoreOutages:
             sleep=sleep,
             reraise=True,
         )
-        done: T = await tries(work)
-        self.over()
+        done: T = await tries(first_failed)
         return done
 
     def failed(self, tries: RetryCallState) -> None:

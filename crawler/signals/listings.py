@@ -101,7 +101,7 @@ _URL_BYTES: Final = 1024
 #: A byte of a robots.txt takes as long as so many of other files.
 _COSTLY: Final = 16
 #: Characters of URLs in memory: as many as sitemaps have that are not made to be large.
-_SLICE_CHARS: Final = 4 * 1024 * 1024
+_SLICE_CHARS: Final = 512 * 1024
 #: URLs admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 #: So few take no turn: most pages link to some new URLs at most.

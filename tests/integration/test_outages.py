@@ -1,6 +1,7 @@
 """A daemon whose store cannot be written for a while, and exchanges that outlast a pause."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -176,3 +177,20 @@ async def test_an_exchange_that_outlasts_a_reload_keeps_no_host_closed(stage: St
     await stage.keep(480.0, 1.0, ["news"], lambda order: order)
     # This clock does not wait for the store either, which costs some.
     assert len(stage.server.asked) > 60
+
+
+async def test_what_is_done_at_once_leaves_nothing_to_the_collector() -> None:
+    class Pool:
+        told_to_stop = asyncio.Event()
+
+    async def done() -> int:
+        return 1
+
+    outages = StoreOutages(Pool(), VirtualClock(0.0))  # type: ignore[arg-type]
+    gc.collect()
+    gc.disable()
+    try:
+        assert [await outages.endure(done) for _ in range(100)] == [1] * 100
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
