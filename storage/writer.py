@@ -48,8 +48,9 @@ from freshet.storage.tables.url_patterns import CopyRule
 
 #: Visits that one visit may amend: the evidence may be wrong.
 MOST_TAKEN_BACK = 3
-#: URLs remembered as settled, at some 150 bytes each and 2 KiB at most.
+#: URLs remembered as settled, at some 150 bytes each; longer ones are not.
 _REMEMBERED = 16_384
+_LONG_CHARS = 512
 
 
 class VisitTables:
@@ -106,7 +107,7 @@ class VisitTables:
             self._met_before += self._newly_met
         if len(self.settled) > _REMEMBERED:
             self.settled.clear()
-        self.settled |= self._settling
+        self.settled.update([url for url in self._settling if len(url) <= _LONG_CHARS])
         self._settling.clear()
         return acknowledged
 

@@ -143,10 +143,11 @@ class Scope:
             return True
         if url in self._outside:
             return False
-        if len(self.inside) + len(self._outside) >= _INSIDE:
-            self._forget()
         is_inside = self._contains(url)
-        (self.inside if is_inside else self._outside).add(url)
+        if len(url) <= _LONG_CHARS:
+            if len(self.inside) + len(self._outside) >= _INSIDE:
+                self._forget()
+            (self.inside if is_inside else self._outside).add(url)
         return is_inside
 
     def _forget(self) -> None:

@@ -100,8 +100,8 @@ T = TypeVar("T")
 _URL_BYTES: Final = 1024
 #: A byte of a robots.txt takes as long as so many of other files.
 _COSTLY: Final = 16
-#: Characters of URLs in memory: as many as sitemaps have that are not made to be large.
-_SLICE_CHARS: Final = 512 * 1024
+#: Characters of URLs in memory, of which each takes up to 13 bytes: nearly all sitemaps have fewer.
+_SLICE_CHARS: Final = 2 * 1024 * 1024
 #: URLs admitted at a time, in a few milliseconds.
 _SLICE: Final = 250
 #: So few take no turn: most pages link to some new URLs at most.
@@ -302,8 +302,10 @@ def _of_slice(
             page = canonical.__wrapped__(entry)
         except ValueError:
             continue
-        # As a link is kept: a raw control character could not be sent.
-        entries.setdefault(page, without_fragment(resolve(entry, entry) or page))
+        # As a link is kept: a raw control character could not be sent. Nearly all are equal, and
+        # one of two is held.
+        kept = without_fragment(resolve(entry, entry) or page)
+        entries.setdefault(page, page if kept == page else kept)
         if lastmod is not None:
             dates.setdefault(page, lastmod)
     links = sitemap_links(list(entries.items()))

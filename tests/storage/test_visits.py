@@ -142,6 +142,15 @@ async def test_what_is_remembered_is_bounded_and_nothing_is_admitted_twice(
         assert sorted(await store.due_paths()) == paths
 
 
+async def test_long_urls_are_not_remembered_and_not_admitted_twice(tmp_path: Path) -> None:
+    async with crawl_store(tmp_path / "db") as store:
+        long, short = "/" + "x" * 1_900, "/x"
+        for _ in range(2):
+            await store.admit(long, short)
+        assert [url[-2:] for url in store.tables.settled] == [short]
+        assert sorted(await store.due_paths()) == [short, long]
+
+
 async def test_a_page_that_links_to_itself_is_not_due_again(store: CrawlStore) -> None:
     await store.admit("/")
     await store.apply(captured(await store.taken("/"), to=["/"]))

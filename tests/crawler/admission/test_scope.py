@@ -149,3 +149,13 @@ def test_a_site_has_room_for_so_many_pages_and_for_its_seeds() -> None:
         *((f"https://b.example/{n}", 1) for n in range(3)),
     ]  # fmt: skip
     assert [has_room(*each) for each in asked] == [True, True, False, *[True] * 6]
+
+
+def test_only_short_urls_of_a_scope_are_remembered() -> None:
+    scope = Scope("host", ["https://example.org/"])
+    long = ["https://example.org/" + "x" * 1_900, "https://elsewhere.example/" + "x" * 1_900]
+    for url, is_inside in zip(long * 2, [True, False] * 2, strict=True):
+        assert scope.contains(url) is is_inside
+    assert scope.contains("https://example.org/short")
+    assert scope.inside == {"https://example.org/short"}
+    assert not scope._outside
