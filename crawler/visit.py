@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import zstandard
 
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies, Shown
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import COMPARED, Detector, PageHistories, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
@@ -173,6 +174,74 @@ Reduced = Captured | RedirectTarget | Verdict
 _ROLES: Final[dict[type, Role]] = {ReducedFeed: "feed", ReducedSitemap: "sitemap", Opaque: "page"}
 
 
+# -- bodies ------------------------------------------------------------------------
+
+#: Hosts whose dictionaries are held, at some 200 kB each.
+_DICTIONARIES: Final = 16
+
+
+class _Packing(NamedTuple):
+    """Packs for the event loop's thread: to make a compressor takes half as long as a body."""
+
+    compressor: zstandard.ZstdCompressor
+    words: zstandard.ZstdCompressionDict | None = None
+    made: int | None = None
+
+
+class StoredDictionaries(Protocol):
+    """The dictionaries of hosts in the store."""
+
+    async def dictionary(self, host_id: int) -> zstandard.ZstdCompressionDict | None:
+        """Return the newest one of a host."""
+
+
+@dataclass(slots=True, eq=False)
+class Packer:
+    """Packs the bodies that are kept, with the newest dictionary of their host.
+
+    ``made`` are the ids of those that this run has made, by host.
+    """
+
+    level: int = 3
+    stored: StoredDictionaries | None = None
+    made: Mapping[int, int] = field(default_factory=dict)
+    _hosts: LruCache[int, _Packing] = field(
+        default_factory=lambda: LruCache(_DICTIONARIES), init=False
+    )
+    _without: set[int] = field(default_factory=set, init=False)
+    _plain: _Packing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._plain = self._packing()
+
+    async def pack(self, host_id: int, body: bytes) -> bytes:
+        """Return a body of a host as it is stored."""
+        packing = await self._of(host_id)
+        if is_short(len(body)):
+            return packing.compressor.compress(body)
+        compressor = self._packing(packing.words).compressor
+        return await off_loop(len(body), partial(compressor.compress, body))
+
+    async def _of(self, host_id: int) -> _Packing:
+        made = self.made.get(host_id)
+        if self.stored is None or (made is None and host_id in self._without):
+            return self._plain
+        packing = self._hosts.use(host_id)
+        if packing is None or packing.made != made:
+            found = await self.stored.dictionary(host_id)
+            if found is None:
+                self._without.add(host_id)
+                return self._plain
+            found.precompute_compress(level=self.level)
+            packing = self._hosts[host_id] = self._packing(found, made)
+        return packing
+
+    def _packing(
+        self, words: zstandard.ZstdCompressionDict | None = None, made: int | None = None
+    ) -> _Packing:
+        return _Packing(zstandard.ZstdCompressor(self.level, dict_data=words), words, made)
+
+
 # -- the stages --------------------------------------------------------------------
 
 
@@ -180,14 +249,14 @@ _ROLES: Final[dict[type, Role]] = {ReducedFeed: "feed", ReducedSitemap: "sitemap
 class Reducer:
     """The reduce stage: parses the response, and sketches its text.
 
-    ``agent_token`` is the robots token; ``zstd_level`` packs the bodies that are kept.
+    ``agent_token`` is the robots token; the ``packer`` packs the bodies that are kept.
     """
 
     parser: Parser
     listings: Listings
     headers: HostHeaders
     agent_token: str
-    zstd_level: int = 3
+    packer: Packer = field(default_factory=Packer)
 
     async def reduce(self, due: DueUrl, result: FetchResult) -> Reduced:
         """Reduce a fetch result to its content, or to the reason for its absence."""
@@ -285,7 +354,7 @@ class Reducer:
             content_type=content_type,
             encoding=parsed.encoding,
             sketch=None if text is None else text.to_bytes(),
-            body=None if directives.noarchive else await self._packed(result.body),
+            body=None if directives.noarchive else await self.packer.pack(due.host_id, result.body),
             title=parsed.title,
             language=parsed.language,
             canonical_url=parsed.canonical,
@@ -293,11 +362,6 @@ class Reducer:
             noarchive=directives.noarchive,
             nofollow=directives.nofollow,
         )
-
-    async def _packed(self, body: bytes) -> bytes:
-        if is_short(len(body)):
-            return _packer(self.zstd_level).compress(body)
-        return await off_loop(len(body), partial(zstandard.compress, body, self.zstd_level))
 
     def _directives(self, result: FetchResult, parsed: ParsedPage) -> Directives:
         header = _header_directives(result, self.agent_token)
@@ -669,12 +733,6 @@ class Pipeline:
             with suppress(ParserLost):
                 parsed = await parse(result.body, due.fetch_url, content_type)
         return parsed.requisites if isinstance(parsed, ParsedPage) else ()
-
-
-@cache
-def _packer(level: int) -> zstandard.ZstdCompressor:
-    """Return a compressor for one thread: a new one for each body costs half as much again."""
-    return zstandard.ZstdCompressor(level=level)
 
 
 def unasked(due: DueUrl, observation: Observation) -> Visit:

@@ -6,7 +6,7 @@ was, and the same command goes on.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -17,7 +17,7 @@ from aiosqlite import Connection as Reader
 from freshet.storage.database import Database, as_json
 from freshet.storage.extensions import index
 from freshet.storage.maintenance import compact, unguarded
-from freshet.storage.tables import changefeed, near_duplicates
+from freshet.storage.tables import changefeed, near_duplicates, observations
 
 #: Pages of one transaction.
 _BATCH: Final = 500
@@ -63,11 +63,13 @@ async def forget(
     *,
     refused: bool,
     prefixes: Sequence[str] = (),
+    origins: Collection[str] = (),
 ) -> None:
     """Forget pages, and write the file anew without what was deleted now and before.
 
-    If ``refused``, neither they nor what begins with one of the ``prefixes`` is fetched again, else
-    they may be.
+    The dictionaries of these ``origins`` go, too: they hold pieces of any of their pages. If
+    ``refused``, neither the pages nor what begins with one of the ``prefixes`` is fetched again,
+    else they may be.
 
     Raises:
         StoreError: the store cannot be written, or the disk has no room to write it anew.
@@ -77,11 +79,24 @@ async def forget(
     for first in range(0, len(ids), _BATCH):
         some = ids[first : first + _BATCH]
         await database.write(partial(_forget, ids=some, now=now, refused=refused))
+    await _forget_dictionaries(database, origins)
     figures = ("site_day", "site_outlook")
     await database.write(lambda db: [db.execute(_UNVISITED.format(each)) for each in figures])
     if (indexed := index()) is not None:
         await database.write(indexed.compact)
     await compact(database)
+
+
+async def _forget_dictionaries(database: Database, origins: Collection[str]) -> None:
+    """Delete the dictionaries of these origins, once the bodies that need them are packed anew."""
+    keys = await database.write(partial(observations.dictionaries_of, origins=origins))
+    if not keys:
+        return
+    digests = await database.write(partial(observations.packed_with, keys=keys))
+    for first in range(0, len(digests), _BATCH):
+        some = digests[first : first + _BATCH]
+        await database.write(partial(observations.unpack, digests=some))
+    await database.write(partial(observations.drop_dictionaries, keys=keys))
 
 
 def _refuse(db: sqlite3.Connection, prefixes: Sequence[str], now: float, *, refused: bool) -> None:

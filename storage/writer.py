@@ -64,6 +64,7 @@ class VisitTables:
             admitted and not held back. Nearly all links of a crawl lead to such URLs, and admission
             need not tell of them again. A URL comes in after the commit only, in the event loop:
             a link that is told without its target finds that in the store.
+        dictionaries: makes those with which bodies are packed.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class VisitTables:
         self._parameters = UrlParameters()
         self._host_ids: dict[str, int] = {}
         self.settled: set[str] = set()
+        self.dictionaries = observations.Dictionaries()
         self._settling: set[str] = set()
         #: Pages to which others redirect, and some to which they did; None: not read yet.
         self._final: set[int] | None = None
@@ -109,6 +111,7 @@ class VisitTables:
             self.settled.clear()
         self.settled.update([url for url in self._settling if len(url) <= _LONG_CHARS])
         self._settling.clear()
+        self.dictionaries.committed()
         return acknowledged
 
     def apply(self, db: Connection, entries: Sequence[Entry]) -> list[Acknowledged]:
@@ -121,6 +124,7 @@ class VisitTables:
         again = links.shown_again(db, visits)
         frontier.add(db, set(chain.from_iterable(again.values())), now, "discovery")
         observations.append_bodies(db, visits)
+        self.dictionaries.follow(db, visits, now)
         if self._final is None:
             self._final = pages.final_pages(db)
         self._final |= pages.record(db, visits)
@@ -192,6 +196,7 @@ class VisitTables:
         """Drop what was cached since the last commit: the transaction failed."""
         self._host_ids.clear()
         self._settling.clear()
+        self.dictionaries.forget()
         self._retractions = dict(self._committed)
         self._parameters.forget()
         for each in self.recorders:

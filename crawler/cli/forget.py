@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -38,7 +38,7 @@ from freshet.storage.database import open_store
 from freshet.storage.forgetting import Forgettable
 from freshet.storage.queries import page
 from freshet.storage.stores import Stores
-from freshet.storage.tables import runs
+from freshet.storage.tables import observations, runs
 
 _SHOWN: Final = 20
 _PIECE_BYTES: Final = 1 << 20
@@ -112,10 +112,15 @@ def forget_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _forget_in(
-    path: Path, pages: Sequence[Forgettable], prefixes: Sequence[str], *, refused: bool
+    path: Path,
+    pages: Sequence[Forgettable],
+    prefixes: Sequence[str],
+    origins: Collection[str],
+    *,
+    refused: bool,
 ) -> None:
     """Forget pages of one store, and the documents that were made of them."""
-    terminal.run(_forget(path, pages, prefixes, refused=refused))
+    terminal.run(_forget(path, pages, prefixes, origins, refused=refused))
     forget_documents(path, [each.page_id for each in pages])
 
 
@@ -188,11 +193,17 @@ def _choice(
 
 
 async def _forget(
-    db: Path, pages: Sequence[Forgettable], prefixes: Sequence[str], *, refused: bool
+    db: Path,
+    pages: Sequence[Forgettable],
+    prefixes: Sequence[str],
+    origins: Collection[str],
+    *,
+    refused: bool,
 ) -> None:
     database = await open_store(db, owner="forget")
+    forget = partial(forgetting.forget, database, pages, time.time())
     try:
-        await forgetting.forget(database, pages, time.time(), refused=refused, prefixes=prefixes)
+        await forget(refused=refused, prefixes=prefixes, origins=origins)
     finally:
         await database.close()
 
@@ -289,10 +300,21 @@ def _forget_all(
     *,
     refused: bool,
 ) -> None:
-    """Forget the pages that were found, and rules of a prefix in all shards."""
+    """Forget the pages that were found, and rules of a prefix in all shards.
+
+    So are the dictionaries of their origins, which bodies may have taken to any shard.
+    """
+    every = chain.from_iterable(pages for pages, _ in found.values())
+    origins = {str(origin(each.url)) for each in every}
     for shard, (pages, _) in found.items():
-        if pages or prefixes or stores.shards is None:
-            _forget_in(stores.paths[shard], pages, prefixes, refused=refused)
+        path = stores.paths[shard]
+        if pages or prefixes or stores.shards is None or terminal.run(_holds(path, origins)):
+            _forget_in(path, pages, prefixes, origins, refused=refused)
+
+
+async def _holds(db: Path, origins: Collection[str]) -> bool:
+    async with page.snapshot(db) as connection:
+        return await observations.has_dictionaries(connection, origins)
 
 
 def _require_all_overwritten(stores: Stores) -> None:

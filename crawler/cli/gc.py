@@ -17,6 +17,7 @@ from freshet.storage import maintenance
 from freshet.storage.database import open_store, owner_of
 from freshet.storage.entries import summed
 from freshet.storage.maintenance import Retention, Rows, Space
+from freshet.storage.tables import observations
 
 #: Less than this share of the file is not worth writing all of it anew: it is used again.
 _WORTH: Final = 0.1
@@ -99,6 +100,7 @@ async def _collect(db: Path, keep: Retention, vacuum: bool | None) -> _Outcome:
     try:
         before = await maintenance.space(database)
         rows = await maintenance.prune(database, keep, time.time(), whole=True)
+        await database.write(observations.drop_unused)
         after = await maintenance.space(database)
         worth = after.free_bytes >= _WORTH * after.size_bytes
         if vacuum or (vacuum is None and worth and after.free_bytes):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import aiosqlite
+    from zstandard import ZstdCompressionDict
 
     from freshet.crawler.clock import Clock
     from freshet.crawler.reduce.blocks import Blocks
@@ -63,6 +64,10 @@ class StoredPast:
     async def not_content(self, host_id: int) -> bytes | None:
         """Return a host's block pages as stored."""
         return await hosts.not_content(self._reader, host_id)
+
+    async def dictionary(self, host_id: int) -> ZstdCompressionDict | None:
+        """Return the newest dictionary of a host."""
+        return await observations.newest_dictionary(self._reader, host_id)
 
     async def text(self, due: DueUrl) -> Blocks | None:
         """Return the last text of a page, as texts are read now."""

@@ -54,7 +54,7 @@ from freshet.crawler.run.rules import (
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin
-from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
+from freshet.crawler.visit import Comparer, Packer, Pipeline, Recorder, Reducer
 from freshet.storage.database import Database, sqlite_errors
 from freshet.storage.entries import Host
 from freshet.storage.errors import StoreUnavailable
@@ -275,7 +275,7 @@ class Assembly(WriterHost):
                 listings=listings,
                 headers=headers,
                 agent_token=self.agent_token,
-                zstd_level=settings.store.zstd_level,
+                packer=Packer(settings.store.zstd_level, past, self._tables.dictionaries.made),
             ),
             comparer=Comparer(
                 detector=Detector(past, significant_below=settings.change.significant_below),

@@ -16,7 +16,13 @@ from freshet.storage.entries import AliasKind, Reason, Role, stored
 from freshet.storage.errors import StoreError
 from freshet.storage.records import Digests, Doubt, Observation, Validators
 from freshet.storage.tables.frontier import ASKED_AGAIN
-from freshet.storage.tables.observations import IS_EXPLAINED, SIGNIFICANT
+from freshet.storage.tables.observations import (
+    IS_EXPLAINED,
+    SIGNIFICANT,
+    dictionary,
+    dictionary_id,
+    unpacked,
+)
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
 _NEIGHBOURS = 40
@@ -366,7 +372,8 @@ async def body(db: Reader, version_id: int) -> bytes | None:
     if row is None:
         return None
     try:
-        return zstandard.ZstdDecompressor().decompress(row[0], max_output_size=row[1])
+        key = dictionary_id(row[0])
+        return unpacked(row[0], row[1], await dictionary(db, key) if key else None)
     except (zstandard.ZstdError, ValueError, OverflowError, MemoryError) as error:
         raise StoreError(
             f"the body of version {version_id} is damaged: {error}; restore a backup"

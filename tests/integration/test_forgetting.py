@@ -12,6 +12,7 @@ from typer.testing import Result
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.storage.tables.observations import dictionary_id, unpacked
 from tests.console import as_json, freshet
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
@@ -51,14 +52,39 @@ def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
         data = file.read_bytes()
         yield file, gzip.decompress(data) if file.suffix == ".gz" else data
         if data.startswith(b"SQLite"):
-            tables = "SELECT name FROM sqlite_master WHERE name IN ('body', 'document')"
-            for (table,) in rows(file, tables):
+            tables = {row[0] for row in rows(file, "SELECT name FROM sqlite_master")}
+            for table in tables & {"document", "dictionary"}:
                 for (packed,) in rows(file, f"SELECT zstd FROM {table}"):
                     yield file, zstandard.decompress(packed)
+            if "body" in tables:
+                words = dict(rows(file, "SELECT id, zstd FROM dictionary"))
+                for frame, size in rows(file, "SELECT zstd, size_bytes FROM body"):
+                    yield file, unpacked(frame, size, words.get(dictionary_id(frame)))
 
 
 def holding(folder: Path, word: bytes) -> set[str]:
     return {file.name for file, data in contents(folder) if word in data}
+
+
+async def test_a_page_that_others_are_packed_with_is_in_no_file_when_forgotten(
+    tmp_path: Path,
+) -> None:
+    links = "".join(f'<a href="/{n}">page {n} of all</a> ' for n in range(99))
+    pages = {
+        f"/{n}": page(f"chapter {n}", f"This is about capybara{n}x. {links}") for n in range(99)
+    }
+    async with scripted({"a": {"/": page("home", links)} | pages}) as site:
+        await visit(site, tmp_path)
+    db = tmp_path / "crawl.db"
+    ((words,),) = rows(db, "SELECT zstd FROM dictionary")
+    inside = [n for n in range(99) if b"capybara%dx" % n in zstandard.decompress(words)]
+    url = site.origin("a") + f"/{inside[0]}"
+    await asyncio.to_thread(as_json, "forget", url, "--db", db, "--archives")
+    assert holding(tmp_path, b"capybara%dx" % inside[0]) == set()
+    assert rows(db, "SELECT count(*) FROM dictionary") == [(0,)]
+    for other in inside[1:]:
+        assert holding(tmp_path, b"capybara%dx" % other) >= {"crawl.db"}
+    assert_consistent(db)
 
 
 async def test_a_forgotten_page_is_in_no_file(tmp_path: Path) -> None:

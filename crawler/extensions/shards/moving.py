@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from freshet.storage.database import opened, transact
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import index
-from freshet.storage.tables import near_duplicates
+from freshet.storage.tables import near_duplicates, observations
 from freshet.storage.tables.runs import lease_of, take_lease
 
 #: Tables whose rows are not moved by the rule of :func:`moved_tables`, and why.
@@ -44,6 +44,7 @@ STAY: Final[Mapping[str, str]] = {
     "outgoing": "copied with the stubs that are not told yet",
     "inflow": "told anew each day, by shards of other numbers; dropped in both stores",
     "body": "copied by digest with the versions",
+    "dictionary": "copied with the bodies that need it; one that is left goes at the next gc",
     "alert_message": "copied with its alerts; the body goes with the last of them",
     "snapshot": "learnt from observations; dropped in both stores",
     "altered_page": "what a snapshot does not know",
@@ -296,6 +297,7 @@ def copy(db: Connection, hosts: Mapping[int, str], *, outgoing: bool = False) ->
             )
         for sql in _COPIED:
             db.execute(sql)
+    observations.copy_dictionaries(db)
 
 
 def _map(db: Connection, tables: list[MovedTable], *, outgoing: bool) -> None:

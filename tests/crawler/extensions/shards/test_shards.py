@@ -3,13 +3,16 @@
 import asyncio
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -23,6 +26,7 @@ from freshet.storage.errors import StoreError
 from freshet.storage.maintenance import back_up
 from freshet.storage.shards import Shards
 from freshet.storage.tables import changefeed
+from freshet.storage.tables.observations import dictionary_id, unpacked
 from freshet.storage.tables.runs import lease_of
 from tests.storage.sharded_store import sharded_store
 from tests.storage.small_store import SmallStore, rows
@@ -83,6 +87,58 @@ def _links(folder: Path) -> list[Any]:
         "WHERE body IS NOT NULL UNION ALL SELECT digest, zstd FROM body WHERE false"
     )
     return [tuple(map(str, row)) for path in Shards.read(folder).paths() for row in rows(path, sql)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bodies_are_read_on_wherever_the_dictionaries_of_their_hosts_are(
+    tmp_path: Path, seed: int
+) -> None:
+    folder = tmp_path / "crawl"
+    sharded_store(folder, 2, seed)
+    for path in Shards.read(folder).paths():
+        _pack(path)
+    had = _bodies(folder)
+    assert had == {digest: digest for digest in had} != {}
+    for verb in (("split", 5), ("merge", 2)):
+        run(*verb, "--db", folder)
+        assert _bodies(folder) == had
+    # A body that two hosts have may have gone without the dictionary of the other one.
+    for path in Shards.read(folder).paths():
+        origins = {row[0] for row in rows(path, "SELECT origin FROM host")}
+        kept = {row[0] for row in rows(path, "SELECT origin FROM dictionary")}
+        assert kept <= origins
+
+
+def _pack(path: Path) -> None:
+    """Pack the bodies of a store, which are plain, with a dictionary of each host."""
+    with closing(sqlite3.connect(path)) as db:
+        for host, origin in db.execute("SELECT id, origin FROM host").fetchall():
+            key = 40_000 + int.from_bytes(origin.encode()) % 1_000_000
+            samples: list[Any] = [f"{origin} says {n} and {n * n}".encode() * 9 for n in range(99)]
+            made = zstandard.train_dictionary(512, samples, k=64, d=8, dict_id=key)
+            packer = zstandard.ZstdCompressor(dict_data=made)
+            sql = (
+                "SELECT DISTINCT b.digest, b.zstd FROM body AS b JOIN version AS v "
+                "ON v.body_digest = b.digest JOIN page AS p ON p.id = v.page_id "
+                "WHERE p.host_id = ? AND length(b.zstd) = 2"
+            )
+            for digest, body in db.execute(sql, (host,)).fetchall():
+                frame = packer.compress(body)
+                db.execute("UPDATE body SET zstd = ? WHERE digest = ?", (frame, digest))
+            packed = zstandard.compress(made.as_bytes())
+            db.execute("INSERT INTO dictionary VALUES (?, ?, 0, 60, ?)", (key, origin, packed))
+        db.commit()
+
+
+def _bodies(folder: Path) -> dict[bytes, bytes]:
+    """The digests of all bodies as stored, and of what is read of them."""
+    found = {}
+    for path in Shards.read(folder).paths():
+        words = dict(rows(path, "SELECT id, zstd FROM dictionary"))
+        for digest, frame in rows(path, "SELECT digest, zstd FROM body"):
+            body = unpacked(frame, 2, words.get(dictionary_id(frame)))
+            found[digest] = blake2b(body, digest_size=16).digest()
+    return found
 
 
 class KilledError(BaseException):
