@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import sqlite3
 import threading
 import time
@@ -479,6 +480,10 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+#: Migrations add at most one in so many bytes of a store.
+_MIGRATED_SHARE: Final = 10
+
+
 def _writable(path: Path) -> sqlite3.Connection:
     """Open a store for writing; create or migrate it."""
     with suppress(FileExistsError):
@@ -488,6 +493,8 @@ def _writable(path: Path) -> sqlite3.Connection:
     try:
         is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         version = 0 if is_new else schema_of(path, connection)
+        if not is_new and version < newest():
+            _require_room_to_migrate(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         # Its log shrinks again after a large transaction.
@@ -510,6 +517,17 @@ def _writable(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _require_room_to_migrate(path: Path) -> None:
+    """Refuse to begin what the disk may have no room for: indexes, and their part of the log."""
+    needed, free = path.stat().st_size / _MIGRATED_SHARE, shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise StoreError(
+            f"{path}: to bring it to a new schema takes up to {needed / 1e6:,.0f} MB, and "
+            f"{path.parent} has {free / 1e6:,.0f} free; free some space and run the same command "
+            "again"
+        )
 
 
 def schema_of(path: Path, connection: sqlite3.Connection, *, migrates: bool = True) -> int:

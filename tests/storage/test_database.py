@@ -8,6 +8,7 @@ import inspect
 import json
 import pkgutil
 import re
+import shutil
 import sqlite3
 import sys
 import threading
@@ -211,6 +212,25 @@ async def test_a_writer_migrates_an_older_schema_and_a_reader_refuses_it(
     async with reading(made):
         assert rows(made, "SELECT number, name FROM migration")[-1:] == [(number, "notes")]
         assert rows(made, "SELECT text FROM note") == []
+
+
+async def test_a_migration_begins_only_where_the_disk_has_room_for_it(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SmallStore(made).execute(f"PRAGMA user_version = {newest() - 1}")
+    SmallStore(made).execute("DROP TABLE dictionary")
+    before = made.read_bytes()
+    with monkeypatch.context() as patched:
+        full = shutil.disk_usage(made)._replace(free=1_000)
+        patched.setattr(shutil, "disk_usage", lambda _folder: full)
+        with pytest.raises(StoreError, match=r"takes up to 0 MB, and .* has 0 free; free some"):
+            await open_store(made)
+        assert made.read_bytes() == before
+    SmallStore(made).execute(
+        "DELETE FROM migration WHERE number = (SELECT max(number) FROM migration)"
+    )
+    await (await open_store(made)).close()
+    assert rows(made, "PRAGMA user_version") == [(newest(),)]
 
 
 async def test_a_damaged_schema_that_is_not_utf_8_is_one_clear_line(made: Path) -> None:
