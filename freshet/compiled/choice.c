@@ -17,6 +17,12 @@
 #define LEAST_SHARE 0.2
 #define ALIKE 3
 #define UNLIKELY 0.05
+/* The share of the words of a page above which more of the kinds of pieces that are kept are content,
+ * how many of a kind are kept then, and the share of them; what is too unlikely. */
+#define MOST_OF_PAGE 0.6
+#define KEPT_ALIKE 2
+#define SHARE_ALIKE 3
+#define UNLIKELY_ALIKE 0.1
 /* Words of a short page. */
 #define FEW_WORDS 100
 /* Characters and words of a text that may be one of a control. */
@@ -199,7 +205,7 @@ static void keep_beside(struct choice *choice)
 
 /* The tag and the classes of an element, these sorted with a space between, by those in a block. */
 struct pattern {
-    uint32_t block, tag;
+    uint32_t block, tag, number;
     size_t at, end;
     const struct growing *letters;
 };
@@ -236,7 +242,8 @@ static bool read_pattern(
     struct span classes
         = attribute_of(choice->judged, place->node, choice->content->known->class), word;
     *found = (struct pattern){
-        place->up, choice->content->nodes[place->node].name, letters->count, letters->count, letters,
+        place->up, choice->content->nodes[place->node].name, number, letters->count, letters->count,
+        letters,
     };
     bool done = true;
     while (done && pass_word(&classes, &word)) {
@@ -361,6 +368,93 @@ static bool keep_continued(struct choice *choice)
     return true;
 }
 
+/* -- pieces of one kind ------------------------------------------------------------------------ */
+
+/* A piece by its kind, and by the tags and classes of the element in which it stands and of the one
+ * around that. */
+struct like {
+    uint32_t kind, own, around, number;
+};
+
+static int by_likeness(const void *a, const void *b)
+{
+    const struct like *first = a, *second = b;
+    if (first->kind != second->kind)
+        return first->kind < second->kind ? -1 : 1;
+    if (first->own != second->own)
+        return first->own < second->own ? -1 : 1;
+    return (first->around > second->around) - (first->around < second->around);
+}
+
+/* Number the places so that those of the same tag and classes have the same number. */
+static bool number_patterns(const struct choice *choice, uint32_t *numbers)
+{
+    size_t count = choice->content->places.count;
+    struct growing letters = {0};
+    struct pattern *patterns = malloc((count + 1) * sizeof *patterns);
+    bool done = patterns;
+    for (uint32_t i = 0; done && i < count; i++) {
+        done = read_pattern(choice, i, &letters, patterns + i);
+        patterns[i].block = 0;
+    }
+    if (done)
+        qsort(patterns, count, sizeof *patterns, by_pattern);
+    for (uint32_t i = 0; done && i < count; i++) {
+        const struct pattern *it = patterns + i;
+        numbers[it->number] = i && !by_pattern(it - 1, it) ? numbers[(it - 1)->number] : i;
+    }
+    free(patterns);
+    free(letters.items);
+    return done;
+}
+
+/* Find the pieces from `begin` to `end`, which are alike, that are content if others are. */
+static void find_alike(struct choice *choice, const struct like *begin, const struct like *end)
+{
+    size_t kept = 0;
+    for (const struct like *it = begin; it < end; it++)
+        kept += choice->kept[it->number];
+    if (kept < KEPT_ALIKE || kept * SHARE_ALIKE < (size_t)(end - begin))
+        return;
+    for (const struct like *it = begin; it < end; it++)
+        choice->more[it->number] = !choice->kept[it->number]
+            && choice->probability[it->number] > UNLIKELY_ALIKE && is_outside(choice, it->number);
+}
+
+/* Keep the prose of the kinds that are kept elsewhere, on a page most of which is kept: the headings,
+ * tables and remarks of a manual. */
+static bool keep_alike(struct choice *choice)
+{
+    const struct content *content = choice->content;
+    size_t count = choice->judged->pieces.count;
+    uint64_t words = 0;
+    for (size_t i = 0; i < count; i++)
+        words += choice->kept[i] ? content->words[i].words : 0;
+    if ((double)words < MOST_OF_PAGE * (double)choice->words)
+        return true;
+    memset(choice->more, 0, count);
+    uint32_t *numbers = malloc((content->places.count + 1) * sizeof *numbers);
+    struct like *likes = malloc(count * sizeof *likes);
+    bool done = numbers && likes && number_patterns(choice, numbers);
+    for (uint32_t i = 0; done && i < count; i++) {
+        uint32_t place = place_of(choice, i), up = nth_place(content, place)->up;
+        likes[i] = (struct like){
+            nth_piece(choice->judged, i)->kind, numbers[place], up == NONE ? NONE : numbers[up], i,
+        };
+    }
+    if (done)
+        qsort(likes, count, sizeof *likes, by_likeness);
+    for (size_t begin = 0, end; done && begin < count; begin = end) {
+        for (end = begin + 1; end < count && !by_likeness(likes + begin, likes + end);)
+            end++;
+        find_alike(choice, likes + begin, likes + end);
+    }
+    free(numbers);
+    free(likes);
+    keep_more(choice);
+    return done;
+}
+
 /* -- what is kept ------------------------------------------------------------------------------ */
 
 /* Leave out what stands in menus, and on a page of few words in asides; not if all does. */
@@ -406,7 +500,7 @@ static bool choose(struct choice *choice, int64_t headline)
     find_frame(choice);
     keep_beside(choice);
     memset(choice->more, 0, count);
-    if (!keep_continued(choice))
+    if (!keep_continued(choice) || !keep_alike(choice))
         return false;
     /* The trees know little of short pages, most of whose tables lead to other pages. */
     for (size_t i = 0; choice->is_short && i < count; i++)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
 from functools import cache
-from itertools import accumulate, pairwise, starmap
+from itertools import accumulate, islice, pairwise, starmap
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,12 @@ _LEAST_SHARE: Final = 0.2
 _ALIKE: Final = 3
 #: A piece that is less probable is no part of a long text.
 _UNLIKELY: Final = 0.05
+#: The share of a page's words above which more of the kinds of pieces that are kept are content,
+#: how many of a kind are kept then, and the share of them; a piece that is less probable is none.
+_MOST_OF_PAGE: Final = 0.6
+_KEPT_ALIKE: Final = 2
+_SHARE_ALIKE: Final = 3
+_UNLIKELY_ALIKE: Final = 0.1
 #: On a page of no more words all prose is content that is no frame by its place or name.
 _FEW_WORDS: Final = 100
 _FRAME: Final = PLACES["nav"] | PLACES["frame"]
@@ -84,6 +90,9 @@ def _judged(pieces: Pieces, title: str) -> list[int]:
     if sizes[list(kept)].sum() >= _LONG_WORDS:
         likely = (probability > _UNLIKELY).tolist()
         kept.update(list(_continued(pieces, kept, sizes.tolist(), likely, frame)))
+    if sizes[list(kept)].sum() >= _MOST_OF_PAGE * sizes.sum():
+        likely = (probability > _UNLIKELY_ALIKE).tolist()
+        kept.update([i for i in _alike(pieces, kept) if likely[i] and frame.lacks(i)])
     is_short = sizes.sum() <= _FEW_WORDS
     if is_short:
         # The trees know little of such pages, most of whose tables lead to other pages.
@@ -181,6 +190,22 @@ def _continued(
     for i in rest:
         if any(starmap(goes_on, pairwise(_up(tree, body, pieces[i].holder)))):
             yield i
+
+
+def _alike(pieces: Pieces, kept: Set[int]) -> Iterator[int]:
+    """Yield the pieces of the kinds that are kept elsewhere, on a page most of which is kept.
+
+    The trees trust a heading of one word little, nor a table of names, nor "Since: 1.8". A kind is
+    that of the piece, with the tags and classes of the element in which it stands and of the one
+    around that.
+    """
+    tree, alike = pieces.tree, dict[object, list[int]]()
+    for i, piece in enumerate(pieces):
+        above = [*islice(_up(tree, tree.body, piece.holder), 2)]
+        alike.setdefault((piece.kind, *(_pattern(tree, it) for it in above)), []).append(i)
+    for numbers in alike.values():
+        if (count := len(kept & {*numbers})) >= _KEPT_ALIKE:
+            yield from numbers if count * _SHARE_ALIKE >= len(numbers) else ()
 
 
 class _Words:
