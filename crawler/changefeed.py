@@ -27,7 +27,7 @@ HEARTBEAT_S: Final = 60.0
 BATCH: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Change:
     """The last change of a page's document.
 
@@ -55,6 +55,9 @@ class Change:
     doubt: Doubt | None = None
     chunks: tuple[Chunk, ...] | None = None
     removed: tuple[str, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Change {self.seq}: {self.id} {self.kind} at {self.at:%Y-%m-%d %H:%M}>"
 
     def as_json(self) -> dict[str, Any]:
         """Return the change in JSON, as CouchDB's feeds do."""

@@ -40,7 +40,7 @@ _MARKUP: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Chunk:
     """A passage of a page, in Markdown.
 
@@ -59,6 +59,9 @@ class Chunk:
     previous: str | None
     next: str | None
     markdown: str
+
+    def __repr__(self) -> str:
+        return f"<Chunk {self.id} of {self.url}: {len(self.markdown):,} characters>"
 
     @property
     def to_embed(self) -> str:

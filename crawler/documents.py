@@ -63,7 +63,7 @@ _ID_BYTES: Final = 8
 _LACKING: Final = 1_024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StoredDocument(Document):
     """The document of one version of a page.
 
@@ -78,6 +78,10 @@ class StoredDocument(Document):
     changed_at: datetime
     digest: str
     missing: str | None = None
+
+    def __repr__(self) -> str:
+        has = self.missing or f"{sum(map(len, self.blocks)):,} characters"
+        return f"<StoredDocument {self.url} version {self.version}: {self.title!r}, {has}>"
 
     def by_id(self) -> dict[str, str]:
         """Return the blocks by their ids: a block has the same one in all versions that have it."""

@@ -5,10 +5,13 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent import futures
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import chain
+from heapq import merge
+from itertools import chain, islice
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
@@ -17,6 +20,8 @@ from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.chunks import CHUNK_CHARS, Chunk
+from freshet.crawler.clock import calendar, moment_of
 from freshet.crawler.compare.near_duplicates import THRESHOLD, decoded, index_of, optimal_banding
 from freshet.crawler.documents import (
     Documents,
@@ -31,7 +36,8 @@ from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.storage.errors import CursorGone, StoreError
-from freshet.storage.queries import page
+from freshet.storage.queries import overview, page
+from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables import near_duplicates
 
@@ -48,6 +54,8 @@ Version: TypeAlias = int | str | datetime
 
 _BEGINS_WITHIN_S: Final = 0.1
 _SIGNALS_WITHIN_S: Final = 0.5
+#: Pages that are listed by one query.
+_LISTED: Final = 1_000
 _CLOSED: Final = "the store was closed in this program; open it again"
 
 
@@ -79,6 +87,9 @@ class Store:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Store {self.path}>"
+
     def page(self, url: str, version: Version | None = None) -> StoredDocument:
         """Return the document of a page: of its last significant version, or of the one wanted.
 
@@ -92,6 +103,54 @@ class Store:
         if found.missing is not None:
             raise UnknownPage(f"{found.url}: {found.missing}")
         return found.markdown
+
+    def pages(self, prefix: str = "") -> "Iterator[ListedPage]":
+        """Yield the known pages whose URLs begin with ``prefix``, in the order of their URLs.
+
+        Raises a StoreError.
+        """
+        after: str | None = ""
+        while after is not None:
+            asked = asking(page.listed, prefix=prefix, after=after, limit=_LISTED)
+
+            async def read(library: Library, asked: Any = asked) -> list[dict[str, Any]]:
+                parts, self.down = await library.each(lambda _: asked)
+                return list(islice(merge(*parts.values(), key=itemgetter("url")), _LISTED))
+
+            found = _result(self._worker.submit(read))
+            yield from map(_listed, found)
+            after = found[-1]["url"] if len(found) == _LISTED else None
+
+    def changes(
+        self,
+        since: str | datetime = "7d",
+        *,
+        limit: int = 1_000,
+        all: bool = False,  # noqa: A002 - the word of the command line
+    ) -> list[PageChange]:
+        """Return the changes since 2d, 1w or a date, newest first, at most ``limit``.
+
+        With ``all`` also pages that appeared or are gone, refreshed ones, and noise. Raises a
+        StoreError, and ValueError for what is no time.
+        """
+        at = since.timestamp() if isinstance(since, datetime) else moment_of(since, time())
+        asked = asking(overview.since, at=at, limit=limit, all_kinds=all)
+
+        async def read(library: Library) -> list[PageChange]:
+            parts, self.down = await library.each(lambda _: asked)
+            merged = merge(*(found for found, _ in parts.values()), key=lambda it: -it.at)
+            return list(islice(merged, limit))
+
+        return _result(self._worker.submit(read))
+
+    def chunks(self, prefix: str = "", chars: int = CHUNK_CHARS) -> Iterator[Chunk]:
+        """Yield the chunks of all pages whose URLs begin with ``prefix``, page by page.
+
+        Raises a StoreError, and ValueError for less than 200 characters.
+        """
+        for change in self.changefeed(match=f"{prefix}*"):
+            if change.doc is not None and change.id.startswith(prefix):
+                yield from change.doc.cut(chars)
 
     def history(self, url: str, limit: int = -1) -> list[PastObservation]:
         """Return the visits to a page, newest first; raises as :meth:`page`."""
@@ -212,6 +271,23 @@ async def _found(made: Documents, typed: str, version: str | None) -> StoredDocu
 async def _history(made: Documents, typed: str, limit: int) -> list[PastObservation]:
     async with page.snapshot(made.path) as db:
         return await page.observations(db, (await final(db, typed)).page_id, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """A known page: its URL and title, and its last visit (None: never) with what that found."""
+
+    url: str
+    title: str | None
+    visited_at: datetime | None
+    last_kind: str | None
+    has_document: bool
+
+
+def _listed(row: dict[str, Any]) -> ListedPage:
+    at = row["checked_at"]
+    visited_at = None if at is None else calendar(at)
+    return ListedPage(row["url"], row["title"], visited_at, row["last_kind"], row["has_document"])
 
 
 class _Changes:

@@ -55,6 +55,11 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - they are names
 
 
+def __dir__() -> list[str]:
+    """Return the public names, imported or not."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use (PEP 562)."""
     if name not in _HOMES:

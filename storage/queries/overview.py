@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -308,6 +309,11 @@ class PageChange:
     version: int | None
     reason: str | None
     kinds: str | None = None
+
+    @property
+    def changed_at(self) -> datetime:
+        """The time of the visit that saw it, in UTC."""
+        return datetime.fromtimestamp(self.at, UTC)
 
 
 _CHANGE: Final = (

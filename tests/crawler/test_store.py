@@ -99,6 +99,33 @@ def test_a_document_has_what_the_page_says_and_when_it_was_fetched(
         assert "needs the extra 'pdf'" in (store.page(f"{HOST}/offer").missing or "")
 
 
+def test_pages_changes_and_chunks_are_listed(crawled: SmallStore) -> None:
+    crawled.execute("UPDATE page SET title = 'An offer' WHERE url LIKE '%/offer'")
+    with freshet.Store(crawled.path) as store:
+        assert repr(store) == f"<Store {crawled.path}>"
+        listed = {each.url.removeprefix(HOST): each.has_document for each in store.pages()}
+        assert listed == {"/offer": True, "/old-offer": False, "/pruned": True, "/gone": False}
+        (offer,) = store.pages(f"{HOST}/of")
+        (chunk,) = store.chunks(f"{HOST}/of")
+        assert (offer.title, offer.visited_at) == ("An offer", None)
+        assert chunk == store.page(f"{HOST}/offer").chunks[0]
+        assert repr(chunk).startswith(f"<Chunk {chunk.id} of {HOST}/offer#")
+        assert len(repr(store.page(f"{HOST}/offer"))) < 120
+        (change,) = store.changes(START)
+        assert (change.url, change.changed_at) == (f"{HOST}/offer", START + timedelta(days=1))
+        assert len(store.changes(START - timedelta(days=1), all=True)) > 1
+        with pytest.raises(ValueError, match="nonsense"):
+            store.changes("nonsense")
+
+
+def test_all_pages_are_listed_in_parts(
+    crawled: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freshet.crawler.store._LISTED", 1)
+    with freshet.Store(crawled.path) as store:
+        assert len([*store.pages()]) == 4
+
+
 @pytest.mark.parametrize(("meanwhile", "made"), [("SELECT 1", 1), ("DELETE FROM version", 0)])
 def test_what_cannot_be_parsed_is_cached_but_not_what_is_forgotten_meanwhile(
     crawled: SmallStore, monkeypatch: pytest.MonkeyPatch, meanwhile: str, made: int

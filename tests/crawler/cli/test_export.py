@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from freshet.crawler.clock import iso
 from tests.console import freshet, shown
 from tests.storage.small_store import HOST, SmallStore
-from tests.storage.versioned_store import versioned_store
+from tests.storage.versioned_store import html, version, versioned_store
 
 T0 = 1_760_000_000.0
 export = partial(freshet, "export", "--db")
@@ -33,6 +35,7 @@ def store(tmp_path: Path) -> SmallStore:
 def test_pages_go_to_stdout_as_csv(store: SmallStore) -> None:
     first, second, alias = csv.DictReader(io.StringIO(shown("export", "--db", store.path)))
     assert (first["url"], first["title"]) == (f"{HOST}/", '\'=Say "hello", world')
+    assert first["found_at"] == iso(0.0)
     assert (first["observations"], first["changes"]) == ("2", "1")
     assert second["title"] == ""
     assert alias["alias_of"] == f"{HOST}/"
@@ -56,7 +59,36 @@ def test_parquet_has_the_same_rows_with_their_types(store: SmallStore, tmp_path:
         rows = connection.execute(
             "SELECT source, anchor, first_seen_at, gone_at FROM read_parquet(?)", [str(file)]
         ).fetchall()
-    assert rows == [(f"{HOST}/", "the other\nline", T0, None)]
+    found_at = datetime.fromtimestamp(T0, UTC).replace(tzinfo=None)
+    assert rows == [(f"{HOST}/", "the other\nline", found_at, None)]
+
+
+def test_texts_and_changes_are_exported(tmp_path: Path) -> None:
+    store = versioned_store(tmp_path / "crawl.db", T0)
+    one = store.page("/offer", title="T")
+    seen = version(store, one, T0, html("It costs 10.99 today."), kind="new")
+    store.insert("change", page_id=one, kind="new", version_id=seen, at=T0)
+
+    def rows(table: str, *words: str) -> list[dict[str, Any]]:
+        file = tmp_path / f"{table}.jsonl"
+        result = export(store.path, table, "-o", str(file), *words)
+        assert result.exit_code == 0, result.output
+        return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+    (document,) = rows("documents")
+    assert (document["url"], document["fetched_at"]) == (f"{HOST}/offer", iso(T0))
+    assert "It costs 10.99 today." in document["markdown"]
+    (chunk,) = rows("chunks", "--chunk-chars", "200")
+    assert (chunk["page_url"], chunk["markdown"]) == (f"{HOST}/offer", document["markdown"])
+    (change,) = rows("changes")
+    assert (change["url"], change["kind"], change["at"], change["version"]) == (
+        f"{HOST}/offer", "new", iso(T0), 1,
+    )  # fmt: skip
+    file = tmp_path / "chunks.parquet"
+    assert export(store.path, "chunks", "-o", str(file)).exit_code == 0
+    with duckdb.connect() as connection:
+        types = connection.sql(f"SELECT typeof(fetched_at), fetched_at FROM '{file}'").fetchall()
+    assert types == [("TIMESTAMP", datetime.fromtimestamp(T0, UTC).replace(tzinfo=None))]
 
 
 def test_a_file_is_replaced_when_the_export_is_whole(store: SmallStore, tmp_path: Path) -> None:
