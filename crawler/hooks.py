@@ -33,6 +33,9 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.checks``: a function like :class:`Checking`, which adds steps to ``freshet check``;
 - ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL, for the extension
   alerts (:class:`freshet.crawler.extensions.alerts.receivers.Receiver`);
+- ``freshet.connectors``: a function that opens a target of ``freshet sync`` by the scheme of its
+  address, for the extension connectors
+  (:class:`freshet.crawler.extensions.connectors.targets.Target`);
 - ``freshet.policies``: a policy (:mod:`freshet.scheduler.policy`).
 
 The hook of a one-shot crawl is loaded by every crawl: its module imports what it needs when it is

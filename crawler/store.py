@@ -104,7 +104,7 @@ class Store:
             raise UnknownPage(f"{found.url}: {found.missing}")
         return found.markdown
 
-    def pages(self, prefix: str = "") -> "Iterator[ListedPage]":
+    def pages(self, prefix: str = "") -> "Iterator[PageEntry]":
         """Yield the known pages whose URLs begin with ``prefix``, in the order of their URLs.
 
         Raises a StoreError.
@@ -274,7 +274,7 @@ async def _history(made: Documents, typed: str, limit: int) -> list[PastObservat
 
 
 @dataclass(frozen=True, slots=True)
-class ListedPage:
+class PageEntry:
     """A known page: its URL and title, and its last visit (None: never) with what that found."""
 
     url: str
@@ -284,10 +284,10 @@ class ListedPage:
     has_document: bool
 
 
-def _listed(row: dict[str, Any]) -> ListedPage:
+def _listed(row: dict[str, Any]) -> PageEntry:
     at = row["checked_at"]
     visited_at = None if at is None else calendar(at)
-    return ListedPage(row["url"], row["title"], visited_at, row["last_kind"], row["has_document"])
+    return PageEntry(row["url"], row["title"], visited_at, row["last_kind"], row["has_document"])
 
 
 class _Changes:

@@ -23,8 +23,8 @@ from scripts.benchmarks import command
 from scripts.benchmarks.crawling import CrawlProcess, started
 from scripts.benchmarks.living_web import UNSLOWED, LivingWeb, Load, living, new_store
 
-_SETTINGS = f"[change]\nprobe = false\n[store]\nbodies_per_page = 1\nbody_age_days = 1\n{UNSLOWED}"
-_LATEST_S = 3.0
+SETTINGS = f"[change]\nprobe = false\n[store]\nbodies_per_page = 1\nbody_age_days = 1\n{UNSLOWED}"
+LATEST_S = 3.0
 _STARTS_WITHIN_S = 60.0
 _KILLS_PER_STORE = 20
 #: Of the kills of a store: after these it is compacted, backed up, and put back to that backup.
@@ -126,11 +126,11 @@ class Trials:
     def run(self, kills: int) -> None:
         """Kill so many times; each store's mirror is compared in the end."""
         while self.findings.kills < kills:
-            store = new_store(self._directory, _SETTINGS)
+            store = new_store(self._directory, SETTINGS)
             with self._web.daemon(store) as first:
-                _await_entry(store, first, after=0)
-                first.wait(_LATEST_S)
-                _end(first)
+                await_entry(store, first, after=0)
+                first.wait(LATEST_S)
+                end(first)
             for n in range(min(_KILLS_PER_STORE, kills - self.findings.kills)):
                 self._kill(store)
                 self._keep_up(store, n)
@@ -140,15 +140,15 @@ class Trials:
     def _kill(self, store: Path) -> None:
         whom = self._rng.choice(("daemon", "consumer", "both"))
         with self._web.daemon(store) as daemon, _consumer(store, "continuous") as consumer:
-            _await_entry(store, daemon, after=_newest(store))
-            daemon.wait(self._rng.uniform(0, _LATEST_S))
+            await_entry(store, daemon, after=newest(store))
+            daemon.wait(self._rng.uniform(0, LATEST_S))
             if whom != "consumer":
                 daemon.kill()
             if whom != "daemon":
                 consumer.kill()
             # Who was not meant goes on for a moment.
             (daemon if whom == "consumer" else consumer).wait(0.3)
-            _end(daemon)
+            end(daemon)
             consumer.kill()
         self.findings.kills += 1
         self.findings.of_daemon += whom != "consumer"
@@ -158,11 +158,12 @@ class Trials:
         backup = store.with_name("backup.db")
         match n:
             case _ if n == _COMPACTED:
-                _run("gc", "--vacuum", "--db", store, "--config", store.with_name("freshet.toml"))
+                config = store.with_name("freshet.toml")
+                run_freshet("gc", "--vacuum", "--db", store, "--config", config)
             case _ if n == _BACKED_UP:
-                _run("backup", backup, "--db", store, "--force")
+                run_freshet("backup", backup, "--db", store, "--force")
             case _ if n == _PUT_BACK:
-                _run("restore", backup, "--db", store, "--force")
+                run_freshet("restore", backup, "--db", store, "--force")
 
     def _compare(self, store: Path) -> None:
         with _consumer(store, "normal") as consumer:
@@ -170,7 +171,7 @@ class Trials:
             if consumer.process.returncode:
                 self.findings.problems.append(consumer.errors.read_text("utf-8")[-500:])
         whole = {}
-        for line in _run("changefeed", "--db", store, "--include-docs").splitlines():
+        for line in run_freshet("changefeed", "--db", store, "--include-docs").splitlines():
             entry = json.loads(line)
             if "doc" in entry:
                 whole[entry["id"]] = json.dumps(entry["doc"], ensure_ascii=False)
@@ -209,7 +210,7 @@ def _consumer(store: Path, feed: str) -> AbstractContextManager[CrawlProcess]:
     return started([*words, str(store), str(mirror), feed], store.parent / "consumer")
 
 
-def _newest(store: Path) -> int:
+def newest(store: Path) -> int:
     """Return the number of the last change, 0 without a store."""
     if not store.exists():
         return 0
@@ -219,20 +220,20 @@ def _newest(store: Path) -> int:
         return int(db.execute("SELECT coalesce(max(seq), 0) FROM change").fetchone()[0])
 
 
-def _await_entry(store: Path, daemon: CrawlProcess, after: int) -> None:
+def await_entry(store: Path, daemon: CrawlProcess, after: int) -> None:
     give_up_at = monotonic() + _STARTS_WITHIN_S
-    while _newest(store) <= after and monotonic() < give_up_at:
+    while newest(store) <= after and monotonic() < give_up_at:
         if daemon.wait(0.05):
             raise RuntimeError(daemon.errors.read_text("utf-8")[-500:])
 
 
-def _end(process: CrawlProcess) -> None:
+def end(process: CrawlProcess) -> None:
     if not process.wait(0):
         process.process.terminate()
         process.wait()
 
 
-def _run(*words: object) -> str:
+def run_freshet(*words: object) -> str:
     command_line = [str(Path(sys.executable).with_name("freshet")), *map(str, words)]
     done = subprocess.run(command_line, check=False, capture_output=True, text=True)
     if done.returncode:

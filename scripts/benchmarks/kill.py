@@ -239,6 +239,9 @@ def main() -> None:
     parser.add_argument(
         "--commands", action="store_true", help="kill other commands that write, at file calls"
     )
+    parser.add_argument(
+        "--sync", action="store_true", help="kill daemons and `freshet sync` to each kind of target"
+    )
     chosen = parser.parse_args()
     with command.workspace() as directory:
         command.finish(_measured(chosen, directory), chosen.output)
@@ -253,6 +256,10 @@ def _measured(chosen: Namespace, directory: Path) -> dict[str, Any]:
         from scripts.benchmarks import alert_kill
 
         return alert_kill.measure(chosen.trials or 100, chosen.seed, directory)
+    if chosen.sync:
+        from scripts.benchmarks import sync_kill
+
+        return sync_kill.measure(chosen.trials or 100, chosen.seed, directory)
     if chosen.changefeed:
         from scripts.benchmarks import changefeed_kill
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import apsw
 import pytest
-import sqlite_vec
 import tantivy
 
 import freshet
 from freshet.crawler.synthetic_web.web import WebSpec, mixed
-from scripts.examples import sqlite_vec_table, tantivy_index
+from scripts.examples import tantivy_index
 from scripts.synthetic_server import serve
 from tests.integration.quick import QUICK
 
@@ -59,15 +58,6 @@ def indexed(index: tantivy.Index) -> dict[str, str]:
     return {each["url"][0]: each["title"][0] for each in found}
 
 
-def embedded(db: apsw.Connection) -> dict[str, set[str]]:
-    """The blocks with a vector in the table, by URL."""
-    found: dict[str, set[str]] = {}
-    for url, markdown, embedding in db.execute("SELECT url, markdown, embedding FROM block"):
-        assert len(bytes(embedding)) == 256 * 4
-        found.setdefault(str(url), set()).add(str(markdown))
-    return found
-
-
 class DyingStore:
     """A store whose reader is killed at the n-th change."""
 
@@ -103,66 +93,14 @@ def test_a_tantivy_index_follows_a_site_also_when_it_is_killed(
     assert len(hits) == 3
 
 
-def test_a_sqlite_vec_table_embeds_new_blocks_once_also_when_it_is_killed(
-    states: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    embed = sqlite_vec_table.embed
-
-    def counting(text: str) -> bytes:
-        if len(made) == dies_at:
-            raise Killed
-        made.append(text)
-        return embed(text)
-
-    monkeypatch.setattr(sqlite_vec_table, "embed", counting)
-    db = apsw.Connection(str(tmp_path / "vectors.db"))
-    before: dict[str, freshet.StoredDocument] = {}
-    for state in states:
-        with freshet.Store(state) as store:
-            made.clear()
-            dies_at = 20
-            with pytest.raises(Killed):
-                sqlite_vec_table.keep_in_step(store, db)
-            lost = (
-                len(made) - len(db.execute("SELECT 1 FROM block").fetchall())
-                if not before
-                else None
-            )
-            dies_at = -1
-            sqlite_vec_table.keep_in_step(store, db)
-            now = pages(store)
-            assert embedded(db) == {url: set(it.blocks) for url, it in now.items() if it.blocks}
-            new = sum(
-                len(it.by_id().keys() - before[url].by_id().keys())
-                if url in before
-                else len(it.by_id())
-                for url, it in now.items()
-            )
-            # What was embedded in the transaction that the kill undid is embedded again.
-            assert new <= len(made) < new + 20
-            assert lost is None or len(made) == new + lost
-            before = now
-    db.enable_load_extension(True)
-    sqlite_vec.load(db)
-    sql = "SELECT url FROM block ORDER BY vec_distance_cosine(embedding, ?) LIMIT 1"
-    document = next(it for it in before.values() if len(it.blocks) > 2)
-    assert db.execute(sql, (embed(document.blocks[-1]),)).get in {
-        each for each, it in before.items() if document.blocks[-1] in it.blocks
-    }
-
-
 def test_a_cursor_of_another_store_empties_the_index(states: list[Path], tmp_path: Path) -> None:
     index = tantivy_index.open_index(folder := tmp_path / "index")
-    db, other = apsw.Connection(str(tmp_path / "vectors.db")), tmp_path / "other.db"
+    other = tmp_path / "other.db"
     with freshet.Store(states[-1]) as store:
         tantivy_index.keep_in_step(store, folder)
-        sqlite_vec_table.keep_in_step(store, db)
     other.write_bytes(states[0].read_bytes())
     with apsw.Connection(str(other)) as connection:
         connection.execute("UPDATE changefeed SET epoch = '0123456789abcdef'")
     with freshet.Store(other) as store:
         tantivy_index.keep_in_step(store, folder)
-        sqlite_vec_table.keep_in_step(store, db)
         assert indexed(index).keys() == pages(store).keys()
-        assert embedded(db).keys() == {url for url, it in pages(store).items() if it.blocks}

@@ -10,8 +10,10 @@ import os
 import re
 import shlex
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +114,7 @@ def of(verb: str, part: str = "") -> list[str]:
 
 def test_no_command_of_the_readme_is_left_out() -> None:
     tried = [
-        of("crawl", "docs."), of("changefeed"), of("daemon"), of("watch", "shop"),
+        of("crawl", "docs."), of("changefeed"), of("sync"), of("daemon"), of("watch", "shop"),
         of("watch", "law"), of("crawl", "--archive"), of("archive"), of("replay"),
     ]  # fmt: skip
     assert sorted(tried) == sorted(map(list, {tuple(words) for words in COMMANDS}))
@@ -130,6 +132,17 @@ async def test_an_index_stays_in_step(typist: Typist) -> None:
     code, out, err = await typist.type(of("changefeed"))
     assert [json.loads(line) for line in out.splitlines()] == [end], err
     await keeps_watching(typist)
+
+
+@pytest.mark.long
+async def test_a_table_of_vectors_is_in_step(typist: Typist) -> None:
+    code, _, err = await typist.type(of("crawl", "docs."))
+    assert code == 0, err
+    (typist.folder / "my_model.py").write_text("def embed(texts): return [[len(t)] for t in texts]")
+    await typist.type(of("sync"), until="in step: 4 changes")
+    with closing(sqlite3.connect(typist.folder / "vectors.db")) as db:
+        found = [text for (text,) in db.execute("SELECT markdown FROM chunk")]
+    assert sum(text in each for text in TEXTS.values() for each in found) == 3
 
 
 async def keeps_watching(typist: Typist) -> None:

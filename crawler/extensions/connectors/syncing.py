@@ -1,0 +1,196 @@
+"""The loop that keeps a target in step with the changefeed of a store."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.chunks import Chunk
+from freshet.crawler.extensions.connectors.embedding import Embedder, vectors_of
+from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
+from freshet.crawler.extensions.connectors.targets import (
+    Batch,
+    PageContent,
+    Target,
+    TargetPlace,
+    Vector,
+)
+from freshet.crawler.library import Library
+from freshet.crawler.terminal import counted
+from freshet.storage.errors import CursorGone
+
+#: Seconds after which a target that did not answer is opened again, and how often.
+_REST_S: Final = 2.0
+_ATTEMPTS: Final = 60
+#: Characters of a token, about.
+_TOKEN_CHARS: Final = 4
+
+Tell: TypeAlias = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class SyncCounts:
+    """The work that a synchronisation did."""
+
+    entries: int = 0
+    pages: int = 0
+    chunks: int = 0
+    embedded: int = 0
+
+    @property
+    def words(self) -> str:
+        """The counts in words."""
+        done = f"{counted(self.entries, 'change')}, {counted(self.chunks, 'passage')} written"
+        return f"{done}, {self.embedded:,} embedded" if self.embedded else done
+
+
+class Synchronisation:
+    """Keeps one target in step; ``counts`` says what was done."""
+
+    def __init__(
+        self,
+        library: Library,
+        connect: Callable[[], Target],
+        embedder: Embedder | None,
+        chunk_chars: int,
+        tell: Tell,
+    ) -> None:
+        """Read from a library, and write to the target that ``connect`` opens."""
+        self._connect, self._embedder, self._tell = connect, embedder, tell
+        self._changes = Changefeed(library, docs=True, chunk_chars=chunk_chars)
+        self._chars = chunk_chars
+        self.counts = SyncCounts()
+
+    async def run(self, *, once: bool) -> None:
+        """Write what changed since the place of the target, and unless ``once`` what changes.
+
+        A target that is lost is opened again, and goes on from the place that it has.
+
+        Raises:
+            TargetError: the target cannot be written, or does not come back.
+            StoreError: the store cannot be read.
+        """
+        attempts = 0
+        while True:
+            entries = self.counts.entries
+            try:
+                target = self._connect()
+                try:
+                    await self._follow(target, once=once)
+                    return
+                finally:
+                    target.close()
+            except TargetLost as error:
+                attempts = attempts + 1 if entries == self.counts.entries else 1
+                if attempts == _ATTEMPTS:
+                    raise
+                self._tell(f"{error}; trying again")
+                await asyncio.sleep(_REST_S)
+
+    async def _follow(self, target: Target, *, once: bool) -> None:
+        # What the target has, and where to go on: they differ where a generation begins.
+        had = target.place()
+        place = self._begun(had)
+        while True:
+            try:
+                found, cursor = await self._more(place, once=once)
+            except CursorGone:
+                place = _anew(place)
+                self._tell("the place in the changefeed is lost: all pages are written again")
+                continue
+            if not found and (place.is_whole or self._changes.down):
+                # What a shard has that is down stays until it is back.
+                if once:
+                    return
+                continue
+            after = replace(place, cursor=cursor)
+            if found:
+                had = place = await self._write(target, found, had or place, after)
+            else:
+                had = place = self._finished(target, had or place, after)
+
+    async def _more(self, place: TargetPlace, *, once: bool) -> tuple[list[Change], str]:
+        """Return changes after a place; where there are none, wait unless ``once``."""
+        try:
+            if once or not (place.is_whole or self._changes.down):
+                return await self._changes.read(place.cursor, BATCH)
+            return await self._changes.awaited(place.cursor, HEARTBEAT_S, BATCH)
+        except ValueError as error:
+            raise TargetError(f"the target has a wrong cursor: {error}") from error
+
+    def _finished(self, target: Target, had: TargetPlace, after: TargetPlace) -> TargetPlace:
+        """End a generation; return the place that the target has now."""
+        after = replace(after, is_whole=True)
+        target.finish(had, after)
+        self._tell(f"in step: {self.counts.words}")
+        return after
+
+    def _begun(self, had: TargetPlace | None) -> TargetPlace:
+        """Return the place to go on from, given what the target has."""
+        name = self._embedder.name if self._embedder is not None else ""
+        if had is None:
+            return TargetPlace(chunk_chars=self._chars, model=name)
+        if had.model != name:
+            filled = f"with vectors of {had.model}" if had.model else "without vectors"
+            raise TargetError(f"the target was filled {filled}; keep to that, or name another one")
+        if had.chunk_chars != self._chars:
+            self._tell("passages have another length: all pages are written again")
+            return replace(_anew(had), chunk_chars=self._chars)
+        return had
+
+    async def _write(
+        self, target: Target, found: Sequence[Change], had: TargetPlace, after: TargetPlace
+    ) -> TargetPlace:
+        pages = [*_contents(found)]
+        vectors, dimensions = dict[str, Vector](), after.dimensions
+        if self._embedder is not None:
+            held = target.held([page.url for page in pages])
+            new = [each for page in pages for each in page.chunks if each.id not in held]
+            vectors = await self._embedded(self._embedder, new, dimensions)
+            dimensions = dimensions or len(next(iter(vectors.values()), ()))
+        after = replace(after, dimensions=dimensions)
+        target.apply(Batch(pages, had, after, vectors))
+        self.counts.entries += len(found)
+        self.counts.pages += len(pages)
+        self.counts.chunks += sum(len(page.chunks) for page in pages)
+        self.counts.embedded += len(vectors)
+        return after
+
+    async def _embedded(
+        self, embedder: Embedder, new: Sequence[Chunk], dimensions: int
+    ) -> dict[str, Vector]:
+        """Return the vectors of passages by their ids; equal texts are embedded once."""
+        texts = list(dict.fromkeys(each.to_embed for each in new))
+        if not texts:
+            return {}
+        made = dict(zip(texts, await vectors_of(embedder, texts, dimensions), strict=True))
+        return {each.id: made[each.to_embed] for each in new}
+
+
+def _anew(place: TargetPlace) -> TargetPlace:
+    """Return the beginning of the next generation."""
+    return replace(place, cursor="0", generation=place.generation + 1, is_whole=False)
+
+
+def _contents(found: Sequence[Change]) -> Iterator[PageContent]:
+    """Yield the pages of changes; each comes once in a batch."""
+    for change in found:
+        if change.doc is None:
+            yield PageContent(change.id)
+        else:
+            at = change.doc.fetched_at.timestamp(), change.doc.changed_at.timestamp()
+            yield PageContent(change.id, change.chunks or (), *at)
+
+
+async def count_tokens(library: Library, chunk_chars: int) -> tuple[int, int]:
+    """Return the number of passages of all pages, and about how many tokens they have."""
+    changes = Changefeed(library, docs=True, chunk_chars=chunk_chars)
+    chunks, chars, place = 0, 0, "0"
+    while True:
+        found, place = await changes.read(place, BATCH)
+        if not found:
+            return chunks, chars // _TOKEN_CHARS
+        for change in found:
+            chunks += len(change.chunks or ())
+            chars += sum(len(each.to_embed) for each in change.chunks or ())

@@ -1,0 +1,132 @@
+"""Targets of a synchronisation: what each keeps, and the Protocol of the connectors.
+
+A target holds the passages of a store, their vectors if there are some, and its own place in the
+changefeed. *Invariant*: the place is written with the passages, in one transaction where the target
+has transactions, else after them. Consequence: whoever is killed goes on from the place that the
+target has, and what is written again is what is there already.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from typing import Any, Final, Protocol, TypeAlias
+
+from freshet.crawler.chunks import Chunk
+from freshet.crawler.clock import iso
+from freshet.crawler.errors import UsageError, needs_extra
+from freshet.crawler.extensions.connectors.errors import TargetError
+from freshet.entry_points import found, load
+
+#: Entry points of connectors: a function that opens the target of an address, by its scheme.
+CONNECTORS: Final = "freshet.connectors"
+
+Vector: TypeAlias = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlace:
+    """The place of a target in the changefeed, and what it was filled with.
+
+    A ``generation`` begins where the cursor was lost: all pages are told again, and what stays of
+    the generation before goes when the new one ``is_whole``. ``dimensions`` are those of the
+    vectors of ``model``, 0 without vectors or before the first.
+    """
+
+    cursor: str = "0"
+    generation: int = 1
+    is_whole: bool = False
+    chunk_chars: int = 0
+    model: str = ""
+    dimensions: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of its fields."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """The passages of a page as they are now, none of a page that is gone; times are in UTC."""
+
+    url: str
+    chunks: Sequence[Chunk] = ()
+    fetched_at: float | None = None
+    changed_at: float | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the passages as rows, with the names of :data:`COLUMNS`."""
+        said = {"page_url": self.url, "fetched_at": self.fetched_at, "changed_at": self.changed_at}
+        return [each.as_json() | said for each in self.chunks]
+
+
+#: Columns of a passage in every target, with their SQL types. TIME is in Unix seconds.
+COLUMNS: Final[Mapping[str, str]] = {
+    "id": "TEXT", "page_url": "TEXT", "url": "TEXT", "title": "TEXT", "language": "TEXT",
+    "headings": "LIST", "position": "INTEGER", "previous": "TEXT", "next": "TEXT",
+    "markdown": "TEXT", "fetched_at": "TIME", "changed_at": "TIME",
+}  # fmt: skip
+
+
+def dated_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its times in ISO 8601."""
+    times = {name for name, kind in COLUMNS.items() if kind == "TIME"}
+    return {
+        name: iso(value) if name in times and value is not None else value
+        for name, value in row.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Pages that a target takes at once.
+
+    ``pages`` replace what it holds of their URLs. ``vectors`` are those of passages that it does
+    not hold, by id; those that it holds keep theirs. ``before`` is the place that it has, ``after``
+    the one to keep.
+    """
+
+    pages: Sequence[PageContent]
+    before: TargetPlace
+    after: TargetPlace
+    vectors: Mapping[str, Vector] = field(default_factory=dict)
+
+
+class Target(Protocol):
+    """An index that is kept in step. Its functions raise :class:`TargetError`."""
+
+    def place(self) -> TargetPlace | None:
+        """Return the place that the target has, None of a new one."""
+
+    def held(self, urls: Sequence[str]) -> set[str]:
+        """Return the ids of the passages that the target has of these pages, with vectors."""
+
+    def apply(self, batch: Batch) -> None:
+        """Replace pages, and keep the place after them."""
+
+    def finish(self, before: TargetPlace, after: TargetPlace) -> None:
+        """Delete what is of an older generation than the place after, and keep that."""
+
+    def close(self) -> None:
+        """Give back what is held."""
+
+
+def opened(address: str) -> Target:
+    """Open the target of an address, such as ``sqlite-vec:vectors.db``.
+
+    Raises:
+        UsageError: no connector has its scheme.
+        TargetError: it cannot be opened.
+    """
+    scheme, _, rest = address.partition(":")
+    connectors = {each.name: each for each in found(CONNECTORS)}
+    if scheme not in connectors or not rest:
+        known = ", ".join(f"{name}:" for name in connectors)
+        raise UsageError(f"{address}: a target begins with one of {known}")
+    target: Target = load(connectors[scheme])(address)
+    return target
+
+
+def require(feature: str, extra: str, *modules: str) -> None:
+    """Raise TargetError where a connector's client is not installed."""
+    if any(find_spec(module) is None for module in modules):
+        raise TargetError(needs_extra(feature, extra))

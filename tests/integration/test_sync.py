@@ -1,0 +1,388 @@
+"""`freshet sync` keeps targets of each kind as the store is, and embeds nothing twice."""
+
+import json
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import apsw
+import duckdb
+import pytest
+import sqlite_vec
+
+from freshet.crawler.chunks import chunks_of
+from freshet.crawler.extensions.connectors import http, syncing
+from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
+from freshet.crawler.extensions.connectors.targets import Batch, PageContent, opened
+from tests.integration.scripted import Page
+from tests.integration.test_changefeed import EDITED, WORDS, Site, page, site
+
+__all__ = ["site"]
+
+#: Passages by id: their pages, texts and vectors.
+Held: TypeAlias = dict[str, tuple[str, str, list[float]]]
+
+
+@dataclass(slots=True)
+class Model:
+    """A model that remembers what it was asked for."""
+
+    texts: list[str] = field(default_factory=list)
+    dimensions: int = 8
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        self.texts += texts
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text: str) -> list[float]:
+        return [float(text.count(letter)) for letter in "etaoinshr"[: self.dimensions]]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Model:
+    made, module = Model(), ModuleType("small_model")
+    module.__dict__["embed"] = made.embed
+    monkeypatch.setitem(sys.modules, "small_model", module)
+    return made
+
+
+EMBED = ("--embed", "small_model:embed")
+
+
+@contextmanager
+def receiving() -> "Iterator[Receiver]":
+    """Serve what keeps pages that are sent to it."""
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(200 if receiver.place else 404, {"place": receiver.place})
+
+        def do_POST(self) -> None:
+            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if receiver.failures:
+                self._answer(receiver.failures.pop(), {})
+                return
+            receiver.take(told)
+            self._answer(200, {})
+
+        def _answer(self, status: int, told: object) -> None:
+            body = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    receiver.url = f"http://127.0.0.1:{server.server_port}/passages"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@dataclass(slots=True)
+class Receiver:
+    """A program that follows the description of the connector http."""
+
+    url: str = ""
+    place: dict[str, Any] | None = None
+    pages: dict[str, tuple[int, list[dict[str, Any]]]] = field(default_factory=dict)
+    failures: list[int] = field(default_factory=list)
+
+    def take(self, told: dict[str, Any]) -> None:
+        self.place = told["place"]
+        generation = told["place"]["generation"]
+        if told.get("finish"):
+            self.pages = {url: it for url, it in self.pages.items() if it[0] >= generation}
+        for each in told.get("pages", ()):
+            self.pages[each["url"]] = generation, each["chunks"]
+
+    def rows(self) -> Held:
+        return {
+            it["id"]: (url, it["markdown"], it.get("embedding", []))
+            for url, (_, chunks) in self.pages.items()
+            for it in chunks
+        }
+
+
+def of_sqlite(path: Path) -> Held:
+    db = apsw.Connection(str(path))
+    db.enable_load_extension(True)
+    db.load_extension(sqlite_vec.loadable_path())
+    sql = (
+        "SELECT id, page_url, markdown, vec_to_json(embedding) FROM chunk "
+        "FULL JOIN vector USING (id)"
+    )
+    return {name: (url, text, json.loads(vector)) for name, url, text, vector in db.execute(sql)}
+
+
+def of_parquet(folder: Path) -> Held:
+    with duckdb.connect() as db:
+        sql = f"SELECT id, page_url, markdown, embedding FROM '{folder}/current/*.parquet'"
+        found = db.execute(sql).fetchall()
+    assert len({row[0] for row in found}) == len(found)
+    return {name: (url, text, list(vector)) for name, url, text, vector in found}
+
+
+@pytest.fixture(params=["sqlite-vec", "parquet", "http"])
+def target(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[str, Callable[[], Held]]]:
+    """The address of a target, and what it holds."""
+    place = tmp_path / "target"
+    if request.param == "http":
+        with receiving() as receiver:
+            yield receiver.url, receiver.rows
+    else:
+        rows = of_sqlite if request.param == "sqlite-vec" else of_parquet
+        yield f"{request.param}:{place}", lambda: rows(place)
+
+
+async def synced(site: Site, address: str, *words: str) -> str:
+    result = await site.typed("sync", address, "--once", *words)
+    assert result.exit_code == 0, result.output
+    return result.stderr
+
+
+async def stored(site: Site, model: Model) -> Held:
+    """What a target should hold."""
+    told = await site.typed("changefeed", "--chunks")
+    entries = [json.loads(line) for line in told.stdout.splitlines()][:-1]
+    return {
+        it["id"]: (
+            each["id"], it["markdown"],
+            model.vector(" > ".join(it["headings"]) + "\n\n" + it["markdown"]),
+        )
+        for each in entries if "doc" in each for it in each["doc"]["chunks"]
+    }  # fmt: skip
+
+
+async def test_a_target_is_what_the_store_is(
+    site: Site, model: Model, target: tuple[str, Callable[[], Held]]
+) -> None:
+    address, rows = target
+    await synced(site, address, *EMBED)
+    assert rows() == await stored(site, model)
+    assert len(model.texts) == 5
+    assert "0 changes" in await synced(site, address, *EMBED)
+    site.pages["/edited"] = EDITED
+    site.pages["/old"] = Page(status=308, headers={"Location": "/kept"})
+    del site.pages["/leaving"]
+    await site.crawl()
+    await synced(site, address, *EMBED)
+    assert rows() == await stored(site, model)
+    assert {it[0] for it in rows().values()} == {site.url(f"/{p}") for p in ("", "edited", "kept")}
+    # Only what the target does not have is embedded.
+    assert len(model.texts) == 6
+    assert "A new sentence" in model.texts[-1]
+
+
+async def test_a_lost_cursor_begins_a_generation_and_what_is_old_goes(
+    site: Site, model: Model, target: tuple[str, Callable[[], Held]]
+) -> None:
+    address, rows = target
+    await synced(site, address, *EMBED)
+    del site.pages["/leaving"]
+    await site.crawl()
+    with closing(sqlite3.connect(site.db)) as db:
+        # As after a restore: neither is the cursor known, nor what is gone.
+        db.execute("DELETE FROM change WHERE version_id IS NULL")
+        db.execute("UPDATE changefeed SET epoch = '0123456789abcdef'")
+        db.commit()
+    said = await synced(site, address, *EMBED)
+    assert "all pages are written again" in said
+    assert rows() == await stored(site, model)
+    assert site.url("/leaving") not in {it[0] for it in rows().values()}
+    if not address.startswith("http"):
+        assert len(model.texts) == 5
+    assert "0 changes" in await synced(site, address, *EMBED)
+
+
+async def test_another_length_writes_all_pages_again(
+    site: Site, model: Model, target: tuple[str, Callable[[], Held]]
+) -> None:
+    address, rows = target
+    site.pages["/edited"] = page("edited", WORDS["new"] * 8)
+    await site.crawl()
+    await synced(site, address, *EMBED)
+    before = rows()
+    await synced(site, address, *EMBED, "--chunk-chars", "300")
+    assert {it[0] for it in before.values()} == {it[0] for it in rows().values()}
+    assert len(rows()) > len(before)
+    assert max(len(it[1]) for it in rows().values()) <= 300
+
+
+async def test_passages_without_vectors(site: Site, tmp_path: Path) -> None:
+    await synced(site, f"sqlite-vec:{tmp_path}/v.db")
+    await synced(site, f"parquet:{tmp_path}/p")
+    with closing(sqlite3.connect(tmp_path / "v.db")) as db:
+        of_sqlite = db.execute("SELECT id, headings, changed_at FROM chunk ORDER BY id").fetchall()
+    with duckdb.connect() as duck:
+        sql = (
+            f"SELECT id, to_json(headings), epoch(changed_at) FROM '{tmp_path}/p/current/*.parquet'"
+        )
+        of_parquet = duck.execute(f"{sql} ORDER BY id").fetchall()
+        types = dict(
+            duck.execute(f"DESCRIBE SELECT * FROM '{tmp_path}/p/current/*.parquet'").fetchnumpy()
+        )
+    assert [row[:2] for row in of_sqlite] == [row[:2] for row in of_parquet]
+    assert [row[2] for row in of_parquet] == pytest.approx([row[2] for row in of_sqlite])
+    assert "TIMESTAMP" in types["column_type"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["elsewhere:x"], 2, "a target begins with one of http:, https:, parquet:"),
+        (["sqlite-vec:"], 2, "a target begins with one of"),
+        (["sqlite-vec:/no/such/folder/x.db"], 1, "/no/such/folder/x.db: unable to open"),
+        (["parquet:/dev/null/x"], 1, "/dev/null/x: Not a directory"),
+        (["sqlite-vec:x.db", "--embed", "no_such_module:f"], 2, "--embed no_such_module:f: No mod"),
+        (["sqlite-vec:x.db", "--embed", "json:no_such"], 2, "name it as module:function"),
+        (["sqlite-vec:x.db", "--embed", "json:loads"], 1, "--embed json:loads failed: TypeError"),
+        (["sqlite-vec:x.db", *EMBED, "--embed-url", "http://x"], 2, "not both"),
+    ],
+)
+async def test_what_cannot_be_done_is_told_in_one_line(
+    site: Site, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    words: list[str], code: int, message: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    result = await site.typed("sync", "--once", *words)
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+async def test_vectors_of_another_model_or_length_are_refused_and_nothing_is_lost(
+    site: Site, model: Model, tmp_path: Path
+) -> None:
+    address = f"sqlite-vec:{tmp_path}/v.db"
+    await synced(site, address, *EMBED)
+    before = of_sqlite(tmp_path / "v.db")
+    refused = await site.typed("sync", address, "--once")
+    assert (refused.exit_code, "vectors of small_model:embed" in refused.stderr) == (1, True)
+    site.pages["/edited"] = EDITED
+    await site.crawl()
+    model.dimensions = 7
+    refused = await site.typed("sync", address, "--once", *EMBED)
+    assert refused.exit_code == 1
+    assert "vectors of 7 dimensions, but the target has 8" in refused.stderr
+    assert of_sqlite(tmp_path / "v.db") == before
+    model.dimensions = 8
+    await synced(site, address, *EMBED)
+    assert of_sqlite(tmp_path / "v.db") == await stored(site, model)
+
+
+async def test_two_writers_of_a_target_do_not_mix(site: Site, tmp_path: Path) -> None:
+    await synced(site, f"parquet:{tmp_path}/p")
+    held = opened(f"parquet:{tmp_path}/p")
+    refused = await site.typed("sync", f"parquet:{tmp_path}/p", "--once")
+    assert (refused.exit_code, "another `freshet sync`" in refused.stderr) == (1, True)
+    held.close()
+    await synced(site, f"sqlite-vec:{tmp_path}/v.db")
+    one = opened(f"sqlite-vec:{tmp_path}/v.db")
+    place = one.place()
+    assert place is not None
+    with closing(sqlite3.connect(tmp_path / "v.db")) as db:
+        db.execute("UPDATE place SET cursor = 'another'")
+        db.commit()
+    with pytest.raises(TargetError, match="another `freshet sync` writes it"):
+        one.apply(Batch([], place, place))
+    one.close()
+
+
+async def test_a_full_disk_loses_nothing(site: Site, model: Model, tmp_path: Path) -> None:
+    address = f"sqlite-vec:{tmp_path}/v.db"
+    await synced(site, address, *EMBED)
+    before, full = of_sqlite(tmp_path / "v.db"), opened(address)
+    pages = full._db.execute("PRAGMA page_count").get  # type: ignore[attr-defined]
+    full._db.execute(f"PRAGMA max_page_count = {pages}")  # type: ignore[attr-defined]
+    place = full.place()
+    assert place is not None
+    blocks = [f"{'word ' * 200} {n}" for n in range(5_000)]
+    url = "http://x.example/"
+    content = PageContent(url, chunks_of(blocks, [], url=url))
+    with pytest.raises(TargetError, match="the disk is full"):
+        full.apply(Batch([content], place, place))
+    full.close()
+    assert of_sqlite(tmp_path / "v.db") == before
+
+
+async def test_a_target_that_is_away_for_a_while_is_asked_again(
+    site: Site, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr(syncing, "_REST_S", 0.0)
+    with receiving() as receiver:
+        # More than one connection tries.
+        receiver.failures = [503] * 7
+        said = await synced(site, receiver.url, *EMBED)
+        assert "answers 503; trying again" in said
+        assert receiver.rows() == await stored(site, model)
+        receiver.failures = [400]
+        site.pages["/edited"] = EDITED
+        await site.crawl()
+        refused = await site.typed("sync", receiver.url, "--once", *EMBED)
+        assert (refused.exit_code, "answers 400" in refused.stderr) == (1, True)
+        await synced(site, receiver.url, *EMBED)
+        assert receiver.rows() == await stored(site, model)
+    monkeypatch.setattr(syncing, "_ATTEMPTS", 2)
+    refused = await site.typed("sync", receiver.url, "--once")
+    assert (refused.exit_code, "Connection refused" in refused.stderr) == (1, True)
+    assert issubclass(TargetLost, TargetError)
+
+
+async def test_a_server_embeds(site: Site, model: Model, tmp_path: Path) -> None:
+    asked = list[Any]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append((self.headers["Authorization"], told["model"], len(told["input"])))
+            rows = [
+                {"index": n, "embedding": model.vector(text)}
+                for n, text in enumerate(told["input"])
+            ]
+            body = json.dumps({"data": rows[::-1]}).encode()
+            self.send_response(429 if len(asked) == 1 else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/v1/embeddings"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FRESHET_EMBED_KEY", "secret")
+        patch.setattr("freshet.crawler.extensions.connectors.embedding._LONGEST_WAIT_S", 0.0)
+        words = ("--embed-url", url, "--embed-model", "small")
+        said = await synced(site, f"sqlite-vec:{tmp_path}/v.db", *words)
+        server.shutdown()
+        thread.join()
+        server.server_close()
+        patch.setattr("freshet.crawler.extensions.connectors.embedding._ATTEMPTS", 2)
+        refused = await site.typed("sync", f"sqlite-vec:{tmp_path}/w.db", "--once", *words)
+    assert "5 passages are to be embedded, about" in said
+    assert asked == [("Bearer secret", "small", 5)] * 2
+    assert of_sqlite(tmp_path / "v.db") == await stored(site, model)
+    assert (refused.exit_code, f"--embed-url {url}: " in refused.stderr) == (1, True)
