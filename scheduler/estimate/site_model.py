@@ -7,9 +7,11 @@ sessions. Between two visits within one session days count.
 *Rates.* The rate γ of a page is one of 40, from 1/20,000 to 50 changes a day and evenly spaced in
 their logarithm. A page that was unchanged over the time t has the likelihood e^{−γt}, a changed one
 1 − e^{−γt}. The prior is fitted to the pages of the site, by expectation and maximisation, from a
-general one that weighs as much as eight pages. Rates drift: a page gets another one once in 1,500
-days, and each change is judged by that. So a quiet page that turns busy is believed after a few
-changes, however long it was quiet (fixed share, Herbster and Warmuth 1998).
+general one that weighs as much as eight pages. That of a page which presumably changes more often
+than others of its site (:func:`~freshet.scheduler.agenda.pages.presumed_pace`) is the same one,
+moved up by as many points. Rates drift: a page gets another one once in 1,500 days, and each change
+is judged by that. So a quiet page that turns busy is believed after a few changes, however long it
+was quiet (fixed share, Herbster and Warmuth 1998).
 
 *The clock.* Pages of a site change together: when it is edited, rebuilt or moved. So t is counted
 by the clock of the page's area. It goes A[k] days of the site between the sessions k and k + 1, and
