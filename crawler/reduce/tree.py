@@ -258,7 +258,6 @@ MEANINGS: Final = _meanings()
 KNOWN: Final = tuple(MEANINGS)
 NUMBERS: Final = {name: number for number, name in enumerate(KNOWN)}
 NOTHING: Final = _Meaning()
-LINKS: Final = frozenset(name for name, means in MEANINGS.items() if means.place & LINK)
 _SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 _SPACES: Final = re.compile("[\t\n\f\r ;]+")
 _JOINTS: Final = re.compile("[-_]")

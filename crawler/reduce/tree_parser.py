@@ -49,7 +49,6 @@ from freshet.crawler.reduce.tree import (
     LASTING,
     LEVELS,
     LINK,
-    LINKS,
     MARK,
     MEANINGS,
     NO_LIMITS,
@@ -278,7 +277,9 @@ def _sums(tree: Tree, place: array[int]) -> dict[str, array[int]]:
             holds[parent] |= holds[node] | (trait if chars[node] else trait & ~ACTS)
             if not place[node] & ~place[parent] & CONTROL:
                 chars[parent] += chars[node]
-                linked[parent] += chars[node] if tree.tag(node) in LINKS else linked[node]
+                linked[parent] += (
+                    chars[node] if place[node] & ~place[parent] & LINK else linked[node]
+                )
     return {"chars": chars, "linked": linked, "holds": holds}
 
 

@@ -26,7 +26,7 @@ from freshet.crawler.reduce.tree import (
     LASTING,
     LEADS_BY,
     LEVELS,
-    LINKS,
+    LINK,
     MEANINGS,
     NOTHING,
     NUMBERS,
@@ -318,7 +318,7 @@ class _Builder:
         parent = self._nodes[node.parent]
         parent.holds |= node.holds | (node.trait if node.chars else node.trait & ~ACTS)
         if not node.place & ~parent.place & CONTROL:
-            is_link = _tag_of(node.name) in LINKS
+            is_link = node.place & ~parent.place & LINK
             parent.chars += node.chars
             parent.linked += node.chars if is_link else node.linked
 

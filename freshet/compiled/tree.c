@@ -480,7 +480,7 @@ static void add_up(const struct builder *b, uint32_t number)
     parent->holds |= node->holds | (node->chars ? node->trait : node->trait & ~table.bits.acts);
     if (node->place & ~parent->place & table.bits.control)
         return;
-    bool is_link = meaning_of(node->name).place & table.bits.link;
+    bool is_link = node->place & ~parent->place & table.bits.link;
     parent->chars += node->chars;
     parent->linked += is_link ? node->chars : node->linked;
 }
