@@ -362,6 +362,7 @@ class RecrawlAgenda:
         self._heed_overdue(now / _DAY_S)
         away = self._hooks.away(now)
         self._call_hosts(away)
+        self._take_back_of_closed()
         choice = Choice(
             free=self._free(),
             room=max(0, self.queue.wanted - self.offered(away)),
@@ -393,6 +394,12 @@ class RecrawlAgenda:
             self.sessions.serve(codes[host_id])
         called, self._called = self._called, set()
         self.sessions.call(np.array([codes[host_id] for host_id in called], np.intp))
+
+    def _take_back_of_closed(self) -> None:
+        """Take the pages of closed hosts out of the ready queue: what they are worth opens them."""
+        codes, closed = self.learner.hosts.codes, self.sessions.closed
+        of_queue = [codes[host_id] for host_id, _ in self.queue.counts()]
+        self._supply.clear(code for code in of_queue if closed[code])
 
     def _free(self) -> Ints:
         """Return (H,), how many pages of each host may come into the ready queue."""

@@ -86,13 +86,17 @@ def test_places_are_inherited_and_roles_make_them_too() -> None:
 
 
 def test_traits_and_characters_of_what_is_seen_are_added_up() -> None:
-    tree = agree("<div> one <a>two<h2>3</h2></a><img><script>four</script></div>")
+    tree = agree("<div> one <a href=/>two<h2>3</h2></a><img><script>four</script></div>")
     (node,) = tree.named("div")
     assert tree.holds[node] & TRAITS["image"]
     assert tree.holds[node] & TRAITS["heading"]
     assert (tree.chars[node], tree.linked[node]) == (7, 4)
     (link,) = tree.named("a")
     assert (tree.chars[link], tree.linked[link]) == (4, 0)
+    # DocBook's anchors name a place, and in HTML what is behind them stands in them.
+    anchored = agree("<div> one <a id=x>two<h2>3</h2></a></div>")
+    (node,) = anchored.named("div")
+    assert (anchored.chars[node], anchored.linked[node]) == (7, 0)
     assert [tree.tag(child) for child in tree.children(node)] == ["#text", "a", "img"]
 
 

@@ -285,3 +285,25 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
             urls += (await supplied(agenda, 60 * 86_400.0 + 60.0 * minute))[1]
     assert (f"{HOST}/1" in urls) == (bound_days < inf)
     assert {f"{HOST}/{number}" for number in (2, 3, 4)} <= set(urls)
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3, 7])
+async def test_a_host_whose_pages_are_all_in_the_ready_queue_opens_again(
+    site: SmallStore, pages: int
+) -> None:
+    for number in range(1, pages + 1):
+        site.page(f"/{number}", checked_at=86_400.0)
+        site.observe(number, 86_400.0, "new")
+    async with reading(site.path) as connection:
+        around = Around(9.0)
+        ranker = SiteClockRanker(0.2)
+        agenda = RecrawlAgenda(connection, ranker, Said(), Random(0), hooks=around)
+        agenda.budget = 0.2
+        await agenda.open()
+        await agenda.replenish(60 * 86_400.0)
+        assert agenda.queue.count(1) == min(pages, 2)
+        # The session ends before anything was asked, and the next one is due.
+        for hour in range(3):
+            agenda.times.is_due = True
+            await agenda.replenish(100 * 86_400.0 + 3_600.0 * hour)
+        assert agenda.waiting(1)
