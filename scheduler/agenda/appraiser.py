@@ -106,8 +106,11 @@ class Appraiser:
     def _spent_lists(self) -> Rows:
         """Return the rows of sitemaps and feeds that told nothing and have had their share."""
         ranker, pages, ids = self.learner.ranker, self.learner.pages, self.learner.hosts.ids
-        untold = pages.unread_lists()
+        untold = pages.lists()
         if isinstance(ranker, SiteClockRanker):
-            untold = np.union1d(untold, ranker.untold())
+            untold = np.setdiff1d(np.union1d(untold, ranker.polled(told=False)),
+                                  ranker.polled(told=True))  # fmt: skip
+        else:
+            untold = untold[~pages["captured"][untold]]
         hosts = [ids[code] for code in pages["host"][untold].tolist()]
         return self.quota.lists.spent(untold, hosts)

@@ -401,17 +401,15 @@ class PageTable:
         found[overdue] = _OVERDUE * (now - rows["since"][overdue])
         return found
 
-    def unread_lists(self) -> Rows:
-        """Return the rows of sitemaps and feeds never asked, of hosts of which a page is held.
+    def lists(self) -> Rows:
+        """Return the rows of sitemaps and feeds of hosts of which a page is held.
 
         Of other hosts they may be the only way to a page.
         """
-        is_list, held = self["list"], self["captured"] & (self["gone"] == 0)
-        unread = np.flatnonzero(is_list & ~self["captured"] & np.isinf(self["absent"]))
-        host = self["host"]
+        host, is_list = self["host"], self["list"]
         has_pages = np.zeros(int(host.max(initial=-1)) + 1, np.bool_)
-        has_pages[host[held & ~is_list]] = True
-        found: Rows = unread[has_pages[host[unread]]]
+        has_pages[host[self["captured"] & (self["gone"] == 0) & ~is_list]] = True
+        found: Rows = np.flatnonzero(is_list & has_pages[host])
         return found
 
     def _empty(self) -> Bools:

@@ -175,9 +175,9 @@ class SiteClockRanker:
         known = self._trust.of(site)
         return [] if known is None else known.reputations()
 
-    def untold(self) -> Rows:
-        """Return the pages under which sources are polled that told of no change yet."""
-        return self._trust.untold()
+    def polled(self, *, told: bool) -> Rows:
+        """Return the pages under which sources are polled that have told of changes, or of none."""
+        return self._trust.polled(told=told)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
         """Give these pages another importance."""

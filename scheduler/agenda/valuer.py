@@ -108,7 +108,7 @@ class VisitValuer:
         """Return (n,), what visits are worth that may be made now, and (H,) where names lead.
 
         URLs without content are asked if they are worth at least ``empty_above``. Of the ``spent``
-        rows only what cannot wait is asked, and what leads to new pages. The second array has the
+        rows only what cannot wait is asked, and what has led to new pages. The second array has the
         host to which a host has only redirected, or −1.
         """
         pages, worth = self.pages, values.worth
@@ -116,9 +116,9 @@ class VisitValuer:
         names, targets = pages.names(self.hosts.places)
         left[names] = 0.0
         left[pages["empty"] & (worth < empty_above)] = 0.0
-        # What leads to new pages tells something; bounds and wishes stand above the share.
-        tells = values.discovers[spent] & pages["captured"][spent]
-        left[spent[~tells & (worth[spent] < CANNOT_WAIT)]] = 0.0
+        # What has led to new pages tells something; bounds and wishes stand above the share.
+        told = np.isin(spent, values.revealing.by)
+        left[spent[~told & (worth[spent] < CANNOT_WAIT)]] = 0.0
         return left, targets
 
     def tomorrow(self, values: VisitValues, offered: Floats) -> Floats:

@@ -437,11 +437,12 @@ class SourceTrust:
                 )
         return jump, per
 
-    def untold(self) -> Rows:
-        """Return the rows of the pages of sources of which no claimed change was found."""
+    def polled(self, *, told: bool) -> Rows:
+        """Return the rows of the pages of sources of which claimed changes were found, or none."""
         tables = [it.state.source for it in self._sites.values()]
         found = [
-            table["asked"][(table["asked"] >= 0) & (table["found"] < _TOLD)] for table in tables
+            table["asked"][(table["asked"] >= 0) & ((table["found"] >= _TOLD) == told)]
+            for table in tables
         ]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.intp)
 

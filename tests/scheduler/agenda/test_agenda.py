@@ -268,7 +268,9 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
     for number in range(1, 5):
         site.page(f"/{number}", checked_at=86_400.0)
         site.observe(number, 86_400.0, "new")
-    monkeypatch.setattr(SiteClockRanker, "untold", lambda _: np.array([0]))
+    monkeypatch.setattr(
+        SiteClockRanker, "polled", lambda _, told: np.array([] if told else [0], np.intp)
+    )
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(
             connection, SiteClockRanker(100.0), Said(), Random(0), hooks=Around(100.0)

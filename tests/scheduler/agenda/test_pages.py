@@ -174,8 +174,8 @@ def test_seeds_and_what_they_link_to_change_often_and_dated_pages_seldom() -> No
     assert [presumed_pace(site + path, 2) for path in others] == [1.0] * 5
 
 
-def test_lists_that_were_never_read_count_where_a_page_is_held() -> None:
+def test_lists_count_where_a_page_is_held() -> None:
     pages = sites(
         host=[0, 0, 0, 1, 1, 2], list=[0, 1, 1, 1, 1, 0], captured=[1, 0, 1, 0, 1, 1],
     )  # fmt: skip
-    assert pages.unread_lists().tolist() == [1]
+    assert pages.lists().tolist() == [1, 2]
