@@ -436,6 +436,7 @@ _ROUND_S = 300.0
 _LONGEST_S = 6 * 3_600.0
 #: Hosts that answered so long before the last one are known to be there; so many are remembered.
 _LATELY_S = 3_600.0
+_OF_FEW_S = 86_400.0
 _MOST_KNOWN = 4_096
 #: So many known hosts that fail show that the network is away. The chance that one of them fails by
 #: itself is taken for a sixteenth, that of others for the share of the last requests that failed.
@@ -489,8 +490,9 @@ class OursOrTheirs:
 
     The network is away if hosts of five domains and networks that answered within an hour fail one
     after the other, in whatever way, and nobody answers meanwhile; other hosts count less. Where
-    fewer are known, three at least, all fail. Without a route or a name server nobody else is
-    reached, either: neither while the request is under way nor since the host failed before.
+    fewer are known, three at least, all fail that answered within the hour. Without a route or a
+    name server nobody else is reached, either: neither while the request is under way nor since the
+    host failed before.
 
     *Invariant.* While the network is away no failure is a host's; six hours later all are, until
     somebody answers. The first failure of a host is put off where it may be the first of many. None
@@ -588,7 +590,7 @@ class OursOrTheirs:
             hold_s = _HOLD_S[reason] if is_brief else _PROBE_S
             raise NotMade(reason, hold_s, rest_s=_ROUND_S, since=since, is_sent=is_sent)
         is_first = host not in self._put_off and self._answered_at < max(began_at, now - 1.0)
-        if is_first and len(self._apart(self._lately(), _HOSTS_IN_A_ROW)) == _HOSTS_IN_A_ROW:
+        if is_first and self._there():
             self._put_off[host] = True
             raise NotMade(reason, 0.0, rest_s=_PROBE_S, is_sent=is_sent)
         self._share += (1 - self._share) / _REMEMBERED
@@ -619,9 +621,9 @@ class OursOrTheirs:
         failed_at, since = self._failed_at, self._answered_at
         return takewhile(lambda host: failed_at[host] > since, reversed(failed_at))
 
-    def _lately(self) -> Iterator[str]:
-        """Yield the hosts that answered in the hour before the last answer, the last one first."""
-        known, since = self._known, self._answered_at - _LATELY_S
+    def _lately(self, within_s: float = _LATELY_S) -> Iterator[str]:
+        """Yield the hosts that answered within an hour before the last answer, the last first."""
+        known, since = self._known, self._answered_at - within_s
         return takewhile(lambda host: known[host].at > since, reversed(known))
 
     def _apart(self, hosts: Iterable[str], most: int) -> list[str]:
@@ -639,10 +641,21 @@ class OursOrTheirs:
                     break
         return found
 
+    def _there(self) -> list[str]:
+        """Return the first hosts apart that answered within the hour, if they tell of the network.
+
+        Of three sites one may be asked less often: then two do. If the third answers, the next
+        probe shows it.
+        """
+        there = self._apart(self._lately(), _HOSTS_GONE)
+        today = self._apart(self._lately(_OF_FEW_S), _HOSTS_IN_A_ROW)
+        tells = len(there) >= _HOSTS_IN_A_ROW - 1 and len(today) == _HOSTS_IN_A_ROW
+        return there if tells else []
+
     def _all_fail(self) -> bool:
         """Return whether hosts fail that have no more in common than our own network."""
-        there = self._apart(self._lately(), _HOSTS_GONE)
-        if len(there) < _HOSTS_IN_A_ROW:
+        there = self._there()
+        if not there:
             return False
         if len(there) < _HOSTS_GONE:
             return set(there) <= set(self._failing())
