@@ -85,12 +85,14 @@ class HttpTarget:
                 told: bytes = response.read()
                 return told
         except HTTPError as error:
-            if body is None and error.code == 404:
-                return None
-            if error.code == 429 or error.code >= 500:
-                raise TargetLost(f"{self._url}: answers {error.code}") from error
-            said = " ".join(error.read(200).decode("utf-8", "replace").split())
-            raise TargetError(f"{self._url}: answers {error.code}: {said}") from error
+            # It holds the connection.
+            with error:
+                if body is None and error.code == 404:
+                    return None
+                if error.code == 429 or error.code >= 500:
+                    raise TargetLost(f"{self._url}: answers {error.code}") from error
+                said = " ".join(error.read(200).decode("utf-8", "replace").split())
+                raise TargetError(f"{self._url}: answers {error.code}: {said}") from error
         except (OSError, HTTPException) as error:
             raise TargetLost(f"{self._url}: {error}") from error
 
