@@ -622,7 +622,7 @@ class OursOrTheirs:
         return takewhile(lambda host: failed_at[host] > since, reversed(failed_at))
 
     def _lately(self, within_s: float = _LATELY_S) -> Iterator[str]:
-        """Yield the hosts that answered within an hour before the last answer, the last first."""
+        """Yield the hosts that answered so long before the last answer at most, the last first."""
         known, since = self._known, self._answered_at - within_s
         return takewhile(lambda host: known[host].at > since, reversed(known))
 

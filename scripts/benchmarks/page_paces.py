@@ -2,7 +2,7 @@
 
 A Poisson regression: a site's rate, times a factor of the depth (that of the second links is 1),
 times one where the URL is dated. Sites weigh the same. The range is that of the fits without one of
-the sites; :func:`freshet.scheduler.agenda.pages.presumed_pace` uses rounded factors.
+the sites; :func:`freshet.scheduler.agenda.pages.presumed_pace` uses more cautious factors.
 """
 
 from __future__ import annotations

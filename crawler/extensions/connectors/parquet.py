@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from freshet.crawler.extensions.connectors.errors import TargetError, stale
 from freshet.crawler.extensions.connectors.targets import COLUMNS, Batch, TargetPlace, require
+from freshet.storage.database import sync
 
 _TYPES: Final = {
     "TEXT": "VARCHAR", "INTEGER": "BIGINT", "LIST": "VARCHAR[]", "TIME": "DOUBLE",
@@ -192,12 +193,12 @@ class ParquetTarget:
                 file.write(json.dumps(after.as_json()))
                 file.flush()
                 os.fsync(file.fileno())
-            _sync(new)
+            sync(new)
             link = self._folder / f"{_CURRENT}.new"
             link.unlink(missing_ok=True)
             link.symlink_to(new.name)
             link.replace(self._folder / _CURRENT)
-            _sync(self._folder)
+            sync(self._folder)
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
@@ -218,11 +219,3 @@ def _rows(batch: Batch) -> Iterator[dict[str, Any]]:
             vector = batch.vectors.get(row["id"])
             row["embedding"] = None if vector is None else [*map(float, vector)]
         yield row
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
