@@ -21,11 +21,11 @@ pages never come here: a failed fetch is no version of a page.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -473,6 +473,10 @@ _HOSTS: Final = 256
 _SAME_PAGE: Final = 0.5
 
 
+#: The bytes of a version, and their type.
+Content: TypeAlias = tuple[bytes, str | None]
+
+
 class PageHistories(Protocol):
     """The store, as a comparison asks for it."""
 
@@ -488,15 +492,13 @@ class PageHistories(Protocol):
     async def not_content(self, host_id: int, /) -> bytes | None:
         """Return a host's block pages as stored (versioned bytes)."""
 
-    async def text(self, due: DueUrl, /) -> Blocks | None:
-        """Return the last text of a page as texts are read now; None if its bytes are not kept."""
+    async def text(self, due: DueUrl, content: Content, /) -> Blocks | None:
+        """Return the text of a version of a page; None if it cannot be read."""
 
-    async def whole(
-        self, due: DueUrl, content: tuple[bytes, str | None] | None = None, /
-    ) -> Blocks | None:
-        """Return all that a page says, also beside its content, in its last version or this one.
+    async def standing(self, due: DueUrl, content: Content, digests: Set[int], /) -> Blocks | None:
+        """Return the blocks with these digests in a version of a page, also beside its content.
 
-        None if its bytes are not kept, or its site's selectors choose the content.
+        There are none if one stands nowhere; None if its site's selectors choose the content.
         """
 
     async def again(self, due: DueUrl, /) -> Sketch | None:
@@ -505,8 +507,8 @@ class PageHistories(Protocol):
     async def channels(self, page_id: int, /) -> bytes | None:
         """Return the channels of a page's last version, None if they are not kept."""
 
-    async def content(self, page_id: int, /) -> tuple[bytes, str | None] | None:
-        """Return the bytes of that version, and their type; None if they are not kept."""
+    async def content(self, page_id: int, /) -> Content | None:
+        """Return the content of that version; None if it is not kept."""
 
 
 #: Kinds of verdicts on a text that was compared with an earlier one.
@@ -544,15 +546,14 @@ class Detector:
         text_version: str | None = None,
         text: Blocks | None = None,
         rels: Sequence[str] = (),
-        content: tuple[bytes, str | None] | None = None,
+        content: Content | None = None,
     ) -> Verdict:
         """Judge the text of a page whose bytes differ from the last ones, seen at ``at``.
 
         ``history`` is the page's, if it has been read, and ``rels`` are those of its links. Without
-        its ``text`` no difference is minor by its words, nor without its ``content`` (bytes and
-        type) by what stands beside them, nor where the last bytes are not kept. A last text of
-        another ``text_version`` is read again from its bytes; if they are not kept, the new one is
-        a new baseline.
+        its ``text`` and ``content``, and where that of the last version is not kept, only moved
+        entries of a list are minor. A last text of another ``text_version`` is read again from its
+        bytes; if they are not kept, the new one is a new baseline.
         """
         if due.digests is None:
             return await self._first(due, new, at, text_version)
@@ -572,8 +573,8 @@ class Detector:
         found = await self._judged(due, PageRecord.of(history), new, at)
         difference = found.difference
         why = difference and (
-            await self._why_minor(due, difference, at, text=text, rels=rels)
-            or await self._why_not_edited(due, difference, content)
+            _why_moved(due, difference, rels)
+            or await self._why_minor(due, difference, at, text=text, content=content)
         )
         return as_minor(found, why, at) if why else found
 
@@ -584,37 +585,36 @@ class Detector:
         at: float,
         *,
         text: Blocks | None,
-        rels: Sequence[str],
+        content: Content | None,
     ) -> str | None:
-        """Return why a difference is minor by its entries or words, None if it is not."""
-        from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page  # noqa: PLC0415 - no first crawl asks
-        from freshet.crawler.compare.minor import may_be_minor, why_minor  # noqa: PLC0415 - likewise
+        """Return why a difference is minor by its words or by what stands on both versions."""
+        from freshet.crawler.compare import minor  # noqa: PLC0415 - no first crawl asks
 
-        if is_later_page(due.url, rels) and has_moved(difference):
-            return MOVED
-        if text is None or not may_be_minor(text, difference):
+        if text is None or content is None or not minor.is_worth_reading(text, difference):
             return None
-        last = await self._past.text(due)
-        return None if last is None else why_minor(last, text, difference, at)
+        last = await self._past.content(due.page_id)
+        if last is None:
+            return None
+        if minor.has_new_words(text, difference, last[0], content[0]):
+            difference = replace(difference, may_be_marks=False, may_stand=False)
+        old = await self._past.text(due, last) if minor.may_be_minor(text, difference) else None
+        why = None if old is None else minor.why_minor(old, text, difference, at)
+        return why or await self._why_stood(due, difference, last, content)
 
-    async def _why_not_edited(
-        self, due: DueUrl, difference: Difference, content: tuple[bytes, str | None] | None
+    async def _why_stood(
+        self, due: DueUrl, difference: Difference, old: Content, new: Content
     ) -> str | None:
-        """Return why a difference is minor by what stands beside the content of both versions."""
-        from freshet.crawler.compare import minor  # noqa: PLC0415 - likewise
+        """Return why a difference is minor that stands on both versions, as often and in order."""
+        from freshet.crawler.compare.minor import STOOD, may_have_stood  # noqa: PLC0415 - likewise
 
-        if content is None or not minor.may_have_stood(difference):
+        if not may_have_stood(difference):
             return None
-        # What went stands on the new page still, and what came on the old one: one may tell.
-        wholes: list[Blocks | None] = []
-        for items, version in ((difference.removed, content), (difference.added, None)):
-            wholes.append(await self._past.whole(due, version) if items else Blocks())
-            if not minor.stand_in(items, wholes[-1]):
-                return None
-        new, old = wholes
-        new = new or await self._past.whole(due, content)
-        old = old or await self._past.whole(due)
-        return minor.STOOD if minor.have_stood(difference, old, new) else None
+        digests = {item.digest for item in (*difference.removed, *difference.added)}
+        # One may tell. What came stands on the new version, and what went on the old one.
+        first, second = (new, old) if difference.removed else (old, new)
+        there = await self._past.standing(due, first, digests)
+        here = await self._past.standing(due, second, digests) if there else None
+        return STOOD if there and here and there.texts == here.texts else None
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None
@@ -644,7 +644,7 @@ class Detector:
         *,
         text: Blocks | None,
         rels: Sequence[str],
-        content: tuple[bytes, str | None] | None,
+        content: Content | None,
     ) -> Verdict:
         last = await self._past.again(due)
         if last is None or (past := await self._past.history(due.page_id)) is None:
@@ -681,6 +681,13 @@ class Detector:
             known.template = Template.learnt(records)
         known.pages = self._pages[host_id]
         return known
+
+
+def _why_moved(due: DueUrl, difference: Difference, rels: Sequence[str]) -> str | None:
+    """Return why a difference is minor by its entries, None if it is not."""
+    from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page  # noqa: PLC0415 - no first crawl asks
+
+    return MOVED if is_later_page(due.url, rels) and has_moved(difference) else None
 
 
 def has_same_words(old: Sketch, new: Sketch) -> bool:

@@ -7,11 +7,11 @@ HTML is parsed by Lexbor as a browser without scripting would, so that the conte
 import re
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from functools import lru_cache
 from html import escape, unescape
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 from unicodedata import normalize
@@ -27,7 +27,7 @@ from freshet.crawler.reduce.main_text import main_text
 from freshet.crawler.reduce.native import ReadPage
 from freshet.crawler.reduce.native import read as read_at_once
 from freshet.crawler.reduce.pieces import Piece, Pieces
-from freshet.crawler.reduce.sketch import Sketch
+from freshet.crawler.reduce.sketch import Sketch, block_digests
 from freshet.crawler.reduce.tree import (
     NO_HINTS,
     NO_LIMITS,
@@ -169,26 +169,45 @@ def parse(
     )
 
 
-def whole_text(body: bytes, content_type: str | None, *, deepest: int | None = None) -> Blocks:
-    """Return the blocks of a page also beside its content; raises as :func:`parse`.
+def standing(
+    body: bytes, content_type: str | None, digests: Set[int], *, deepest: int | None = None
+) -> Blocks:
+    """Return the blocks of a page with these digests, also beside its content.
 
-    Left out is what stands in an element that tells whether it is shown, such as a tab: the words
-    there may come and go although the markup has them.
+    There are none if one of the digests stands nowhere. What is in an element that tells whether it
+    is shown, such as a tab, does not count: the words there may come and go although the markup has
+    them. Raises as :func:`parse`.
     """
     chosen = chosen_lately(body, content_type, NO_HINTS)
     if chosen is None:
         found = format_of(content_type).read(body, content_type)
         if found.html is None:
-            return blocks_compared(found.blocks)
+            return having(blocks_compared(found.blocks), digests)
         refuse_depth(found.html, deepest)
         tree, _ = tree_shown(found.html)
     else:
         tree, _ = chosen
     pieces = Pieces(tree)
+    every = having(main_text(tree, pieces), digests)
+    # Mostly one stands nowhere, and nothing need be known of what is shown.
+    if not every:
+        return every
     holders = pieces.holders
     toggled = _Toggled(tree, sorted(holders))
     shown = [number for number, node in enumerate(holders) if node not in toggled]
-    return main_text(tree, pieces.only(shown))
+    if len(shown) == len(holders):
+        return every
+    return having(main_text(tree, pieces.only(shown)), digests)
+
+
+def having(blocks: Blocks, digests: Set[int]) -> Blocks:
+    """Return the blocks with these digests, none if one of them is of no block."""
+    found = block_digests(blocks.texts)
+    if not digests <= set(found):
+        return Blocks()
+    stay = [digest in digests for digest in found]
+    texts, kinds = tuple(compress(blocks.texts, stay)), tuple(compress(blocks.kinds, stay))
+    return Blocks(texts, kinds, tuple(compress(blocks.places, stay)))
 
 
 class _Toggled:

@@ -20,7 +20,7 @@ import pickle
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -32,7 +32,7 @@ from freshet.crawler.clock import Turns
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.formats import MODULES, format_of
-from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of, whole_text
+from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of, standing
 from freshet.crawler.reduce.sitemaps import Feed, read_feed
 from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints, TreeLimits, is_calm
 from freshet.crawler.urls import origin
@@ -243,13 +243,13 @@ class Parser:
         read = partial(channels, body, url, content_type, hints=self.hints(url))
         return await self._at_hand(read, body, url, content_type, Channels)
 
-    async def whole_text(
-        self, body: bytes, url: str, content_type: str | None
+    async def standing(
+        self, body: bytes, url: str, content_type: str | None, digests: Set[int]
     ) -> Blocks | Unparsable | None:
-        """Read as :func:`.page.whole_text`, as :meth:`channels`; None where selectors choose."""
+        """Find as :func:`.page.standing`, as :meth:`channels`; None where selectors choose."""
         if self.hints(url) != NO_HINTS:
             return None
-        read = partial(whole_text, body, content_type)
+        read = partial(standing, body, content_type, digests)
         return await self._at_hand(read, body, url, content_type, Blocks)
 
     async def _at_hand(

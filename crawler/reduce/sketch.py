@@ -229,11 +229,33 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
 
     ``places`` say where the blocks stand (:mod:`freshet.crawler.reduce.blocks`), if that is known.
     """
-    try:
-        encoded = list(map(str.encode, blocks))
-    except UnicodeEncodeError:
-        encoded = [block.encode("utf-8", "replace") for block in blocks]
+    encoded = _encoded(blocks)
     shingles = _distinct_shingles(_hashed(b"\n".join(encoded)))
+    digests, whole = _digests(encoded)
+    return Sketch(
+        shingle_count=len(shingles),
+        minima=minima(shingles),
+        block_digests=digests,
+        block_places=np.array(places or (0,) * len(blocks), "<u8"),
+        text_digest=whole,
+    )
+
+
+def block_digests(blocks: Iterable[str]) -> list[int]:
+    """Return :func:`block_digest` of each block."""
+    digests, _ = _digests(_encoded(blocks))
+    return [*map(int, digests)]
+
+
+def _encoded(blocks: Iterable[str]) -> list[bytes]:
+    try:
+        return list(map(str.encode, blocks))
+    except UnicodeEncodeError:
+        return [block.encode("utf-8", "replace") for block in blocks]
+
+
+def _digests(encoded: Sequence[bytes]) -> tuple[Words64, bytes]:
+    """Return the digests of blocks, and that of their text."""
     lengths = np.fromiter(map(len, encoded), np.uint64, len(encoded))
     # A space stands between two of them.
     ends = lengths.cumsum(dtype=np.uint64) + np.arange(len(encoded), dtype=np.uint64)
@@ -242,13 +264,7 @@ def sketch(blocks: Sequence[str], places: Sequence[int] | None = None) -> Sketch
     columns = ends.tobytes(), len(encoded), _at(digests), _at(whole)
     if not _block_digests(text, len(text), *columns):
         raise ValueError("blocks end outside of their text")
-    return Sketch(
-        shingle_count=len(shingles),
-        minima=minima(shingles),
-        block_digests=digests,
-        block_places=np.array(places or (0,) * len(blocks), "<u8"),
-        text_digest=bytes(whole),
-    )
+    return digests, bytes(whole)
 
 
 def _distinct_shingles(words: Words32) -> Words32:

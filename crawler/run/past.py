@@ -11,12 +11,13 @@ from freshet.crawler.visit import sketch_of
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
 
     import aiosqlite
     from zstandard import ZstdCompressionDict
 
     from freshet.crawler.clock import Clock
+    from freshet.crawler.compare.ladder import Content
     from freshet.crawler.reduce.blocks import Blocks
     from freshet.crawler.reduce.page import ParsedPage
     from freshet.crawler.reduce.sitemaps import Feed
@@ -69,29 +70,25 @@ class StoredPast:
         """Return the newest dictionary of a host."""
         return await observations.newest_dictionary(self._reader, host_id)
 
-    async def text(self, due: DueUrl) -> Blocks | None:
-        """Return the last text of a page, as texts are read now."""
-        if (found := await self.content(due.page_id)) is None:
+    async def text(self, due: DueUrl, content: Content | None = None) -> Blocks | None:
+        """Return the text of a page's last version, as texts are read now."""
+        if (found := content or await self.content(due.page_id)) is None:
             return None
         parsed = await parse_content(self._parser, due.role, due.fetch_url, found)
         return None if isinstance(parsed, Unparsable) else parsed.blocks
 
-    async def whole(
-        self, due: DueUrl, content: tuple[bytes, str | None] | None = None
-    ) -> Blocks | None:
-        """Return all that a page says, also beside its content, in its last version or this one."""
-        found = content or await self.content(due.page_id)
-        if found is None:
-            return None
-        whole = await self._parser.whole_text(found[0], due.fetch_url, found[1])
-        return None if isinstance(whole, Unparsable) else whole
+    async def standing(self, due: DueUrl, content: Content, digests: Set[int]) -> Blocks | None:
+        """Return the blocks with these digests among all that a version says."""
+        body, content_type = content
+        found = await self._parser.standing(body, due.fetch_url, content_type, digests)
+        return None if isinstance(found, Unparsable) else found
 
     async def again(self, due: DueUrl) -> Sketch | None:
         """Return the sketch of that text."""
         last = await self.text(due)
         return None if last is None else await sketch_of(last)
 
-    async def content(self, page_id: int) -> tuple[bytes, str | None] | None:
+    async def content(self, page_id: int) -> Content | None:
         """Return the bytes of a page's last version, and their type."""
         from freshet.storage.queries import page  # noqa: PLC0415 - no first crawl asks
 

@@ -28,10 +28,14 @@ from freshet.crawler.reduce.sketch import sketch
 from freshet.storage import records
 from freshet.storage.records import Digests, DueUrl, FetchResult, PageHistory
 
-_NAMES = ("history", "predecessor", "sample", "not_content", "again", "text", "whole")
+_NAMES = (
+    "history", "predecessor", "sample", "not_content", "again", "text", "whole", "content",
+    "standing",
+)  # fmt: skip
 _TYPE = "text/html; charset=utf-8"
-#: An older checkout reads no whole text.
+#: Older checkouts read all that a page says, or nothing beside its content.
 _WHOLE_TEXT: Any = getattr(reading, "whole_text", None)
+_STANDING: Any = getattr(reading, "standing", None)
 
 
 def _blocks(body: bytes, url: str) -> Any:
@@ -52,7 +56,7 @@ class Host:
         self.doubts: dict[int, Any] = {}
         queries: dict[str, Any] = {
             "history": self._history, "sample": self._sample, "text": self._text,
-            "whole": self._whole,
+            "whole": self._whole, "standing": self._standing, "content": self._content,
         }  # fmt: skip
         # An older checkout takes functions.
         histories: Any = PageHistories
@@ -63,7 +67,10 @@ class Host:
         probing: Any = {"ask": _gone} if is_old else {"probes": SimpleNamespace(ask=_gone)}
         self.detector = Detector(past)
         self.check = NotContentCheck(past, Parser(), Random(0), **probing)
-        self._takes = {"text": "text" in known, "content": _WHOLE_TEXT is not None}
+        self._takes = {
+            "text": "text" in known,
+            "content": _WHOLE_TEXT is not None or _STANDING is not None,
+        }
         self.seconds = self.both = 0.0
 
     async def _history(self, page_id: int) -> PageHistory | None:
@@ -75,8 +82,16 @@ class Host:
     async def _nothing(self, *_: object) -> None:
         return None
 
-    async def _text(self, due: DueUrl) -> Any:
+    async def _text(self, due: DueUrl, content: tuple[bytes, str] | None = None) -> Any:
+        if content is not None:
+            return parse(content[0], due.url, _TYPE).blocks
         return _blocks(self.bodies[due.page_id], due.url)
+
+    async def _content(self, page_id: int) -> tuple[bytes, str]:
+        return zlib.decompress(self.bodies[page_id]), _TYPE
+
+    async def _standing(self, _: DueUrl, content: tuple[bytes, str], digests: Any) -> Any:
+        return _STANDING(*content, digests)
 
     async def _whole(self, due: DueUrl, content: tuple[bytes, str] | None = None) -> Any:
         body = content[0] if content else zlib.decompress(self.bodies[due.page_id])

@@ -31,7 +31,7 @@ import zlib
 from base64 import b64encode
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 from heapq import merge
@@ -41,7 +41,7 @@ from urllib.parse import quote
 
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.page import parse, whole_text
+from freshet.crawler.reduce.page import parse, standing
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.records import Digests, DueUrl, PageHistory
 from scripts.benchmarks.command import arguments, finish, say, workspace
@@ -244,18 +244,21 @@ class Host:
     async def nothing(self, of: object) -> None:
         """Return None."""
 
-    predecessor = not_content = again = channels = content = nothing
+    predecessor = not_content = again = channels = nothing
 
-    async def text(self, due: DueUrl) -> Blocks | None:
+    async def content(self, page_id: int) -> tuple[bytes, str | None]:
+        """Return the last bytes of a page, and their type."""
+        return zlib.decompress(self.bodies[page_id]), _TYPE
+
+    async def text(self, due: DueUrl, _content: object) -> Blocks | None:
         """Return the last text of a page."""
         return self.texts.get(due.page_id)
 
-    async def whole(
-        self, due: DueUrl, content: tuple[bytes, str | None] | None = None
+    async def standing(
+        self, _due: DueUrl, content: tuple[bytes, str | None], digests: Set[int]
     ) -> Blocks | None:
-        """Return all that the last version of a page says, or this one."""
-        body = content[0] if content else zlib.decompress(self.bodies[due.page_id])
-        return whole_text(body, _TYPE)
+        """Return the blocks with these digests among all that a version says."""
+        return standing(*content, digests)
 
     async def visit(self, page_id: int, blocks: Blocks, body: bytes, at: float) -> Verdict:
         """Judge a visit and keep what a store would; the body is compressed."""

@@ -146,10 +146,10 @@ class _Past:
         """Return none."""
         return []
 
-    async def nothing(self, _of: object, _more: object = None) -> None:
+    async def nothing(self, *_of: object) -> None:
         """Return None."""
 
-    predecessor = not_content = again = text = whole = channels = content = nothing
+    predecessor = not_content = again = text = standing = channels = content = nothing
 
 
 def facts_of_page(page: Served) -> PageFacts:

@@ -91,10 +91,10 @@ class Past:
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
         return list(self.histories.values())[:most]
 
-    async def nothing(self, of: object, more: object = None) -> None:
+    async def nothing(self, *of: object) -> None:
         return None
 
-    predecessor = not_content = again = text = whole = channels = content = nothing
+    predecessor = not_content = again = text = standing = channels = content = nothing
 
     async def texts(self, host_id: int, most: int) -> Sequence[tuple[int, str, bytes]]:
         return []

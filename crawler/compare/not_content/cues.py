@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
@@ -488,6 +488,8 @@ def is_judged(title: str | None, count: int) -> bool:
     return count <= MOST_WORDS or (count <= MOST_WHERE_CONTENT_WAS and _is_named(title))
 
 
+# The pages of a site may have one title, and a page has it at each visit.
+@lru_cache(maxsize=1024)
 def _is_named(title: str | None) -> bool:
     parts = [(part,) for part in title_parts(title or "")]
     possible = [(part, _possible(part, "", {ABOUT}, 3)) for part in parts]

@@ -1,18 +1,22 @@
 """The ladder from the main text on: what is read when, and what is to be stored."""
 
+from collections.abc import Set
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.ladder import SAMPLE_PAGES, Detector, Verdict
+from freshet.crawler.compare.ladder import SAMPLE_PAGES, Content, Detector, Verdict
 from freshet.crawler.compare.minor import STOOD
 from freshet.crawler.reduce.blocks import Blocks, alike
+from freshet.crawler.reduce.page import having
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
 
 URL = "https://a.example/"
+PAGE: Content = (b"<p>", "text/html")
 OLD = [f"Paragraph {n} of some prose." for n in range(10)]
 NEW = [*OLD[:-1], "An edited paragraph."]
 
@@ -26,6 +30,7 @@ class Store:
         self._before = before
         self.read_again: Sketch | None = None
         self.last_text: Blocks | None = None
+        self.last_content: Content | None = (b"", "text/html")
         self.wholes: list[Blocks | None] = []
         self.pages = 6
         self.others: list[PageHistory] = []
@@ -51,20 +56,23 @@ class Store:
     async def channels(self, page_id: int) -> None:
         return None
 
-    content = channels
+    async def content(self, page_id: int) -> Content | None:
+        self.asked.append("content")
+        return self.last_content
 
     async def again(self, due: DueUrl) -> Sketch | None:
         return self.read_again
 
-    async def text(self, due: DueUrl) -> Blocks | None:
+    async def text(self, due: DueUrl, content: Content) -> Blocks | None:
+        assert content is self.last_content
         self.asked.append("text")
         return self.last_text
 
-    async def whole(
-        self, due: DueUrl, content: tuple[bytes, str | None] | None = None
-    ) -> Blocks | None:
-        self.asked.append("last whole" if content is None else "whole")
-        return self.wholes[content is None]
+    async def standing(self, due: DueUrl, content: Content, digests: Set[int]) -> Blocks | None:
+        is_last = content is self.last_content
+        self.asked.append("last standing" if is_last else "standing")
+        whole = self.wholes[is_last]
+        return None if whole is None else having(whole, digests)
 
     def detector(self, significant_below: float = 1.0) -> Detector:
         return Detector(self, significant_below=significant_below)
@@ -176,7 +184,9 @@ async def test_a_menu_of_a_host_with_two_pages_is_minor(new: list[str], rung: st
     store.others, store.last_text = kept, before
     digests = Digests(b"body", sketch(before.texts).text_digest)
     last = DueUrl(1, URL, URL, 1, 0.0, digests=digests)
-    found = await store.detector().detect(last, sketch(after.texts, after.places), 1.0, text=after)
+    found = await store.detector().detect(
+        last, sketch(after.texts, after.places), 1.0, text=after, content=PAGE
+    )
     assert found.rung == rung
 
 
@@ -186,22 +196,54 @@ async def test_the_last_text_is_read_only_where_a_difference_may_be_minor() -> N
     for new in (OLD, quoted):
         await detector.detect(due(OLD), sketch(new), 1.0)
     assert "text" not in store.asked
-    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted), content=PAGE)
     assert (found.kind, store.asked.count("text")) == ("changed", 1)
     store.last_text = blocks(OLD)
-    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted), content=PAGE)
     assert (found.kind, found.rung, found.keeps_sketch) == ("unchanged", "minor", True)
     assert found.memory is not None
     assert PageMemory.from_bytes(found.memory).deltas == ()
-    found = await detector.detect(due(OLD), sketch(NEW), 1.0, text=blocks(NEW))
+    found = await detector.detect(due(OLD), sketch(NEW), 1.0, text=blocks(NEW), content=PAGE)
     assert found.kind == "changed"
     store.last_text = blocks(NEW)
-    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted))
+    found = await detector.detect(due(OLD), sketch(quoted), 1.0, text=blocks(quoted), content=PAGE)
     assert found.kind == "changed"
+
+
+BOTH = ["content", "last standing"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "asked"),
+    [
+        # A block that came has a word that the last bytes lack.
+        ((OLD[:-1], b"Paragraphs of prose"), (NEW, b"an EDITED PARAGRAPH, edited"), BOTH[:1]),
+        # All of its words were there, or are divided by markup on both.
+        ((OLD[:-1], b"edited paragraph."), (NEW, b"an edited paragraph."), BOTH),
+        ((OLD[:-1], b"a"), (NEW, b"ed&shy;ited para&shy;graph"), BOTH),
+    ],
+)
+async def test_what_has_a_new_word_is_looked_for_in_bytes_alone(
+    old: tuple[list[str], bytes], new: tuple[list[str], bytes], asked: list[str]
+) -> None:
+    store = Store(history(old[0]))
+    store.last_content, store.wholes = (old[1], "text/html"), [blocks(new[0]), blocks(old[0])]
+    told: Any = {"text": blocks(new[0]), "content": (new[1], "text/html")}
+    found = await store.detector().detect(due(old[0]), sketch(new[0]), 1.0, **told)
+    assert (found.rung, store.asked[2:]) == ("blocks", asked)
+
+
+async def test_nothing_is_looked_for_where_the_last_bytes_are_not_kept() -> None:
+    store = Store(history(OLD))
+    store.last_content = None
+    found = await store.detector().detect(
+        due(OLD), sketch(SHORT), 1.0, text=blocks(SHORT), content=PAGE
+    )
+    assert (found.rung, store.asked) == ("blocks", ["page", "host", "content"])
 
 
 SHORT, LAST = OLD[:-1], OLD[-1]
-READ = ["whole", "last whole"]
+READ = ["standing", "last standing"]
 
 
 @pytest.mark.parametrize(
@@ -220,8 +262,7 @@ READ = ["whole", "last whole"]
         ((OLD, OLD[:-2]), (OLD, [*OLD[:-2], LAST, OLD[-2]]), "blocks", READ),
         # One block replaced another: an edit, whatever stands beside it.
         ((OLD, NEW), ([*OLD, NEW[-1]], [*NEW[:-1], LAST, NEW[-1]]), "blocks", []),
-        # The bytes are not kept, or selectors choose the content.
-        ((OLD, SHORT), (None, OLD), "blocks", READ),
+        # Selectors choose the content.
         ((OLD, SHORT), (OLD, None), "blocks", READ[:1]),
         ((SHORT, OLD), ([*SHORT, LAST], None), "blocks", READ[::-1]),
     ],
@@ -237,8 +278,9 @@ async def test_what_stands_on_both_versions_of_a_page_was_not_edited(
     store.wholes = [
         None if texts is None else blocks(["Home", *texts, "Imprint"]) for texts in wholes[::-1]
     ]
-    found = await store.detector().detect(due(old), sketch(new), 1.0, content=(b"", "text/html"))
-    assert (found.rung, [it for it in store.asked if "whole" in it]) == (rung, asked)
+    told: Any = {"text": blocks(new), "content": PAGE}
+    found = await store.detector().detect(due(old), sketch(new), 1.0, **told)
+    assert (found.rung, [it for it in store.asked if "standing" in it]) == (rung, asked)
     assert found.kind == ("unchanged" if rung == "minor" else "changed")
     assert (found.detail == STOOD) is (rung == "minor")
 

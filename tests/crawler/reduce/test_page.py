@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.main_text import plain_text
-from freshet.crawler.reduce.page import ParsedPage, parse, whole_text
+from freshet.crawler.reduce.page import ParsedPage, parse, standing
+from freshet.crawler.reduce.sketch import block_digest
 from freshet.crawler.reduce.tree import SelectorHints
 
 URL = "https://h.example/docs/page.html"
@@ -159,13 +160,21 @@ def test_a_whole_text_has_the_frame_and_nothing_that_may_not_be_shown(
         f"<nav><a href=/>Home</a></nav><main><p>Green tea.</p>{sold}<p>Leaves.</p></main>"
         "<footer><p>Imprint.</p></footer>"
     )
-    found = whole_text(f"<body class=no-js-hidden>{page}</body>".encode(), "text/html").texts
-    sold_out = () if attribute in SHOWN else ("Sold out.",)
-    assert found == ("Home", "Green tea.", *sold_out, "Leaves.", "Imprint.")
+    body = f"<body class=no-js-hidden>{page}</body>".encode()
+    assert standing_in(body, "Leaves.", "Home", "Imprint.") == ("Home", "Leaves.", "Imprint.")
+    sold_out = () if attribute in SHOWN else ("Sold out.", "Imprint.")
+    assert standing_in(body, "Imprint.", "Sold out.") == sold_out
+    assert standing_in(body, "Imprint.", "Black tea.") == ()
+
+
+def standing_in(body: bytes, *texts: str, content_type: str = "text/html") -> tuple[str, ...]:
+    return standing(body, content_type, {*map(block_digest, texts)}).texts
 
 
 def test_the_whole_of_a_text_without_markup_is_the_text() -> None:
-    assert whole_text(b"One.\n\nTwo.", "text/plain").texts == ("One.", "Two.")
+    body = b"One.\n\nTwo.\n\nThree."
+    assert standing_in(body, "One.", "Three.", content_type="text/plain") == ("One.", "Three.")
+    assert standing_in(body, "One.", "Four.", content_type="text/plain") == ()
 
 
 def test_the_number_of_links_is_limited() -> None:
