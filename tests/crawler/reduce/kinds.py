@@ -281,6 +281,80 @@ NAMES = {
                        "</p></section>", "## Modal verbs", "no third person"),
 }  # fmt: skip
 
+# -- what kinds of sites show ---------------------------------------------------------
+
+SHOPS = {
+    "tabs of links": has("<ul role=tablist><li role=presentation><a role=tab href=#d>Details</a><li role=presentation><a role=tab href=#r>Reviews (3)</a></ul><div role=tabpanel id=d><p>Made of oak.</p></div><div role=tabpanel id=r><p>It creaks a little.</p></div>", "Details", "Reviews (3)", "of oak", "creaks"),
+    "was and is": has("<div class=price><del aria-label='old price'>€49.00</del> <ins>€39.00</ins> <span class=badge>-20 %</span></div>", "~~€49.00~~", "€39.00", "-20 %"),
+    "price in parts": has("<div class=price><span class=currency>$</span><span class=int>1,299</span><sup class=frac>99</sup></div>", "1,299"),
+    "swatches": has("<fieldset><legend>Colour</legend><label><input type=radio name=c checked> Oak</label><label><input type=radio name=c disabled> Walnut (sold out)</label></fieldset>", "Colour", "[x] Oak", "[ ] Walnut (sold out)"),
+    "stock by store": has("<ul class=stores><li><strong>Harbour Street</strong> <span>4 in stock</span><li><strong>Mill Lane</strong> <span>none left</span></ul>", "**Harbour Street** 4 in stock", "none left"),
+    "delivery": has("<dl class=delivery><div><dt>Delivery</dt><dd>2 to 4 working days</dd></div><div><dt>Returns</dt><dd>30 days</dd></div></dl>", "Delivery", "2 to 4 working days", "30 days"),
+    "size chart": has("<table><caption>Sizes in cm</caption><tr><th>Size<th>Chest<tr><td>M<td>96–101<tr><td>L<td>102–107</table>", "Sizes in cm", "| M | 96–101 |"),
+    "rating": has("<p><span role=img aria-label='4.6 out of 5 stars'>★★★★★</span> from 213 buyers</p>", "213 buyers"),
+}  # fmt: skip
+
+FORUMS = {
+    "post": has("<article class=post id=p42><header><a href=/u/ann>ann</a> <time datetime=2026-03-01>1 March</time></header><div class=body><p>Turn the valve to the left first.</p></div><footer><button>Like</button> 7</footer></article>", "Turn the valve to the left first."),
+    "accepted": has("<div class='answer accepted-answer'><span class=vote-count>12</span><span class=check title='Accepted answer'>✔</span><div class=s-prose><p>Use the smaller wrench.</p></div></div>", "Use the smaller wrench."),
+    "quoted reply": has("<div class=reply><blockquote><p>Which one?</p><cite>bob</cite></blockquote><p>The one with the red handle.</p></div>", "> Which one?", "red handle"),
+    "poll": has("<div class=poll><h3>Which day?</h3><ul><li>Monday <span>12 votes</span><li>Friday <span>30 votes</span></ul></div>", "### Which day?", "Friday 30 votes"),
+    "signature line": has("<div class=post-body><p>It leaks at the joint.</p><hr><p>Edited by ann: tape solved it.</p></div>", "leaks at the joint", "tape solved it"),
+    "code in a post": has("<div class=post-body><p>Run this:</p><pre class=bbcode_code>valve --open 3</pre></div>", "```\nvalve --open 3\n```"),
+    "spoiler": has("<div class=spoiler><button aria-expanded=false>Spoiler</button><div hidden class=spoiler-content><p>The gardener did it.</p></div></div>", "The gardener did it."),
+}  # fmt: skip
+
+GOVERNMENT = {
+    "summary list": has("<dl class=govuk-summary-list><div class=govuk-summary-list__row><dt>Fee</dt><dd>£82.50</dd></div><div class=govuk-summary-list__row><dt>Paper form</dt><dd>£93</dd></div></dl>", "Fee", "£82.50", "£93"),
+    "warning text": has("<div class=govuk-warning-text><span class=govuk-warning-text__icon aria-hidden=true>!</span><strong><span class=govuk-visually-hidden>Warning</span> You can be fined £1,000.</strong></div>", "You can be fined £1,000."),
+    "inset": has("<div class=govuk-inset-text>You must apply by 31 January.</div>", "apply by 31 January"),
+    "notification": has("<div role=region class=govuk-notification-banner><h2>Important</h2><p>The office is closed on 5 May.</p></div>", "closed on 5 May"),
+    "steps": has("<ol class=step-nav><li><h3>Step 1: check</h3><p>Read the list.</p><li><h3>Step 2: send</h3><p>Post the form.</p></ol>", "Step 1: check", "Read the list.", "Post the form."),
+    "contact": has("<div class=contact><h3>Office for Roads</h3><address>12 Dock Road<br>Hull HU1 1AA</address><p>Telephone: 01482 496 000<br>Textphone: 18001 01482 496 000</p></div>", "12 Dock Road", "HU1 1AA", "01482 496 000"),
+    "hours": has("<table class=hours><tr><th scope=row>Monday<td>9am to 5pm<tr><th scope=row>Sunday<td>closed</table>", "| Monday | 9am to 5pm |", "closed"),
+    "hours as list": has("<ul class=opening-hours><li><span>Mon–Fri</span> <span>9:00–17:00</span><li><span>Sat</span> <span>10:00–13:00</span></ul>", "Mon–Fri 9:00–17:00", "Sat 10:00–13:00"),
+    "hours by microdata": has("<p>Open <time itemprop=openingHours datetime='Mo-Fr 09:00-17:00'>weekdays 9 to 5</time>.</p>", "weekdays 9 to 5"),
+    "fees": has("<table><thead><tr><th>Permit<th>Up to 6 months<th>1 year</thead><tbody><tr><th>Car<td>£60<td>£110<tr><th>Second car<td>£90<td>£170</tbody><tfoot><tr><td colspan=3>Prices from 1 April</tfoot></table>", "| Car | £60 | £110 |", "Prices from 1 April"),
+    "notes below a table": has("<table><tr><th>Zone<th>Fee<tr><td>A<td>£3*</table><p class=footnote>* £2 for residents</p>", "£3\\*", "£2 for residents"),
+    "legal section": has("<section class=legislation><h4><span class=num>12.</span> Offences</h4><p><span class=num>(1)</span> A person who drops litter commits an offence.</p><p class=indent><span class=num>(a)</span> in a park,</p></section>", "Offences", "(1) A person who drops litter", "(a) in a park"),
+}  # fmt: skip
+
+CHANGELOGS = {
+    "release": has("<section class=release><h2 id=v2-1-0>2.1.0 <small>2026-02-03</small></h2><h3>Fixed</h3><ul><li>Crash on empty input (<a href=/i/12>#12</a>)</ul></section>", "2.1.0", "2026-02-03", "### Fixed", "Crash on empty input", "/i/12"),
+    "badges": has("<ul class=changes><li><span class='badge badge-new'>New</span> Dark mode<li><span class='badge badge-fix'>Fix</span> Print margins</ul>", "New Dark mode", "Fix Print margins"),
+    "details of a release": has("<details><summary>1.9 (archived)</summary><ul><li>Last one for Windows 7</ul></details>", "1.9 (archived)", "Windows 7"),
+    "commit list": has("<p><code>a1b2c3d</code> parser: accept tabs</p><p><code>e4f5a6b</code> docs: typo</p>", "`a1b2c3d` parser: accept tabs", "docs: typo"),
+    "diff": has("<pre class=diff><span class=del>-limit = 5</span>\n<span class=ins>+limit = 8</span></pre>", "-limit = 5\n+limit = 8"),
+    "checksums": has("<table><tr><td><a href=/f-2.1.tar.gz>f-2.1.tar.gz</a><td><code>9f86d081884c7d65</code></table>", "[f-2.1.tar.gz](https://h.example/f-2.1.tar.gz)", "9f86d081884c7d65"),
+}  # fmt: skip
+
+REFERENCES = {
+    "signature": has("<dl class=method><dt id=m-open><code>open(path, mode='r')</code> → <a href=/File>File</a><dd><p>Open a file.</p><dl><dt>Raises<dd>OSError</dl></dl>", "`open(path, mode='r')`", "[File](https://h.example/File)", "Open a file.", "OSError"),
+    "parameters": has("<table class=params><tr><th>Name<th>Type<th>Default<tr><td><code>limit</code><td>int<td>20</table>", "| `limit` | int | 20 |"),
+    "synopsis with links": has("<pre class=synopsis><a href=/t/Win>Win</a> *win_new (void);</pre>", "Win *win_new (void);"),
+    "deprecated": has("<div class=deprecated><p>Deprecated since 3.2: use win_make().</p></div>", "Deprecated since 3.2"),
+    "endpoint": has("<div class=endpoint><span class=verb>GET</span> <code>/v1/orders/{id}</code></div><p>Returns one order.</p>", "GET `/v1/orders/{id}`", "Returns one order."),
+    "status codes": has("<ul><li><code>200</code> – the order<li><code>404</code> – there is none</ul>", "`200` – the order", "there is none"),
+    "languages in tabs": has("<div class=tabs><ul><li class=active><a href=#py data-toggle=tab>Python</a><li><a href=#sh data-toggle=tab>Shell</a></ul><div id=py class='tab-pane active'><pre>get(1)</pre></div><div id=sh class=tab-pane><pre>curl /1</pre></div></div>", "Python", "Shell", "get(1)", "curl /1"),
+    "see also": has("<p class=seealso><b>See also</b> <a href=/close>close</a>, <a href=/read>read</a></p>", "See also", "/close)", "/read)"),
+    "enum": has("<table><tr><td>RED = 1<td>stop<tr><td>GREEN = 2<td>go</table>", "GREEN = 2", "go"),
+}  # fmt: skip
+
+RECIPES = {
+    "ingredients": has("<ul class=ingredients><li><label><input type=checkbox> 200 g flour</label><li><label><input type=checkbox> ½ tsp salt</label></ul>", "200 g flour", "½ tsp salt"),
+    "amounts in spans": has("<ul><li><span class=amount>2</span> <span class=unit>cups</span> <span class=name>milk</span></ul>", "2 cups milk"),
+    "times": has("<div class=recipe-times><div><span>Prep</span> <span>20 min</span></div><div><span>Cook</span> <span>1 h 10 min</span></div></div>", "Prep 20 min", "1 h 10 min"),
+    "method": has("<ol class=instructions><li>Mix the flour.<li><p>Bake for 40 minutes.</p><p class=tip>Cover it if it browns.</p></ol>", "Mix the flour.", "Bake for 40 minutes.", "Cover it if it browns."),
+    "nutrition": has("<table class=nutrition><tr><th>Energy<td>310 kcal<tr><th>Fat<td>11 g</table>", "310 kcal", "11 g"),
+    "servings": has("<p>Serves <input type=number value=4 min=1> people</p>", "Serves 4 people"),
+    "allergens": has("<p class=allergens>Contains <strong>wheat</strong>, <strong>milk</strong>.</p>", "Contains **wheat**, **milk**."),
+}  # fmt: skip
+
+EVENTS = {
+    "date in parts": has("<div class=event><div class=date><span class=day>14</span> <span class=month>May</span></div><h3><a href=/e/1>Harbour concert</a></h3><p>Doors at 19:30, £12</p></div>", "14 May", "Harbour concert", "Doors at 19:30, £12"),
+    "timetable": has("<table class=timetable><tr><th>Quay<th>Dep.<tr><td>North<td><time>07:15</time><tr><td>South<td><time>07:40</time></table>", "| North | 07:15 |", "07:40"),
+}  # fmt: skip
+
 KINDS: Final[Mapping[str, Mapping[str, Case]]] = {
     "attributes": ATTRIBUTES,
     "controls": CONTROLS,
@@ -289,6 +363,13 @@ KINDS: Final[Mapping[str, Mapping[str, Case]]] = {
     "formatting": FORMATTING,
     "commonmark": COMMONMARK,
     "names": NAMES,
+    "shops": SHOPS,
+    "forums": FORUMS,
+    "government": GOVERNMENT,
+    "changelogs": CHANGELOGS,
+    "references": REFERENCES,
+    "recipes": RECIPES,
+    "events": EVENTS,
 }
 
 MENU: Final = "<ul><li><a href=/n>News</a><li><a href=/s>Sport</a><li><a href=/w>Weather</a></ul>"
