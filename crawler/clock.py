@@ -4,8 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -193,26 +192,29 @@ _LATE_S: Final = 5.0
 
 
 class Standstills:
-    """The times for which this process stood still while requests were under way."""
+    """The times for which this process stood still while requests were under way.
+
+    Attributes:
+        total_s: seconds of standstill so far.
+    """
 
     def __init__(self, steady: Callable[[], float] = _steady) -> None:
         self._steady = steady
-        self._total_s = self._beat_at = 0.0
+        self.total_s = self._beat_at = 0.0
         self._under_way = 0
         self._is_beating = False
 
-    @contextmanager
-    def watched(self) -> Iterator[Callable[[], float]]:
-        """Watch during the block; give a function that returns the seconds of standstill so far."""
-        before = self._total_s
+    def begin(self) -> float:
+        """Watch until :meth:`end`; return the seconds of standstill so far."""
         self._under_way += 1
         if not self._is_beating:
             self._is_beating = True
             self._beat_next()
-        try:
-            yield lambda: self._total_s - before
-        finally:
-            self._under_way -= 1
+        return self.total_s
+
+    def end(self) -> None:
+        """Watch no longer for what has begun."""
+        self._under_way -= 1
 
     def _beat_next(self) -> None:
         self._beat_at = self._steady() + _BEAT_S
@@ -222,7 +224,7 @@ class Standstills:
         # It was due before any time limit of the standstill, and comes before them.
         late_s = self._steady() - self._beat_at
         if late_s > _LATE_S:
-            self._total_s += late_s
+            self.total_s += late_s
             log.info("this process stood still for %.0f s", late_s)
         if self._under_way:
             self._beat_next()

@@ -227,15 +227,12 @@ class HostQueue:
     def delay_s(self) -> float:
         """The pause between two requests; doubled by each burst of 403 responses."""
         rules = self.rules
-        delay = max(
-            rules.delay_s,
-            min(self.crawl_delay_s, rules.crawl_delay_cap_s),
-            min(self.response_s * rules.slow_factor, rules.slow_cap_s),
-            self._inherited_delay_s,
-        )
-        bursts = min(self.forbidden // rules.forbidden_burst, _MOST_DOUBLINGS)
-        if not bursts:
+        slow_s = min(self.response_s * rules.slow_factor, rules.slow_cap_s)
+        wanted_s = min(self.crawl_delay_s, rules.crawl_delay_cap_s)
+        delay = max(rules.delay_s, wanted_s, slow_s, self._inherited_delay_s)
+        if self.forbidden < rules.forbidden_burst:
             return delay
+        bursts = min(self.forbidden // rules.forbidden_burst, _MOST_DOUBLINGS)
         return max(delay, min(max(delay, 1.0) * 2.0**bursts, rules.back_off_max_s))
 
     @property

@@ -53,7 +53,7 @@ from freshet.crawler.reduce.formats import as_shown, format_of, is_mislabelled, 
 from freshet.crawler.reduce.links import MetaRefresh, refresh_of
 from freshet.crawler.reduce.page import ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.sitemaps import Feed, looks_like_feed, looks_like_sitemap
+from freshet.crawler.reduce.sitemaps import Feed, looks_like
 from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
@@ -282,8 +282,8 @@ class Reducer:
         if due.digests is not None and due.digests.body == body_digest(result.body):
             return Verdict("unchanged", "body")
         prefix = result.body[:_PREFIX_BYTES]
-        is_feed = looks_like_feed(prefix)
-        is_sitemap = due.role == "sitemap" or looks_like_sitemap(prefix)
+        shown = looks_like(prefix)
+        is_feed, is_sitemap = shown == "feed", due.role == "sitemap" or shown == "sitemap"
         unread = _unread(due, result, is_listing=is_feed or is_sitemap)
         if unread is not None:
             return unread

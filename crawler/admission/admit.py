@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -381,9 +381,11 @@ class Admission:
         """Return the pattern; combinations join URLs of different parameter names."""
         return self._combinations.pattern(judgement.parts) or judgement.pattern
 
+    def _today(self) -> date:
+        return datetime.fromtimestamp(self._now() if self._now is not None else 0.0, UTC).date()
+
     def _judge(self, url: str) -> _Judgement:
-        today = None if self._now is None else datetime.fromtimestamp(self._now(), UTC).date()
-        sign = classify(url, self._traps, today)
+        sign = classify(url, self._traps, None if self._now is None else self._today)
         combines = sign is None or sign.kind == "query"
         return _Judgement(
             str(origin(url)),

@@ -30,7 +30,7 @@ from freshet.crawler.admission.site_lists import (
     url_column,
 )
 from freshet.crawler.errors import UnreadableList
-from freshet.crawler.reduce.sitemaps import Sitemap, looks_like_sitemap, parse_sitemap
+from freshet.crawler.reduce.sitemaps import Sitemap, looks_like, parse_sitemap
 from freshet.crawler.urls import canonical
 
 # -- entries -----------------------------------------------------------------
@@ -479,7 +479,7 @@ def recognised(head: bytes) -> ListFormat:
     start = head.removeprefix(_MARK).lstrip()
     if is_zip(head) or start.startswith(b"{") or _URL.match(start):
         return "changedetection"
-    if looks_like_sitemap(head) or head.startswith(_GZIP):
+    if looks_like(head) == "sitemap" or head.startswith(_GZIP):
         return "sitemap"
     if start.startswith(b"<") and _OPML.search(start):
         return "opml"

@@ -9,7 +9,7 @@ have content too.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -67,11 +67,13 @@ def place_of(url: str) -> tuple[str, str, str]:
     return site, slash + rest, query
 
 
-def classify(url: str, limits: TrapLimits, today: date | None = None) -> TrapSign | None:
+def classify(
+    url: str, limits: TrapLimits, today: Callable[[], date] | None = None
+) -> TrapSign | None:
     """Return the sign that an http or https URL bears, None for an ordinary one.
 
-    A calendar has no end in two directions: what lies before ``today`` has a shape of its own, so
-    that years without an event leave room for those to come.
+    A calendar has no end in two directions: what lies before ``today`` (asked for a calendar only)
+    has a shape of its own, so that years without an event leave room for those to come.
 
     ``url`` is resolved; the shape starts with its path. A session id beside a calendar or
     another query takes the shape and the cap of these, so that both together are bounded.
@@ -203,7 +205,7 @@ def _dates_beside_words(parameters: _Parameters) -> Collection[str] | None:
 
 
 def _calendar(
-    path: str, parameters: _Parameters, limits: TrapLimits, today: date | None
+    path: str, parameters: _Parameters, limits: TrapLimits, today: Callable[[], date] | None
 ) -> TrapSign | None:
     """Return a sign where only a date distinguishes the URL from its kin.
 
@@ -217,12 +219,16 @@ def _calendar(
     if dates is None:
         return None
     when = _when(dated_path[0] if dated_path else "", parameters)
-    is_past = today is not None and when < (today.year, today.month, today.day)[: len(when)]
+    is_past = today is not None and _is_past(when, today())
     if dated_path:
         path = path[: dated_path.start()] + re.sub(r"\d+", "#", dated_path[0])
     names = {f"{name}=#" if name in dates else name for name, _ in parameters}
     shape = _shape(path, names) + " (past)" * is_past
     return TrapSign("calendar", shape, limits.max_calendar_urls)
+
+
+def _is_past(when: tuple[int, ...], today: date) -> bool:
+    return when < (today.year, today.month, today.day)[: len(when)]
 
 
 def _when(path: str, parameters: _Parameters) -> tuple[int, ...]:

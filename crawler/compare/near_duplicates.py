@@ -13,9 +13,9 @@ empty text matches no other.
 from __future__ import annotations
 
 import re
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from ctypes import c_char_p, c_int64, c_size_t, c_void_p
 from functools import cache
 from hashlib import blake2b
 from itertools import chain, islice
@@ -23,6 +23,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from freshet.compiled import function
 from freshet.crawler.reduce.sketch import PERMUTATIONS, PLAIN_VERSION, VERSION, Sketch, resemblance
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ BUCKET_SIZE: Final = 64
 #: Candidates that are compared with one text, those in most of its buckets first.
 _MOST_COMPARED: Final = 16
 
-#: Takes the place of a band's number before the digest of a short text.
-_TEXT: Final = 0xFFFF
+#: Takes the place of a band's number with the digest of a short text.
+_TEXT: Final = b"\xff\xff"
+_band_keys: Final = function("band_keys", [c_char_p, c_size_t, c_size_t, c_void_p], is_short=True)
 
 
 def optimal_banding(threshold: float) -> Banding:
@@ -102,20 +104,17 @@ def bucket_keys(sketch: Sketch, banding: Banding) -> tuple[int, ...]:
     One for each band, a hash of its number and its minima; a short text has one, a hash of
     its digest; an empty one none. Distinct bands share a key with probability 2**-64.
     """
+    count, rows = banding
     if sketch.shingle_count >= LEAST_SHINGLES:
-        count, rows = banding
-        width = 4 * rows
-        minima = sketch.minima.astype("<u4").tobytes()
-        bands = [(i, minima[i * width : (i + 1) * width]) for i in range(count)]
-    else:
-        bands = [(_TEXT, sketch.text_digest)] if sketch.shingle_count else []
-    hashes = [blake2b(data, digest_size=8, salt=_salt(i)).digest() for i, data in bands]
-    return struct.unpack(f"<{len(hashes)}q", b"".join(hashes))
-
-
-@cache
-def _salt(number: int) -> bytes:
-    return struct.pack("<H", number)
+        if count * rows > PERMUTATIONS:
+            raise ValueError(f"{count} bands of {rows} are more than {PERMUTATIONS} minima")
+        minima, keys = sketch.minima.astype("<u4").tobytes(), (c_int64 * count)()
+        _band_keys(minima, count, rows, keys)
+        return tuple(keys)
+    if not sketch.shingle_count:
+        return ()
+    hashed = blake2b(sketch.text_digest, digest_size=8, salt=_TEXT).digest()
+    return (int.from_bytes(hashed, "little", signed=True),)
 
 
 def same(

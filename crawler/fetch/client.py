@@ -471,17 +471,15 @@ def _is_silent(result: FetchResult) -> bool:
     return result.status in _NO_GATEWAY and result.retry_after_s is None
 
 
-def _while_awake(result: FetchResult, stood_s: Callable[[], float]) -> FetchResult:
+def _while_awake(result: FetchResult, stood_s: float) -> FetchResult:
     """Return a result without the time for which this process stood still.
 
     Raises:
         NotMade: the request failed in that time.
     """
-    if not stood_s():
-        return result
     if result.outcome == "failed" and (result.status is None or result.reason in _TRUNCATED_BY):
         raise NotMade("this process stood still meanwhile", 0.0, is_sent=True)
-    return replace(result, duration_s=max(0.0, result.duration_s - stood_s()))
+    return replace(result, duration_s=max(0.0, result.duration_s - stood_s))
 
 
 @dataclass(slots=True, eq=False)
@@ -527,8 +525,14 @@ class OursOrTheirs:
             NotMade: nothing is to be recorded; the request is to be made again.
         """
         began_at = self.clock.now()
-        with self.standstills.watched() as stood_s:
-            result = _while_awake(await self.fetcher.fetch(request), stood_s)
+        standstills = self.standstills
+        before = standstills.begin()
+        try:
+            result = await self.fetcher.fetch(request)
+        finally:
+            standstills.end()
+        if standstills.total_s != before:
+            result = _while_awake(result, standstills.total_s - before)
         reason = result.reason or ""
         # Most servers that hang up on a connection that was kept do so because of the request.
         if reason in _SURELY_OURS and not (reason == "stale" and request.is_conditional):

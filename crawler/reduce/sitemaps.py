@@ -189,14 +189,10 @@ def sitemap_slices(
     yield Sitemap(entries.kind, entries.take(), truncated, entries.problem, entries.rejected)
 
 
-def looks_like_sitemap(body_prefix: bytes) -> bool:
-    """Return whether a body (gzipped or not) begins like an XML sitemap."""
-    return _KIND_BY_ROOT.get(_root(body_prefix).lower()) in {"urlset", "index"}
-
-
-def looks_like_feed(body_prefix: bytes) -> bool:
-    """Return whether a body (gzipped or not) begins like an RSS or Atom feed."""
-    return _KIND_BY_ROOT.get(_root(body_prefix).lower()) == "feed"
+def looks_like(body_prefix: bytes) -> Literal["feed", "sitemap"] | None:
+    """Return whether a body (gzipped or not) begins like an XML sitemap, or an RSS or Atom feed."""
+    kind = _KIND_BY_ROOT.get(_root(body_prefix).lower())
+    return "feed" if kind == "feed" else "sitemap" if kind in {"urlset", "index"} else None
 
 
 def entry_allowed(entry_url: str, sitemap_url: str, naming_origins: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import c_char_p, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -74,7 +74,7 @@ _TABLE: Final = tuple(_entries())
 _NAMES: Final = ((c_uint64 * len(_TABLE))(*_TABLE), len(_TABLE) // 4)
 _short: Final = partial(function, is_short=True)
 _max_depth: Final = _short("max_depth", [c_char_p, c_size_t, c_void_p, c_size_t], c_int64)
-_holds: Final = _short("holds", [c_char_p, c_size_t] * 2, c_bool)
+_holds: Final = _short("holds", [c_char_p, c_size_t, c_char_p], c_uint32)
 _parser_work: Final = _short("parser_work", [c_char_p, c_size_t, c_void_p, c_size_t, c_void_p])
 
 
@@ -115,9 +115,12 @@ def is_calm(body: bytes, times: int = 1) -> bool:
     return tags <= times * _CALM_TAGS and ns <= times * _CALM_NS
 
 
-def holds(body: bytes, sought: bytes) -> bool:
-    """Return whether a body holds these bytes, as ``in`` does: most bodies hold none of them."""
-    return bool(_holds(body, len(body), sought, len(sought)))
+def holds(body: bytes, sought: bytes) -> int:
+    """Return which of some texts a body holds, a bit each, the first one's the lowest.
+
+    There are 32 at most, each with a NUL behind it. All at once: most bodies hold none of them.
+    """
+    return int(_holds(body, len(body), sought))
 
 
 def start_tags(body: bytes) -> int:

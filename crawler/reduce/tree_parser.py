@@ -153,6 +153,11 @@ _EDGE: Final = re.compile(rb"<!--(?:\$[?!~]?|(/\$))-->")
 _PUT: Final = re.compile(rb'\$R[CRS]\("([BS]:[0-9a-f]+)","([PS]:[0-9a-f]+)"')
 
 
+#: What is looked for in a page, each with a bit of what :func:`.tree.holds` returns.
+_NOSCRIPT, _STREAMED = 1, 2
+_LEFT: Final = b"<noscript\0<div hidden\0"
+
+
 def as_scripts_leave(html: bytes) -> bytes:
     """Return a page as a browser that runs scripts reads it, without running any.
 
@@ -160,11 +165,12 @@ def as_scripts_leave(html: bytes) -> bytes:
     ``<iframe/>`` in it, or a comment without an end, hides the rest of the page; each ends with the
     element here. Parts that React streams behind a page stand where its calls put them.
     """
-    if holds(html, b"<noscript") and (ends := list(_missing_ends(html))):
+    held = holds(html, _LEFT)
+    if held & _NOSCRIPT and (ends := list(_missing_ends(html))):
         starts = [0, *(at for at, _ in ends)]
         whole = (html[a:b] + end for a, (b, end) in zip(starts, ends, strict=False))
         html = b"".join(whole) + html[starts[-1] :]
-    if holds(html, b"<div hidden") and (puts := _PUT.findall(html)):
+    if held & _STREAMED and (puts := _PUT.findall(html)):
         html, parts = _apart(html)
         # The first argument names the place, but for "$RS".
         named = {b if a[:1] == b"S" else a: a if a[:1] == b"S" else b for a, b in puts}

@@ -402,6 +402,8 @@ void lower_minima(
 
 /* Write so many octets of the BLAKE2b digest of octets, at most 64 (digest.c). */
 void digest(const uint8_t *octets, size_t length, uint8_t *made, size_t size);
+void salted_digest(
+    uint64_t salt, const uint8_t *octets, size_t length, uint8_t *made, size_t size);
 
 void add_leaves(const struct trees *trees, const double *cells, double *sums, int64_t rows);
 

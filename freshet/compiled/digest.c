@@ -81,9 +81,17 @@ static void compress(uint64_t state[8], const uint8_t *block, uint64_t length, b
 
 void digest(const uint8_t *octets, size_t length, uint8_t *made, size_t size)
 {
+    salted_digest(0, octets, length, made, size);
+}
+
+/* The salt has as many octets as the number, the lowest first, and zeros behind them. */
+void salted_digest(
+    uint64_t salt, const uint8_t *octets, size_t length, uint8_t *made, size_t size)
+{
     uint64_t state[8];
     memcpy(state, START, sizeof state);
     state[0] ^= 0x01010000u ^ size;
+    state[4] ^= salt;
     size_t done = 0;
     for (; length - done > BLOCK; done += BLOCK)
         compress(state, octets + done, done + BLOCK, false);
@@ -93,4 +101,12 @@ void digest(const uint8_t *octets, size_t length, uint8_t *made, size_t size)
     compress(state, last, length, true);
     for (size_t i = 0; i < size; i++)
         made[i] = (uint8_t)(state[i / 8] >> 8 * (i % 8));
+}
+
+/* Hash the bands of a sketch, each with its number as the salt: so many minima of four octets, one
+ * band behind the other. */
+EXPORTED void band_keys(const uint8_t *minima, size_t bands, size_t rows, int64_t *keys)
+{
+    for (size_t band = 0; band < bands; band++)
+        salted_digest(band, minima + 4 * rows * band, 4 * rows, (uint8_t *)(keys + band), 8);
 }

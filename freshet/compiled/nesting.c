@@ -387,8 +387,15 @@ EXPORTED void parser_work(const uint8_t *body, size_t length, const struct name 
     }
 }
 
-/* Return whether a body holds some octets, in a third of the time that Python takes. */
-EXPORTED bool holds(const uint8_t *body, size_t length, const uint8_t *sought, size_t count)
+/* Return which of some texts a body holds, a bit each, in a third of the time that Python takes. Each
+ * text ends with a zero; an empty one ends them. */
+EXPORTED uint32_t holds(const uint8_t *body, size_t length, const char *sought)
 {
-    return memmem(body, length, sought, count);
+    uint32_t held = 0;
+    for (uint32_t bit = 1; *sought; bit <<= 1) {
+        size_t count = strlen(sought);
+        held |= memmem(body, length, sought, count) ? bit : 0;
+        sought += count + 1;
+    }
+    return held;
 }

@@ -18,6 +18,8 @@ from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
+from freshet.crawler.reduce.tree import holds
+
 #: The list of cues against a block page: the page is about something.
 ABOUT: Final = "about"
 #: That of phrases of all kinds of pages: apologies, help, links elsewhere.
@@ -100,16 +102,23 @@ def sentences(texts: Iterable[str]) -> list[str]:
         text = _UNSPACED_END.sub("\n", text)
     # All at once: a call for each sentence would cost more than what it finds.
     ended = _SENTENCE_END.sub("\n", _QUESTION_END.sub("?\n", _even(text))).replace("?", " ? ")
-    if ended.isascii():
-        parts = ended.translate(_WORDS_OF_ASCII).split("\n")
+    return _lines(ended)
+
+
+def _lines(even: str) -> list[str]:
+    """Return the lines of an even text that have words, folded."""
+    # A zero, which is in no word, ends each of them; where there is none, blanks are left.
+    if even.isascii():
+        words = even.translate(_WORDS_OF_ASCII).replace("\n", " \0 ").split()
     else:
-        parts = _NO_WORD_IN_LINE.sub(" ", ended).split("\n")
-    return [f" {' '.join(words)} " for part in parts if (words := part.split())]
+        words = _NO_WORD_IN_LINE.sub(" ", even).replace("\n", " \0 ").split()
+    return [line for line in f" {' '.join(words)} ".split("\0") if line[2:]]
 
 
 def title_parts(title: str) -> list[str]:
     """Return the parts of a title, folded: the page's own, the section, the site's name."""
-    return [part for piece in _TITLE_PART.split(title) if (part := folded(piece)).strip()]
+    lines = "\n".join(_TITLE_PART.split(title.replace("\n", " ")))
+    return _lines(_even(lines).replace("?", " ? "))
 
 
 def word_count(folded_text: str) -> int:
@@ -223,7 +232,7 @@ class _Book:
         for each in beginnings:
             self._enter(each)
         self._longest = max(map(len, self._by_word), default=0)
-        # A blank and three letters: most words begin like none.
+        # A blank and three letters at most, with which others than whole words begin.
         self._starts = {word[:4] for word in self._by_word if word[0] == " "}
 
     def _enter(self, beginning: str) -> None:
@@ -239,11 +248,10 @@ class _Book:
         """Return the beginnings that stand in folded sentences."""
         words = set(text.split())
         known, others = self._known, self._others
-        begun = {
-            each
-            for word in words - self._silent
-            for each in (known[word] if word in known else self._look_up(word))
-        }
+        heard = words - self._silent
+        begun = {each for word in heard if word in known for each in known[word]}
+        if new := heard.difference(known):
+            begun.update(self._learn(new, is_ascii=text.isascii()))
         # To search a text takes longer than to ask for words.
         return {
             each
@@ -263,27 +271,48 @@ class _Book:
             if cue.kind not in without and cue.may_hold(hits)
         ]
 
-    def _look_up(self, word: str) -> tuple[str, ...]:
+    def _learn(self, new: set[str], *, is_ascii: bool) -> Iterator[str]:
+        """Yield the beginnings that sentences with new words may have, and remember the words."""
+        if len(self._known) + len(self._silent) >= _MOST_KNOWN:
+            self._known.clear()
+            self._silent.clear()
+        telling, longest = self._telling(new, is_ascii=is_ascii), self._longest
+        # A page may be one word, which is not remembered.
+        self._silent.update([word for word in new - telling if not word[longest:]])
+        for word in telling:
+            found = self._begun_by(word)
+            if not word[longest:] and found:
+                self._known[word] = found
+            elif not word[longest:]:
+                self._silent.add(word)
+            yield from found
+
+    def _telling(self, new: set[str], *, is_ascii: bool) -> set[str]:
+        """Return the words with which a beginning may begin: most begin like none."""
+        whole, starts = self._by_word, self._starts
+        # All at once: a call for each word would cost more than what it finds.
+        telling = {
+            word
+            for word in new
+            if word in whole
+            or f" {word[0]}" in starts
+            or f" {word[:2]}" in starts
+            or f" {word[:3]}" in starts
+        }
+        if not is_ascii:
+            telling.update(word for word in new if not word.isascii())
+        return telling
+
+    def _begun_by(self, word: str) -> tuple[str, ...]:
         """Return the beginnings that a sentence with this word may have."""
-        found, size = set(self._by_word.get(word, ())), len(word)
-        # A page may be one word.
-        most = self._longest if f" {word[:3]}" in self._starts else 2
-        for n in range(1, (min(most, size)) + 1):
+        found = set(self._by_word.get(word, ()))
+        for n in range(1, min(self._longest, len(word)) + 1):
             if (begun := f" {word[:n]}") in self._by_word:
                 found |= self._by_word[begun]
         if not word.isascii():
             for letter in set(word) & self._by_letter.keys():
                 found |= {e for e in self._by_letter[letter] if e.partition(" ")[0] in word}
-        known = tuple(found)
-        if size <= self._longest:
-            if len(self._known) + len(self._silent) >= _MOST_KNOWN:
-                self._known.clear()
-                self._silent.clear()
-            if known:
-                self._known[word] = known
-            else:
-                self._silent.add(word)
-        return known
+        return tuple(found)
 
 
 def _greatest(
@@ -443,10 +472,13 @@ _LEAST: Final = 3
 _DECLARED: Final = re.compile(rb"<html\b[^>]{0,400}?\blang=[\"']?([a-zA-Z]{2})", re.I)
 _HEAD: Final = 2_048
 #: Words in the markup of forms and scripts that stand in the place of content.
-_TELLING_MARKUP: Final = (
-    b'="password', b"='password", b"=password", b"captcha", b"challenge", b'="refresh',
-    b"='refresh", b"=refresh",
-)  # fmt: skip
+_TELLING_MARKUP: Final = b"".join(
+    each + b"\0"
+    for each in (
+        *(b'="password', b"='password", b"=password", b"captcha", b"challenge"),
+        *(b'="refresh', b"='refresh", b"=refresh"),
+    )
+)
 
 
 def length(texts: Sequence[str]) -> int:
@@ -491,8 +523,11 @@ def is_judged(title: str | None, count: int) -> bool:
 # The pages of a site may have one title, and a page has it at each visit.
 @lru_cache(maxsize=1024)
 def _is_named(title: str | None) -> bool:
-    parts = [(part,) for part in title_parts(title or "")]
-    possible = [(part, _possible(part, "", {ABOUT}, 3)) for part in parts]
+    parts = title_parts(title or "")
+    # Few titles have one: all parts are searched at once.
+    if not _book().hits("".join(parts)):
+        return False
+    possible = [((part,), _possible((part,), "", {ABOUT}, 3)) for part in parts]
     return any(found.weights(part)[0] for part, found in possible if found.cues)
 
 
@@ -514,8 +549,7 @@ def tells(title: str | None, texts: Sequence[str], body: bytes) -> bool:
             return True
     if not are_few:
         return False
-    start = body[:MOST_BYTES].lower()
-    return any(word in start for word in _TELLING_MARKUP)
+    return holds(body[:MOST_BYTES].lower(), _TELLING_MARKUP) > 0
 
 
 def _strongest(named: Sequence[Mapping[str, int]], said: Sequence[Mapping[str, int]]) -> int:

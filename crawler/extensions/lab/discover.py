@@ -383,7 +383,7 @@ async def _with_examples(
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):
         for url in reversed(await url_patterns.held(connection, host_id, kind, _EXAMPLES)):
-            sign = classify(url, TrapLimits(), datetime.now(UTC).date())
+            sign = classify(url, TrapLimits(), lambda: datetime.now(UTC).date())
             examples[host_id, kind, sign.shape if sign is not None else None] = url
     return [
         replace(each, example=each.example or examples.get((each.host_id, each.kind, each.shape)))

@@ -32,7 +32,7 @@ from freshet.crawler.extensions.push.tables import (
 from freshet.crawler.frontier import ApiRequest, Frontier
 from freshet.crawler.politeness import HostQueues
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.reduce.sitemaps import looks_like_feed
+from freshet.crawler.reduce.sitemaps import looks_like
 from freshet.crawler.senders import Buckets, Inbox
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Advertised, Claim, Said
@@ -386,7 +386,7 @@ class Subscriber:
     def read(self, known: Subscription, body: bytes, now: float) -> None:
         """Read a pushed feed for its URLs, unless too many are waiting."""
         is_busy = self._reading is not None and not self._reading.done()
-        if is_busy or not looks_like_feed(body[:_PREFIX_BYTES]):
+        if is_busy or looks_like(body[:_PREFIX_BYTES]) != "feed":
             return
         if self._reads.take(known.page_id, now):
             self._reading = asyncio.create_task(self._read(known, body, now))

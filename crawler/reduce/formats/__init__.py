@@ -81,10 +81,14 @@ def reads_pdf() -> bool:
     return find_spec("pypdfium2") is not None
 
 
+#: Pages that state something for machines hold one of these.
+_STATED: Final = b"//schema.org\0application/ld+json\0"
+
+
 def _as_it_came(body: bytes, content_type: str | None) -> Body:
     html, encoding = utf8_of(body, content_type)
     html = as_scripts_leave(html)
-    if holds(html, b"//schema.org") or holds(html, b"application/ld+json"):
+    if holds(html, _STATED):
         html = _with_statements(html)
     return Body(encoding, html)
 

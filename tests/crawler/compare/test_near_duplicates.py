@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -91,6 +92,24 @@ def test_a_short_text_has_one_bucket_and_an_empty_one_none() -> None:
     assert len(bucket_keys(short, BANDING)) == 1
     assert len(bucket_keys(long, BANDING)) == 9
     assert bucket_keys(sketch([]), BANDING) == ()
+
+
+def test_the_keys_of_bands_are_hashes_of_their_numbers_and_minima() -> None:
+    """They are stored: another hash would find no text that was read before."""
+    made, (bands, rows) = text(1), BANDING
+    octets = made.minima.astype("<u4").tobytes()
+    assert bucket_keys(made, BANDING) == tuple(
+        int.from_bytes(
+            blake2b(
+                octets[4 * rows * n : 4 * rows * (n + 1)], digest_size=8, salt=bytes((n, 0))
+            ).digest(),
+            "little",
+            signed=True,
+        )
+        for n in range(bands)
+    )
+    with pytest.raises(ValueError, match="more than 128 minima"):
+        bucket_keys(made, (9, 15))
 
 
 def test_short_texts_are_one_page_only_if_they_are_equal() -> None:

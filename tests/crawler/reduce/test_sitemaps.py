@@ -10,8 +10,7 @@ from freshet.crawler.reduce.sitemaps import (
     Sitemap,
     SitemapLimits,
     entry_allowed,
-    looks_like_feed,
-    looks_like_sitemap,
+    looks_like,
     parse_sitemap,
 )
 
@@ -419,7 +418,8 @@ def test_sitemaps_and_feeds_are_known_by_their_root_element(
     bodies: list[bytes], is_sitemap: bool, is_feed: bool
 ) -> None:
     for body in bodies:
-        assert (looks_like_sitemap(body), looks_like_feed(body)) == (is_sitemap, is_feed), body
+        shown = looks_like(body)
+        assert (shown == "sitemap", shown == "feed") == (is_sitemap, is_feed), body
 
 
 @pytest.mark.parametrize(
@@ -447,4 +447,4 @@ def test_no_body_is_an_error(body: bytes) -> None:
     for beginning in (b"", b"<urlset>", b"\x1f\x8b", urlset("1")[:-12]):
         sitemap = parse_sitemap(beginning + body)
         assert sitemap.problem or sitemap.entries or sitemap.kind != "unknown"
-        assert not (looks_like_sitemap(body) and looks_like_feed(body))
+        assert looks_like(body) in {None, "feed", "sitemap"}

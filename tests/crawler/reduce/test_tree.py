@@ -28,6 +28,7 @@ from freshet.crawler.reduce.tree import (
     SelectorHints,
     Tree,
     TreeLimits,
+    holds,
 )
 from freshet.crawler.reduce.tree_parser import SYMBOLS, marked, tree_of
 from freshet.crawler.reduce.tree_reference import reference
@@ -70,6 +71,16 @@ def test_nodes_are_in_document_order_and_know_what_stands_in_them() -> None:
     assert tree.attributes(first) == {"id": "a", "class": ""}
     assert list(tree.saying("class")) == [first]
     assert (tree.attribute_of(first, "class"), tree.attribute_of(first, "x")) == ("", None)
+
+
+def test_bits_tell_which_texts_a_body_holds() -> None:
+    sought = b"one\0two\0three\0"
+    assert [holds(body, sought) for body in (b"", b"a one", b"a\0two", b"three one")] == [
+        0,
+        1,
+        2,
+        5,
+    ]
 
 
 def test_texts_around_a_comment_are_one() -> None:

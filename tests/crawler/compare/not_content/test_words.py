@@ -1,6 +1,8 @@
 """The cues that sentences hold, and the pages that pass without being weighed."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.cues import (
     MOST_WORDS,
@@ -23,6 +25,12 @@ def test_contractions_accents_and_punctuation_are_folded_away() -> None:
 
 def test_a_title_falls_into_the_page_and_the_site() -> None:
     assert title_parts("Page not found | The Shop") == [" page not found ", " the shop "]
+
+
+@given(st.lists(st.text(st.sampled_from("aE'n t?!é，の\0\x1c\n"))))
+def test_parts_of_a_title_are_folded_as_each_by_itself(parts: list[str]) -> None:
+    folded_alone = [part for part in map(folded, parts) if part.strip()]
+    assert title_parts(" | ".join(part.strip() or "-" for part in parts)) == folded_alone
 
 
 def test_every_language_has_cues_for_every_kind() -> None:
