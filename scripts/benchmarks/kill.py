@@ -240,7 +240,10 @@ def main() -> None:
         "--commands", action="store_true", help="kill other commands that write, at file calls"
     )
     parser.add_argument(
-        "--sync", action="store_true", help="kill daemons and `freshet sync` to each kind of target"
+        "--sync",
+        nargs="*",
+        metavar="KIND",
+        help="kill daemons, `freshet sync` and targets of these kinds; of all",
     )
     chosen = parser.parse_args()
     with command.workspace() as directory:
@@ -256,10 +259,11 @@ def _measured(chosen: Namespace, directory: Path) -> dict[str, Any]:
         from scripts.benchmarks import alert_kill
 
         return alert_kill.measure(chosen.trials or 100, chosen.seed, directory)
-    if chosen.sync:
+    if chosen.sync is not None:
         from scripts.benchmarks import sync_kill
 
-        return sync_kill.measure(chosen.trials or 100, chosen.seed, directory)
+        kinds = chosen.sync or sync_kill.KINDS
+        return sync_kill.measure(chosen.trials or 100, chosen.seed, directory, kinds)
     if chosen.changefeed:
         from scripts.benchmarks import changefeed_kill
 

