@@ -12,9 +12,11 @@ from freshet.crawler.documents import Documents
 from freshet.crawler.errors import UnknownPage
 from freshet.crawler.network import shard_of
 from freshet.crawler.reduce.parser_process import Parser
+from freshet.storage.database import write_beside
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
 from freshet.storage.stores import Stores, is_folder, open_stores
+from freshet.storage.tables.runs import SiteSetting, put_site_setting
 
 T = TypeVar("T")
 #: Reads one store. It may be sent to another process: it is a function of a module, or a
@@ -153,6 +155,17 @@ class Library:
         self._seen, woken, self._changed = seen, self._changed, asyncio.Event()
         woken.set()
 
+    async def keep(self, it: SiteSetting) -> None:
+        """Keep a setting of sites, or a wish, in all shards.
+
+        Raises:
+            StoreError: the store, or a shard, does not have it.
+        """
+        note = noting(_put, it=it)
+        _, down = await self.each(lambda _: note)
+        for shard, why in down.items():
+            raise StoreError(f"shard {shard} does not have it: {why}; send it again")
+
     def close(self) -> None:
         """Close the caches of documents."""
         for each in self._documents.values():
@@ -176,6 +189,10 @@ def noting(note: Callable[..., Awaitable[T]], /, **values: object) -> Read[T]:
 
 async def _note(note: Callable[..., Awaitable[T]], made: Documents, /, **values: object) -> T:
     return await note(made.path, **values)
+
+
+async def _put(path: Path, it: SiteSetting) -> None:
+    await asyncio.to_thread(write_beside, path, lambda db: put_site_setting(db, it))
 
 
 async def _commits(made: Documents) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
+from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.changefeed import HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.chunks import CHUNK_CHARS, Chunk
 from freshet.crawler.clock import calendar, moment_of
@@ -170,6 +171,13 @@ class Store:
         """
         return self._read(url, partial(difference, before=_words(a), after=_words(b), noise=all))
 
+    def explain(self, url: str) -> list[str]:
+        """Return in sentences when a page is visited next, and why; also of a URL without a page.
+
+        Raises a StoreError, and ValueError for what is no URL.
+        """
+        return self._read(url, partial(_outlook, settings=self._settings))
+
     def search(
         self,
         query: str,
@@ -271,6 +279,14 @@ async def _found(made: Documents, typed: str, version: str | None) -> StoredDocu
 async def _history(made: Documents, typed: str, limit: int) -> list[PastObservation]:
     async with page.snapshot(made.path) as db:
         return await page.observations(db, (await final(db, typed)).page_id, limit)
+
+
+async def _outlook(made: Documents, typed: str, settings: Settings) -> list[str]:
+    from freshet.crawler.run import explanation  # noqa: PLC0415 - few need it
+
+    async with page.snapshot(made.path) as db:
+        told = await explanation.read(db, spellings(typed), settings, time(), brief=True)
+        return list(explanation.outlook_of(*told, made.path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from freshet.crawler.cli.status import print_standing
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.provided import indexing
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
-from freshet.crawler.terminal import fail, print_json, show_line, span
+from freshet.crawler.terminal import print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, Owner, owner_of
 from freshet.storage.stores import is_folder
 
@@ -225,22 +225,22 @@ _POLL_S = 0.1
 
 
 def _running_daemon(db: Path) -> Owner:
-    """Return the daemon that writes this store; exit without one."""
+    """Return the daemon that writes this store; raises CrawlError without one."""
     owner = owner_of(db)
     if owner is None or owner.name != "daemon":
         inside = " by itself: a program runs one inside" if owner is not None else ""
-        fail(
+        raise CrawlError(
             f"{db}: no daemon is running on this store{inside}; "
             f"`freshet daemon --db {db}` starts one"
         )
     return owner
 
 
-def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
-    """Let the running daemon read its settings and sites again.
+def reloaded(db: Path) -> str:
+    """Let the running daemon of a store read its settings and sites again; return its answer.
 
-    It follows all of the changes, or says why it cannot and goes on as before. Options of its
-    command line stay. It does so when the requests under way have ended; this waits for that.
+    Raises:
+        CrawlError: none is running, or it does not obey.
     """
     if is_folder(db):
         db /= SHARDS_FILE
@@ -250,10 +250,22 @@ def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
     while (now := owner_of(db)) == owner and time.monotonic() < give_up_at:
         time.sleep(_POLL_S)
     if now is None or now.process != owner.process:
-        fail(f"{db}: process {owner.process} has ended; `freshet daemon --db {db}` starts another")
+        why = f"process {owner.process} has ended; `freshet daemon --db {db}` starts another"
+        raise CrawlError(f"{db}: {why}")
     _, _, answer = now.answer.partition(" ")
     if now == owner:
-        fail(f"process {owner.process} has not answered yet; its log will have the result")
+        why = f"process {owner.process} has not answered yet; its log will have the result"
+        raise CrawlError(why)
     if answer.startswith("refused"):
-        fail(f"{answer}; process {owner.process} goes on as before")
-    show_line(f"process {owner.process} has {answer}")
+        raise CrawlError(f"{answer}; process {owner.process} goes on as before")
+    return f"process {owner.process} has {answer}"
+
+
+def reload_command(db: options.Db = options.DEFAULT_DB) -> None:
+    """Let the running daemon read its settings and sites again.
+
+    It follows all of the changes, or says why it cannot and goes on as before. Options of its
+    command line stay. It does so when the requests under way have ended; this waits for that.
+    """
+    with terminal.told_in_one_line():
+        show_line(reloaded(db))

@@ -19,7 +19,8 @@ from freshet.crawler.terminal import say
 from freshet.storage.errors import StoreError
 from freshet.storage.stores import open_stores
 
-_LISTEN = "127.0.0.1:8080"
+#: Where it listens if nothing is said.
+LISTEN = "127.0.0.1:8080"
 
 
 def serve_command(
@@ -28,7 +29,7 @@ def serve_command(
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help=f"Where to listen; else operation.listen, else {_LISTEN}. Beyond loopback only "
+            help=f"Where to listen; else operation.listen, else {LISTEN}. Beyond loopback only "
             "with operation.token.",
         ),
     ] = None,
@@ -43,7 +44,7 @@ def serve_command(
     given = {"operation.listen": listen, "operation.log_format": log_format}
     settings, _ = read_settings(config, given)
     if not settings.operation.listen:
-        settings, _ = read_settings(config, {**given, "operation.listen": _LISTEN})
+        settings, _ = read_settings(config, {**given, "operation.listen": LISTEN})
     configure_logging(settings.operation.log_format, verbose=False)
     terminal.run(_serve(db, settings))
 

@@ -16,8 +16,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
-from uuid import NAMESPACE_URL, uuid5
-from xml.etree import ElementTree as ET
 
 from aiohttp import hdrs, web
 from aiosqlite import Connection as Reader
@@ -28,7 +26,7 @@ from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.changefeed import Changefeed
 from freshet.crawler.chunks import CHUNKS_VERSION
-from freshet.crawler.clock import dated, iso
+from freshet.crawler.clock import dated
 from freshet.crawler.documents import Documents, StoredDocument, document_version
 from freshet.crawler.errors import UnknownPage, UsageError
 from freshet.crawler.hooks import ROUTES
@@ -45,24 +43,20 @@ from freshet.crawler.service.http import (
     as_line,
     whole,
 )
-from freshet.crawler.terminal import counted, json_text, plain
+from freshet.crawler.terminal import json_text
 from freshet.entry_points import loaded
-from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
-from freshet.storage.tables import changefeed, runs
-from freshet.storage.tables.changefeed import LastChange
+from freshet.storage.tables import runs
 from freshet.storage.tables.runs import SiteSetting
 
 _FEED: Final = "/v1/changefeed"
-_ATOM: Final = "/v1/changefeed.atom"
-_PAGES: Final = "/v1/pages"
+PAGES: Final = "/v1/pages"
 #: With documents or without: changes without a limit, at most, and those of one step.
 _USUAL: Final = {False: 1_000, True: 100}
 _MOST: Final = {False: 10_000, True: 1_000}
 _STEP: Final = {False: 500, True: 10}
 _TYPES: Final = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
-_NEWS: Final = 50
 #: Of what documents are made of.
 _VERSIONS: Final = f"{DOCUMENT_VERSION} {CHUNKS_VERSION}"
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -98,8 +92,8 @@ class StoreApi:
         self._sites = [(it.match, it.include, it.ignore) for it in settings.sites]
         self._description = description()
         self.routes: dict[str, Route] = {
-            "/v1/openapi.json": self._describe, _FEED: self._changefeed, _ATOM: self._atom,
-            _PAGES: self._pages, f"{_PAGES}/": self._page,
+            "/v1/openapi.json": self._describe, _FEED: self._changefeed, PAGES: self._pages,
+            f"{PAGES}/": self._page,
         }  # fmt: skip
         for make in loaded(ROUTES).values():
             self.routes |= make(self, settings).routes
@@ -143,20 +137,10 @@ class StoreApi:
         lines = _lines(changes, since, limit, _STEP[docs], wait_s=wait_s)
         return Answer(lines, "application/x-ndjson", live=True, headers=headers)
 
-    async def _atom(self, request: web.BaseRequest) -> Answer:
-        self.asked(_ATOM, request)
-        found, down = await self.library.each(lambda _: asking(_newest))
-        news = [(epoch, each) for epoch, some in found.values() for each in some]
-        if len(found) > 1:
-            news = sorted(news, key=lambda one: -one[1].at)[:_NEWS]
-        epoch = min(found.items())[1][0]
-        body = ET.tostring(_feed(self.name, epoch, news), "utf-8", xml_declaration=True)
-        return whole(body, "application/atom+xml", etag="", headers=down_header(down))
-
     # -- pages -----------------------------------------------------------------------
 
     async def _pages(self, request: web.BaseRequest) -> Answer:
-        asked = self.asked(_PAGES, request)
+        asked = self.asked(PAGES, request)
         by_shard, down = await self.library.each(lambda _: asking(page.listed, **asked))
         merged = heapq.merge(*by_shard.values(), key=itemgetter("url"))
         found = list(islice(merged, asked["limit"]))
@@ -165,8 +149,8 @@ class StoreApi:
         return whole(dated(told), etag="", headers=down_header(down))
 
     async def _page(self, request: web.BaseRequest) -> Answer:
-        asked = self.asked(f"{_PAGES}/{{url}}", request)
-        named = request.raw_path.partition("?")[0].partition(f"{_PAGES}/")[2]
+        asked = self.asked(f"{PAGES}/{{url}}", request)
+        named = request.raw_path.partition("?")[0].partition(f"{PAGES}/")[2]
         form, wanted, chars = asked["format"], _wanted(asked), _chunk_chars(asked)
         if chars is not None and form != "json":
             raise UsageError(f"format={form}: chunks are in JSON only")
@@ -183,7 +167,7 @@ class StoreApi:
             self._document(shard, source.version_id, form, chars),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
             etag=f"{source} {body_kept} {hints} {_VERSIONS} {form} {chars}",
-            headers={hdrs.CONTENT_LOCATION: f"{_PAGES}/{quote(url, safe='')}"},
+            headers={hdrs.CONTENT_LOCATION: f"{PAGES}/{quote(url, safe='')}"},
         )
 
     async def _document(
@@ -254,18 +238,13 @@ def _chunk_chars(asked: Mapping[str, Any]) -> int | None:
 # -- reads of one store --------------------------------------------------------
 
 
-async def _newest(db: Reader) -> tuple[str, list[LastChange]]:
-    now = await changefeed.position(db, "now")
-    return now.epoch, await changefeed.newest(db, _NEWS)
-
-
 async def _version(
     db: Reader, urls: list[str], wanted: str | None
 ) -> tuple[str, bool, DocumentSource, tuple[SiteSetting, ...]]:
     """Return the page's last name, and of what its document is made."""
     known = await page.find(db, urls)
     if known is None:
-        raise UnknownPage(f"{urls[0]} is not known; {_PAGES} lists the known ones")
+        raise UnknownPage(f"{urls[0]} is not known; {PAGES} lists the known ones")
     final = known.alias or known
     version = await document_version(db, final, wanted)
     (source,) = (await page.document_sources(db, [version.version_id])).values()
@@ -336,51 +315,6 @@ async def _lines(
         if (refusal := HttpRefusal.of(error)) is None:
             raise
         yield as_line(refusal.as_json())
-
-
-# -- Atom --------------------------------------------------------------------
-
-
-def _feed(name: str, whole_epoch: str, news: list[tuple[str, LastChange]]) -> ET.Element:
-    """Return the feed of changes, each with its store's epoch, newest first (RFC 4287)."""
-    feed = ET.Element("feed", xmlns="http://www.w3.org/2005/Atom")
-    _add(feed, "id", uuid5(NAMESPACE_URL, f"freshet:{whole_epoch}").urn)
-    _add(feed, "title", f"Changes in {plain(name)}")
-    _add(feed, "updated", iso(news[0][1].at if news else 0.0))
-    _add(ET.SubElement(feed, "author"), "name", "Freshet")
-    ET.SubElement(feed, "link", rel="self", type="application/atom+xml", href=_ATOM)
-    for epoch, change in news:
-        entry = ET.SubElement(feed, "entry")
-        _add(entry, "id", uuid5(NAMESPACE_URL, f"freshet:{epoch}-{change.seq}").urn)
-        _add(entry, "title", plain(change.title or "") or change.url)
-        _add(entry, "updated", iso(change.at))
-        ET.SubElement(entry, "link", href=change.url)
-        if change.version_id is not None:
-            href = f"{_PAGES}/{quote(change.url, safe='')}?format=html"
-            ET.SubElement(entry, "link", rel="related", type="text/html", href=href)
-        _add(entry, "summary", _summary(change))
-    return feed
-
-
-def _add(parent: ET.Element, tag: str, text: str) -> None:
-    ET.SubElement(parent, tag).text = text
-
-
-_WORDS: Final = {
-    "new": "New", "changed": "Changed", "refreshed": "Refreshed", "gone": "Gone",
-    "moved": "Moved to {}",
-    "noindex": "No longer to be indexed", "robots": "Forbidden by robots.txt",
-    "withdrawn": "Taken back: it was no content", "forgotten": "Forgotten",
-}  # fmt: skip
-
-
-def _summary(change: LastChange) -> str:
-    words = _WORDS[change.kind].format(change.moved_to or "another page")
-    blocks = {"added": change.blocks_added, "removed": change.blocks_removed}
-    parts = [f"{counted(count, 'block')} {how}" for how, count in blocks.items() if count]
-    parts += [each for each in change.channels if each not in TEXT_CHANNELS or not parts]
-    is_told = parts and change.kind in {"changed", REFRESHED}
-    return f"{words}: {', '.join(parts)}" if is_told else words
 
 
 class ApiAlone:

@@ -64,8 +64,10 @@ EVENTS: Final = "/events"
 _FEED: Final = "/v1/changefeed"
 #: Paths of who looks after us, who is not kept out by others.
 _LOOKED_AT: Final = frozenset({"/healthz", "/metrics"})
+#: Feeds at addresses that nobody can guess.
+_SECRET_FEEDS: Final = "/feeds/"
 #: Paths that need no token.
-_FREE: Final = ("/healthz", "/o/", "/static/", LOGIN)
+_FREE: Final = ("/healthz", "/o/", _SECRET_FEEDS, "/static/", LOGIN)
 _OF_LOGINS: Final = (LOGIN, LOGOUT)
 #: Bytes and fields of a form.
 _FORM_BYTES, _FORM_FIELDS = 2**16, 100
@@ -348,7 +350,7 @@ def _kind_of(request: web.BaseRequest) -> str:
     waits = request.query.get("feed") in ("longpoll", "continuous")
     if request.path.startswith(EVENTS) or (request.path == _FEED and waits):
         return "wait"
-    return "work" if request.path.startswith("/v1/") else ""
+    return "work" if request.path.startswith(("/v1/", _SECRET_FEEDS)) else ""
 
 
 def _is_for_people(request: web.BaseRequest) -> bool:

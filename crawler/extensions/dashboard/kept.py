@@ -1,10 +1,8 @@
 """Settings of sites, and wishes, that the store keeps: what buttons set and take back."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,10 +12,8 @@ from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.documents import selector_in
 from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.dashboard.asked import Asked
-from freshet.crawler.library import asking, noting
+from freshet.crawler.library import asking
 from freshet.crawler.network import selector_hints
-from freshet.storage.database import write_beside
-from freshet.storage.errors import StoreError
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import VISIT, SiteSetting
 
@@ -44,10 +40,7 @@ async def change(asked: Asked, form: Mapping[str, str]) -> None:
             f"key: {key[:80]} cannot be set here; accepted are importance, never and ignore"
         )
     value = await _checked(asked, match, key, text) if text and key != VISIT else text
-    note = noting(_put, it=SiteSetting(match, key, value, asked.now))
-    _, down = await asked.library.each(lambda _: note)
-    for shard, why in down.items():
-        raise StoreError(f"shard {shard} does not have it: {why}; send it again")
+    await asked.library.keep(SiteSetting(match, key, value, asked.now))
 
 
 async def _of_block(asked: Asked, form: Mapping[str, str]) -> tuple[str, str]:
@@ -81,7 +74,3 @@ async def _checked(asked: Asked, match: str, key: str, text: str) -> str:
         there = sites.at(match if "://" in match else place_of(match)).ignore or ()
         value = [*(it for it in there if it != text), text]
     return json.dumps(value)
-
-
-async def _put(path: Path, it: SiteSetting) -> None:
-    await asyncio.to_thread(write_beside, path, lambda db: runs.put_site_setting(db, it))

@@ -55,6 +55,7 @@ def faults(value: object, schema: dict[str, Any], place: str = "$") -> list[str]
 
 def route_of(path: str) -> str:
     """Return the described path that a path is of."""
+    path = re.sub(r"^/feeds/.*", "/feeds/{secret}", path)
     return re.sub(r"^/o/.+", "/o/{id}", re.sub(r"^/v1/pages/.+", "/v1/pages/{url}", path))
 
 

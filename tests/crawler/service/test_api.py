@@ -33,6 +33,7 @@ from freshet.crawler.service.metrics import process_metrics
 from freshet.storage import maintenance
 from freshet.storage.maintenance import Retention
 from freshet.storage.records import Digests
+from freshet.storage.tables.runs import SiteSetting, put_site_setting
 from tests.crawler.service.described import DESCRIPTION, route_of, undescribed
 from tests.integration.quick import quick
 from tests.storage.crawl_store import DAY_S, START, CrawlStore, captured, crawl_store, url_of, visit
@@ -151,8 +152,10 @@ async def test_every_described_route_parameter_and_status_is_as_described(
     a, open_address = page_path("/a"), site.url
     assert "`freshet search --index on`" in (await site.ask(f"{SEARCH}?q=page"))[2]
     await site.indexes()
+    feed = SiteSetting("a.example", "feed", "secret", START)
+    await site.store.database.write(lambda db: put_site_setting(db, feed))
     for path in (
-        "/healthz", "/metrics", "/v1/openapi.json", "/v1/changefeed.atom",
+        "/healthz", "/metrics", "/v1/openapi.json", "/v1/changefeed.atom", "/feeds/secret",
         f"{FEED}?since={cursor}&limit=1&include_docs=false&filter=*a&all=true&heartbeat=100",
         f"{FEED}?since=0&limit=3&include_docs=true&feed=continuous",
         f"{FEED}?feed=longpoll", "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
@@ -169,7 +172,7 @@ async def test_every_described_route_parameter_and_status_is_as_described(
             f"{a}?chunks=true&format=text", f"{FEED}?chunk_chars=199",
         ):  # fmt: skip
         assert (await site.ask(path))[0] == 400
-    for path in (page_path("/unknown"), f"/o/{7:016x}"):
+    for path in (page_path("/unknown"), f"/o/{7:016x}", "/feeds/another"):
         assert (await site.ask(path))[0] == 404
     async with serving(site.store.database.path, **LINKED) as site.url:
         assert (await site.ask(await site.link()))[0] == 302
@@ -183,7 +186,9 @@ async def test_every_described_route_parameter_and_status_is_as_described(
         assert (await site.ask("/healthz"))[0] == 200
     async with serving(Path("/nowhere/crawl.db"), **LINKED) as site.url:
         link = f"/o/{7:016x}"
-        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a, f"{SEARCH}?q=page", link):
+        for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a, f"{SEARCH}?q=page", link,
+            "/feeds/secret",
+        ):  # fmt: skip
             assert (await site.ask(path))[0] == 503
     site.url = open_address
     paths = DESCRIPTION["paths"].items()
@@ -456,7 +461,9 @@ async def test_the_atom_feed_has_what_rfc_4287_wants_newest_first(site: Site) ->
     assert [link.attrib["href"] for link in links if link is not None] == [
         url_of("/a"), url_of("/gone"), url_of("/b?c=d"),
     ]  # fmt: skip
-    assert [each.findtext(f"{atom}summary") for each in entries] == ["Changed", "Gone", "New"]
+    assert [each.findtext(f"{atom}summary") for each in entries] == [
+        "Changed: + “The page says something else now.” 1 added, 2 removed", "Gone", "New",
+    ]  # fmt: skip
     assert feed.findtext(f"{atom}updated") == entries[0].findtext(f"{atom}updated")
 
 

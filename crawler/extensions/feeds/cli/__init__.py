@@ -1,0 +1,1 @@
+"""The verb of the feeds."""

@@ -1,0 +1,1 @@
+"""A server of the Model Context Protocol, by which assistants read a store."""
