@@ -17,7 +17,7 @@ from freshet.crawler.errors import UsageError
 from freshet.crawler.politeness import group_of, queue_key
 from freshet.crawler.provided import renderer_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.reduce.tree import SelectorHints
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import SiteSetting
@@ -161,6 +161,8 @@ def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:
             raise UsageError(f"[[sites]], {each.match}: {error}") from error
 
     def of(url: str, kept: tuple[SiteSetting, ...] | None = None) -> SelectorHints:
+        if kept is None and not settings.sites:
+            return NO_HINTS
         it = (own if kept is None else known(kept)).at(url)
         return hints(it.include or (), it.ignore or ())
 

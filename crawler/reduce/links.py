@@ -282,7 +282,7 @@ class PageHead:
     def canonical(self) -> str | None:
         """Return the canonical URL that the page names."""
         hints = [href for tokens, _, href in self._links if "canonical" in tokens]
-        return next(filter(None, self._resolved(hints)), None)
+        return next(filter(None, self._resolved(hints)), None) if hints else None
 
     def feeds(self) -> tuple[str, ...]:
         """Return the feeds that the page names."""
@@ -292,12 +292,14 @@ class PageHead:
             for tokens, kind, href in self._links
             if "feed" in tokens or (kind and is_feed(tokens, kind))
         ]
-        return tuple(dict.fromkeys(filter(None, self._resolved(named))))
+        return tuple(dict.fromkeys(filter(None, self._resolved(named)))) if named else ()
 
     def hub_links(self) -> tuple[tuple[str, str], ...]:
         """Return the links of relation hub and self, resolved (W3C WebSub, section 4)."""
         named = [(it, href) for tokens, _, href in self._links for it in tokens]
         hubs = [(token, href) for token, href in named if token in HUB_RELATIONS]
+        if not hubs:
+            return ()
         urls = self._resolved([href for _, href in hubs])
         return tuple([(token, url) for (token, _), url in zip(hubs, urls, strict=True) if url])
 

@@ -47,7 +47,8 @@ def clock_skew_s(result: FetchResult) -> float | None:
 
 def is_modified_now(result: FetchResult) -> bool | None:
     """Return whether Last-Modified is the time of the response; None without one."""
-    modified = span_of(result.header("Last-Modified") or "")
+    said = result.header("Last-Modified")
+    modified = span_of(said) if said else None
     if modified is None:
         return None
     times = (_at(result.header("Date")), _answered_at(result))
