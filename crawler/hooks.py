@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from aiohttp import web
     from aiosqlite import Connection as Reader
 
     from freshet.config.settings import Settings
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
     from freshet.crawler.run.orders import Reread
     from freshet.crawler.run.state import DaemonState
     from freshet.crawler.run.wiring import Assembly, RunContext
-    from freshet.crawler.service.http import Route
     from freshet.storage.database import Database
     from freshet.storage.records import Acknowledged, FetchResult
 
@@ -186,8 +186,8 @@ class Answering(Protocol):
     """
 
     @property
-    def routes(self) -> Mapping[str, Route]:
-        """The routes by path; one that ends in ``/`` is that of all paths below it."""
+    def routes(self) -> Iterable[web.AbstractRouteDef]:
+        """The routes, as aiohttp has them: ``[web.get("/v1/search", self.search)]``."""
 
 
 #: Entry points that give :class:`Comparing`; the first one is used.

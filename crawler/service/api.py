@@ -7,7 +7,7 @@ holds one such part in memory, however much is asked for and however slowly it i
 import heapq
 import re
 import tomllib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import partial
 from importlib.resources import files
 from itertools import islice
@@ -33,16 +33,7 @@ from freshet.crawler.hooks import ROUTES
 from freshet.crawler.library import Library, asking
 from freshet.crawler.network import parser_of
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
-from freshet.crawler.service.http import (
-    DASHBOARDS,
-    Answer,
-    HtmlPages,
-    HttpRefusal,
-    Post,
-    Route,
-    as_line,
-    whole,
-)
+from freshet.crawler.service.http import DASHBOARDS, Answer, HtmlPages, HttpRefusal, as_line, whole
 from freshet.crawler.terminal import json_text
 from freshet.entry_points import loaded
 from freshet.storage.queries import page
@@ -91,25 +82,27 @@ class StoreApi:
         #: What selects the content of documents, beside what the store keeps of it.
         self._sites = [(it.match, it.include, it.ignore) for it in settings.sites]
         self._description = description()
-        self.routes: dict[str, Route] = {
-            "/v1/openapi.json": self._describe, _FEED: self._changefeed, PAGES: self._pages,
-            f"{PAGES}/": self._page,
-        }  # fmt: skip
+        self.routes: list[web.AbstractRouteDef] = [
+            web.get("/v1/openapi.json", self._describe),
+            web.get(_FEED, self._changefeed),
+            web.get(PAGES, self._pages),
+            web.get(f"{PAGES}/{{url:.*}}", self._page),
+        ]
         for make in loaded(ROUTES).values():
-            self.routes |= make(self, settings).routes
+            self.routes += make(self, settings).routes
 
     async def close(self) -> None:
         """End the parser's processes, and close the caches of documents."""
         self.library.close()
         await self._parser.close()
 
-    async def _describe(self, request: web.BaseRequest) -> Answer:
+    async def _describe(self, request: web.Request) -> Answer:
         self.asked("/v1/openapi.json", request)
-        return whole(self._description, etag="")
+        return whole(self._description, name="")
 
     # -- the changefeed ------------------------------------------------------------
 
-    async def _changefeed(self, request: web.BaseRequest) -> Answer:
+    async def _changefeed(self, request: web.Request) -> Answer:
         asked = self.asked(_FEED, request)
         (docs, chars), feed, since = _content(asked), asked["feed"], asked["since"]
         limit = asked["limit"] or (inf if feed == "continuous" else _USUAL[docs])
@@ -130,7 +123,7 @@ class StoreApi:
             kept, _ = await self.library.each(lambda _: asking(runs.site_settings))
             name = f"{now} {kept} {self._sites} {_VERSIONS} {request.query_string}"
             pieces = _results(changes, since, limit, _STEP[docs])
-            return Answer(pieces, etag=name, headers=headers)
+            return Answer(pieces, name=name, headers=headers)
         if feed == "longpoll":
             pieces = _awaited(changes, since, limit, _STEP[docs], wait_s=wait_s)
             return Answer(pieces, live=True, headers=headers)
@@ -139,16 +132,16 @@ class StoreApi:
 
     # -- pages -----------------------------------------------------------------------
 
-    async def _pages(self, request: web.BaseRequest) -> Answer:
+    async def _pages(self, request: web.Request) -> Answer:
         asked = self.asked(PAGES, request)
         by_shard, down = await self.library.each(lambda _: asking(page.listed, **asked))
         merged = heapq.merge(*by_shard.values(), key=itemgetter("url"))
         found = list(islice(merged, asked["limit"]))
         after = found[-1]["url"] if len(found) == asked["limit"] else None
         told = {"pages": found, "after": after} | down_of(down)
-        return whole(dated(told), etag="", headers=down_header(down))
+        return whole(dated(told), name="", headers=down_header(down))
 
-    async def _page(self, request: web.BaseRequest) -> Answer:
+    async def _page(self, request: web.Request) -> Answer:
         asked = self.asked(f"{PAGES}/{{url}}", request)
         named = request.raw_path.partition("?")[0].partition(f"{PAGES}/")[2]
         form, wanted, chars = asked["format"], _wanted(asked), _chunk_chars(asked)
@@ -166,7 +159,7 @@ class StoreApi:
         return Answer(
             self._document(shard, source.version_id, form, chars),
             f"{_TYPES[form]}; charset=utf-8" if form in _TYPES else "application/json",
-            etag=f"{source} {body_kept} {hints} {_VERSIONS} {form} {chars}",
+            name=f"{source} {body_kept} {hints} {_VERSIONS} {form} {chars}",
             headers={hdrs.CONTENT_LOCATION: f"{PAGES}/{quote(url, safe='')}"},
         )
 
@@ -185,7 +178,7 @@ class StoreApi:
 
     # -- parameters ------------------------------------------------------------------
 
-    def asked(self, path: str, request: web.BaseRequest) -> dict[str, Any]:
+    def asked(self, path: str, request: web.Request) -> dict[str, Any]:
         """Return the values of a path's parameters, as the description has them."""
         told = self._description["paths"][path]["get"].get("parameters", [])
         known = {each["name"]: each["schema"] for each in told if each["in"] == "query"}
@@ -322,8 +315,7 @@ class ApiAlone:
 
     def __init__(self, api: StoreApi) -> None:
         """Answer programs from a store; ``api`` stays the caller's."""
-        self.routes: Mapping[str, Route] = api.routes
-        self.posts: Mapping[str, Post] = {}
+        self.routes: Iterable[web.AbstractRouteDef] = api.routes
 
     def refused(self, _request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as programs get it."""

@@ -11,17 +11,25 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from http import HTTPStatus
 from ipaddress import ip_address
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 from urllib.parse import parse_qsl, quote
 
-from aiohttp import hdrs, web
+from aiohttp import ETag, hdrs, web
+from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -31,14 +39,21 @@ from freshet.crawler.clock import dated
 from freshet.crawler.errors import CrawlError, Refused, UnknownPage, UsageError
 from freshet.crawler.logs import hide, read_secret
 from freshet.crawler.service.listening import BoundedServer
-from freshet.crawler.service.logins import CSRF, LOGIN, LOGOUT, Logins, check_form, stood_at
+from freshet.crawler.service.logins import (
+    CSRF,
+    LOGIN,
+    LOGOUT,
+    Logins,
+    check_form,
+    place_of,
+    stood_at,
+)
 from freshet.crawler.terminal import json_text
 from freshet.storage.errors import CursorGone, StoreError
 
 log = logging.getLogger(__name__)
 
 _HEADERS: Final = {
-    "Server": "freshet",
     "X-Content-Type-Options": "nosniff",
     # A page of the web is shown, and does nothing.
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -68,7 +83,8 @@ _LOOKED_AT: Final = frozenset({"/healthz", "/metrics"})
 _SECRET_FEEDS: Final = "/feeds/"
 #: Paths that need no token.
 _FREE: Final = ("/healthz", "/o/", _SECRET_FEEDS, "/static/", LOGIN)
-_OF_LOGINS: Final = (LOGIN, LOGOUT)
+#: What the form of a request holds: its fields by name.
+FORM: Final[web.RequestKey[Mapping[str, str]]] = web.RequestKey("form", dict)
 #: Bytes and fields of a form.
 _FORM_BYTES, _FORM_FIELDS = 2**16, 100
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -104,22 +120,85 @@ class HttpRefusal(Exception):
                 return cls(HTTPStatus.BAD_REQUEST, error)
             case StoreError():
                 return cls(HTTPStatus.SERVICE_UNAVAILABLE, error, **_LATER)
+            case web.HTTPException():
+                return cls._of_aiohttp(error)
         return None
 
+    @classmethod
+    def _of_aiohttp(cls, error: web.HTTPException) -> "HttpRefusal":
+        allowed = ", ".join(sorted(getattr(error, "allowed_methods", ())))
+        if allowed:
+            return cls(HTTPStatus(error.status), f"only {allowed} are allowed", Allow=allowed)
+        return cls(HTTPStatus(error.status), error.text)
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+
+class Answer(web.StreamResponse):
     """An answer: ``pieces`` are made while they are sent; of ``live`` ones each at once.
 
-    ``etag`` is all that decides the content, whatever its coding; empty: the body itself.
+    ``name`` is all that decides the content, whatever its coding, and becomes the ETag; empty: the
+    body itself; None: no cache keeps it.
     """
 
-    pieces: AsyncGenerator[bytes, None]
-    content_type: str = "application/json"
-    status: HTTPStatus = HTTPStatus.OK
-    etag: str | None = None
-    live: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self, pieces: AsyncGenerator[bytes, None], content_type: str = "application/json", *,
+        status: HTTPStatus = HTTPStatus.OK, name: str | None = None, live: bool = False,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        super().__init__(status=status, headers={hdrs.CONTENT_TYPE: content_type, **headers})
+        self._pieces, self._name, self.is_live = pieces, name, live
+        self.force_close()
+
+    async def send(self, request: web.BaseRequest) -> None:
+        """Send it; what fails before its first bytes is raised, later the connection ends."""
+        async with aclosing(self._pieces):
+            body, is_whole, tag = b"", False, self._name and _digest(self._name.encode())
+            if not self.is_live and not (tag and _is_known(request, tag)):
+                body, is_whole = await self._begun()
+            if tag == "" and is_whole:
+                tag = _digest(body)
+            self._settle(request, tag, len(body) if is_whole else None)
+            with _cutting_short(request):
+                await self._write(request, body)
+
+    async def _begun(self) -> tuple[bytes, bool]:
+        """Return the first bytes, and whether they are all."""
+        found, size = [], 0
+        async for piece in self._pieces:
+            found.append(piece)
+            size += len(piece)
+            if size > _WHOLE_BYTES:
+                return b"".join(found), False
+        return b"".join(found), True
+
+    def _settle(self, request: web.BaseRequest, tag: str | None, length: int | None) -> None:
+        """Set the headers that depend on the request; the length is known or not."""
+        zipped = not self.is_live and _takes_gzip(request)
+        if tag:
+            self.etag = f"{tag}-gzip" if zipped else tag
+        if tag and _is_known(request, tag):
+            self.set_status(HTTPStatus.NOT_MODIFIED)
+        elif not zipped or (length is not None and length <= _COMPRESSED_BYTES):
+            self.content_length = length
+        elif request.method == hdrs.METH_HEAD:
+            self.headers[hdrs.CONTENT_ENCODING] = "gzip"
+        else:
+            self.enable_compression(web.ContentCoding.gzip)
+
+    async def _write(self, request: web.BaseRequest, body: bytes) -> None:
+        writer = await self.prepare(request)
+        if request.method != hdrs.METH_HEAD and self.status != HTTPStatus.NOT_MODIFIED:
+            if self.is_live and writer is not None:
+                writer.send_headers()
+            await self._write_piece(body)
+            async for piece in self._pieces:
+                await self._write_piece(piece)
+        async with asyncio.timeout(_STALLED_S):
+            await self.write_eof()
+
+    async def _write_piece(self, piece: bytes) -> None:
+        for at in range(0, len(piece), _PIECE_BYTES):
+            async with asyncio.timeout(_STALLED_S):
+                await self.write(piece[at : at + _PIECE_BYTES])
 
 
 def whole(body: object, content_type: str = "application/json", **others: Any) -> Answer:
@@ -136,15 +215,9 @@ def as_line(value: object) -> bytes:
     return json_text(value).encode("utf-8", "replace") + b"\n"
 
 
-def leading(path: str, cookie: str | None = None) -> Answer:
+def leading(path: str) -> Answer:
     """Return the answer to a form: it leads on to a page."""
-    headers = {hdrs.LOCATION: path} | ({hdrs.SET_COOKIE: cookie} if cookie else {})
-    return whole(b"", status=HTTPStatus.SEE_OTHER, headers=headers)
-
-
-Route: TypeAlias = Callable[[web.BaseRequest], Awaitable[Answer]]
-#: Does what a form says, whose fields are given by name.
-Post: TypeAlias = Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[Answer]]
+    return whole(b"", status=HTTPStatus.SEE_OTHER, headers={hdrs.LOCATION: path})
 
 
 #: Entry points that give a function of a :class:`freshet.crawler.service.api.StoreApi` and the
@@ -153,10 +226,12 @@ DASHBOARDS: Final = "freshet.dashboards"
 
 
 class HtmlPages(Protocol):
-    """Pages for people beside an API: the routes of both, those of forms, and refusals as pages."""
+    """Pages for people beside an API: the routes of both, and refusals as pages.
 
-    routes: Mapping[str, Route]
-    posts: Mapping[str, Post]
+    What a form holds is ``request[FORM]``.
+    """
+
+    routes: Iterable[web.AbstractRouteDef]
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page."""
@@ -178,7 +253,7 @@ def of_shards(found: Mapping[int, Health], down: Mapping[int, str]) -> Health:
 class HttpServer:
     """Server from :meth:`open` to :meth:`close` of ``/healthz``, ``/metrics`` and further routes.
 
-    A route that ends in / is a prefix; ``pages`` are beside them.
+    ``pages`` are beside them.
     """
 
     def __init__(
@@ -186,7 +261,7 @@ class HttpServer:
         operation: Operation,
         health: Callable[[], Awaitable[Health]],
         registry: CollectorRegistry,
-        routes: Mapping[str, Route] = MappingProxyType({}),
+        routes: Iterable[web.AbstractRouteDef] = (),
         pages: HtmlPages | None = None,
     ) -> None:
         """Serve by these settings.
@@ -195,11 +270,6 @@ class HttpServer:
             CrawlError: the token cannot be read, or it is none.
         """
         self._health, self._registry, self._pages = health, registry, pages
-        self._routes = {
-            "/healthz": self._tell_health, "/metrics": self._tell_metrics,
-            **(pages.routes if pages else {}), **routes,
-        }  # fmt: skip
-        self._posts: Mapping[str, Post] = {} if pages is None else pages.posts
         self._names = {"localhost", *map(str.lower, operation.host_names)}
         token = read_secret("operation.token", operation.token)
         if operation.token and not _TOKEN.fullmatch(token):
@@ -211,64 +281,106 @@ class HttpServer:
         self._logins = Logins(token, operation.trusted_proxies) if token else None
         # The others are for the store and for what takes work.
         self._waiting = min(_WAITING, open_files() // 2)
-        self._server = BoundedServer(
-            self._answer,
-            _CONNECTIONS,
-            lambda *_: None,
-            places={"work": _LASTING, "wait": self._waiting, "look": _LOOKING},
+        self._server: BoundedServer | None = None
+        self._runner = web.AppRunner(self._application([*routes, *(pages.routes if pages else ())]))
+
+    def _application(self, routes: Sequence[web.AbstractRouteDef]) -> web.Application:
+        app = web.Application(
+            middlewares=[self._sent, self._let_in, self._placed], client_max_size=_FORM_BYTES
         )
+        given = {(it.method, it.path) for it in routes if isinstance(it, web.RouteDef)}
+        self._has_login = (hdrs.METH_GET, LOGIN) in given
+        looks = [web.get("/healthz", self._tell_health), web.get("/metrics", self._tell_metrics)]
+        app.add_routes(it for it in looks if (it.method, it.path) not in given)
+        app.add_routes([*routes, web.post(LOGIN, self._log_in), web.post(LOGOUT, self._log_out)])
+        app.add_routes([web.get("/{path:.*}", self._refuse_path)])
+        app.on_response_prepare.append(_add_headers)
+        return app
 
     async def open(self, address: str, port: int) -> str:
         """Listen as :class:`BoundedServer`; return the URL, with the port that was chosen."""
+        await self._runner.setup()
+        # It has one as soon as it is set up.
+        app = cast("web.Server", self._runner.server)
+        self._server = BoundedServer(
+            app.request_handler, _CONNECTIONS, lambda *_: None,
+            places={"work": _LASTING, "wait": self._waiting, "look": _LOOKING},
+            request_factory=app.request_factory,
+        )  # fmt: skip
         host, port = await self._server.open(address, port)
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
     async def close(self) -> None:
         """Stop listening."""
-        await self._server.close()
+        if self._server is not None:
+            await self._server.close()
+        await self._runner.cleanup()
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    # -- from outside to inside ----------------------------------------------------
+
+    @web.middleware
+    async def _sent(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Send an answer, or the refusal that an error means."""
+        request[CSRF] = ""
         try:
-            return await _sent(request, await self._answered(request))
+            response = await handler(request)
+            if isinstance(response, Answer):
+                await response.send(request)
+                return response
+            # A file, which aiohttp sends after us.
+            response.force_close()
+            if _takes_gzip(request) and hdrs.RANGE not in request.headers:
+                response.enable_compression(web.ContentCoding.gzip)
+            return response
         except ConnectionError:
             raise
-        except Exception as error:  # whatever it is: the next request is answered
-            if (refused := HttpRefusal.of(error)) is None:
-                log.exception("a request could not be answered")
-                refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
-        answer = whole(refused.as_json(), status=refused.status, headers=refused.headers)
-        if self._pages is not None and _is_for_people(request):
-            answer = self._pages.refused(request, refused)
-        return await _sent(request, answer)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the next request is answered
+            answer = self._refused(request, error)
+        await answer.send(request)
+        return answer
 
-    def _require_allowed(self, request: web.BaseRequest) -> None:
-        """Raise a refusal of what no page takes, or of another name than the server's."""
-        posted = (*_OF_LOGINS, *self._posts)
-        allowed = "GET, HEAD, POST" if request.path in posted else "GET, HEAD"
-        if request.method not in allowed.split(", "):
-            why = f"only {allowed} are allowed"
-            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, why, Allow=allowed)
+    def _refused(self, request: web.Request, error: Exception) -> Answer:
+        if (refused := HttpRefusal.of(error)) is None:
+            log.error("a request could not be answered", exc_info=error)
+            refused = HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, "see the log of the server")
+        if self._pages is not None and _is_for_people(request):
+            return self._pages.refused(request, refused)
+        return whole(refused.as_json(), status=refused.status, headers=refused.headers)
+
+    @web.middleware
+    async def _let_in(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Raise a refusal of another name than the server's, of a stranger, and of another's form.
+
+        The form of a request stands in ``request[FORM]`` afterwards.
+        """
+        known, is_form = self._logins, request.method == hdrs.METH_POST
+        if (wrong := request.match_info.http_exception) is not None:
+            raise wrong
         if not self._is_ours(request.headers.getall(hdrs.HOST, [])):
             why = "the Host header is not allowed; add its name to operation.host_names"
             raise HttpRefusal(HTTPStatus.MISDIRECTED_REQUEST, why)
-
-    async def _answered(self, request: web.BaseRequest) -> Answer:
-        """Answer a request that is allowed."""
-        path, request[CSRF] = request.path, ""
-        self._require_allowed(request)
-        known = self._logins
         is_program = known is not None and self._is_program(request, known)
-        if request.method != hdrs.METH_POST:
-            return await self._route(request)(request)
-        if known is None:
+        if is_form and known is None:
             why = "without operation.token nothing can be changed here; set it, and start again"
             raise HttpRefusal(HTTPStatus.FORBIDDEN, why)
-        form = await _form(request)
-        if not is_program:
-            check_form(request, form)
-        if path in self._posts:
-            return await self._posts[path](request, form)
-        return leading(*(known.login if path == LOGIN else known.logout)(request, form))
+        if is_form:
+            request[FORM] = await _form(request)
+        if is_form and not is_program:
+            check_form(request, request[FORM])
+        return await handler(request)
+
+    @web.middleware
+    async def _placed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Give a request its place, if it wants one; refuse it if all are taken."""
+        if not (kind := _kind_of(request)):
+            return await handler(request)
+        is_full = self._server is not None and not self._server.keep(request, kind)
+        if is_full and kind != "look":
+            why = f"{_LASTING} requests are being answered; try again later"
+            if kind == "wait":
+                why = f"{self._waiting:,} readers wait for news; try again later"
+            raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
+        return await handler(request)
 
     def _is_program(self, request: web.BaseRequest, known: Logins) -> bool:
         """Return whether a request brings the token itself, and note its session if it has one.
@@ -289,34 +401,11 @@ class HttpServer:
         is_form = request.method == hdrs.METH_POST
         place = stood_at(request) if is_form else request.path_qs
         login = f"{LOGIN}?next={quote(place, safe='')}{'&lost=' * is_form}"
-        if _is_for_people(request) and LOGIN in self._routes:
+        if _is_for_people(request) and self._has_login:
             return HttpRefusal(HTTPStatus.SEE_OTHER, "log in first", Location=login)
         why = "send the header Authorization: Bearer TOKEN, with that of operation.token"
         # A part of a page cannot become another one: htmx loads the login as a whole.
         return HttpRefusal(HTTPStatus.UNAUTHORIZED, why, **_WANTED, **{"HX-Redirect": login})
-
-    def _route(self, request: web.BaseRequest) -> Route:
-        """Return the route of a request that is allowed."""
-        path = request.path
-        route = self._routes.get(path) or next(
-            (r for p, r in self._routes.items() if p[1:].endswith("/") and path.startswith(p)), None
-        )
-        if route is None:
-            why = f"there is no such path; there are {', '.join(self._routes)}"
-            if self._pages is not None and _is_for_people(request):
-                why = "There is no page here."
-            raise HttpRefusal(HTTPStatus.NOT_FOUND, why)
-        self._take_place(request)
-        return route
-
-    def _take_place(self, request: web.BaseRequest) -> None:
-        """Give a request its place, if it wants one; refuse it if all are taken."""
-        kind = _kind_of(request)
-        if kind and not self._server.keep(request, kind) and kind != "look":
-            why = f"{_LASTING} requests are being answered; try again later"
-            if kind == "wait":
-                why = f"{self._waiting:,} readers wait for news; try again later"
-            raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, why, **_LATER)
 
     def _is_ours(self, hosts: list[str]) -> bool:
         """Return whether the request names one host, an address or one of our names."""
@@ -331,6 +420,28 @@ class HttpServer:
             ip_address(name.removeprefix("[").removesuffix("]"))
             return True
         return False
+
+    # -- routes --------------------------------------------------------------------
+
+    async def _log_in(self, request: web.Request) -> Answer:
+        answer = leading(place_of(request.query.get("next", "")))
+        if self._logins is not None:
+            self._logins.login(request, request[FORM], answer)
+        return answer
+
+    async def _log_out(self, request: web.Request) -> Answer:
+        answer = leading(LOGIN)
+        if self._logins is not None:
+            self._logins.logout(request, answer)
+        return answer
+
+    async def _refuse_path(self, request: web.Request) -> Answer:
+        if self._pages is not None and _is_for_people(request):
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, "There is no page here.")
+        there = dict.fromkeys(it.canonical for it in request.app.router.resources())
+        raise HttpRefusal(
+            HTTPStatus.NOT_FOUND, f"there is no such path; there are {', '.join([*there][:-1])}"
+        )
 
     async def _tell_health(self, _request: web.BaseRequest) -> Answer:
         problems, facts = await self._health()
@@ -357,13 +468,29 @@ def _is_for_people(request: web.BaseRequest) -> bool:
     return "text/html" in request.headers.get(hdrs.ACCEPT, "")
 
 
+def _takes_gzip(request: web.BaseRequest) -> bool:
+    return bool(_ZIPPED.search(request.headers.get(hdrs.ACCEPT_ENCODING, "")))
+
+
+async def _add_headers(_request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Add what all answers have, those of aiohttp's own too."""
+    # aiohttp has named itself by now.
+    response.headers[hdrs.SERVER] = "freshet"
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    tag, is_live = response.etag, isinstance(response, Answer) and response.is_live
+    response.headers.setdefault(hdrs.CACHE_CONTROL, "private, no-cache" if tag else "no-store")
+    if not is_live:
+        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    if tag and response.compression and not isinstance(response, Answer):
+        # A file of aiohttp's has one name for both of its codings.
+        response.etag = ETag(tag.value, is_weak=True)
+
+
 async def _form(request: web.BaseRequest) -> dict[str, str]:
     """Read the fields of a form, which is short."""
     if request.content_type != _FORM:
         raise HttpRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send a form: {_FORM}")
-    # All browsers send a length.
-    if (length := request.content_length) is None or length > _FORM_BYTES:
-        raise HttpRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {_FORM_BYTES:,} bytes")
     try:
         body = (await request.read()).decode()
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_FORM_FIELDS))
@@ -390,20 +517,6 @@ async def listening(server: HttpServer, operation: Operation) -> str:
 # -- sending -----------------------------------------------------------------
 
 
-async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-    """Send an answer; what fails before its first bytes is raised, later the connection ends."""
-    async with aclosing(answer.pieces):
-        body, is_whole, etag = b"", False, answer.etag and _digest(answer.etag.encode())
-        if not answer.live and not (etag and _is_known(request, etag)):
-            body, is_whole = await _begun(answer.pieces)
-        if etag == "" and is_whole:
-            etag = _digest(body)
-        response = _head(request, answer, etag, len(body) if is_whole else None)
-        with _cutting_short(request):
-            await _write(request, response, body, answer)
-        return response
-
-
 @contextmanager
 def _cutting_short(request: web.BaseRequest) -> Iterator[None]:
     """End the connection where an answer fails after its first bytes."""
@@ -418,68 +531,6 @@ def _cutting_short(request: web.BaseRequest) -> Iterator[None]:
         if not isinstance(error, TimeoutError):
             log.warning("the answer to %s was cut short: %s", request.path, error)
         raise ConnectionResetError("the answer was cut short") from error
-
-
-def _of_caches(etag: str | None, *, zipped: bool) -> dict[str, str]:
-    """Return the headers that tell a browser whether it may show what it has."""
-    if not etag:
-        return {hdrs.CACHE_CONTROL: "no-store"}
-    tag = f'"{etag}-gzip"' if zipped else f'"{etag}"'
-    return {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.ETAG: tag}
-
-
-def _head(
-    request: web.BaseRequest, answer: Answer, etag: str | None, length: int | None
-) -> web.StreamResponse:
-    """Return the response without its body, of which the length is known or not."""
-    response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
-    response.force_close()
-    response.headers[hdrs.CONTENT_TYPE] = answer.content_type
-    zipped = False
-    if not answer.live:
-        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
-        zipped = bool(_ZIPPED.search(request.headers.get(hdrs.ACCEPT_ENCODING, "")))
-    response.headers.update(_of_caches(etag, zipped=zipped))
-    if etag and _is_known(request, etag):
-        response.set_status(HTTPStatus.NOT_MODIFIED)
-    elif not zipped or (length is not None and length <= _COMPRESSED_BYTES):
-        response.content_length = length
-    elif request.method == hdrs.METH_HEAD:
-        response.headers[hdrs.CONTENT_ENCODING] = "gzip"
-    else:
-        response.enable_compression(web.ContentCoding.gzip)
-    return response
-
-
-async def _begun(pieces: AsyncGenerator[bytes, None]) -> tuple[bytes, bool]:
-    """Return the first bytes, and whether they are all."""
-    found, size = [], 0
-    async for piece in pieces:
-        found.append(piece)
-        size += len(piece)
-        if size > _WHOLE_BYTES:
-            return b"".join(found), False
-    return b"".join(found), True
-
-
-async def _write(
-    request: web.BaseRequest, response: web.StreamResponse, body: bytes, answer: Answer
-) -> None:
-    writer = await response.prepare(request)
-    if request.method != hdrs.METH_HEAD and response.status != HTTPStatus.NOT_MODIFIED:
-        if answer.live and writer is not None:
-            writer.send_headers()
-        await _write_piece(response, body)
-        async for piece in answer.pieces:
-            await _write_piece(response, piece)
-    async with asyncio.timeout(_STALLED_S):
-        await response.write_eof()
-
-
-async def _write_piece(response: web.StreamResponse, piece: bytes) -> None:
-    for at in range(0, len(piece), _PIECE_BYTES):
-        async with asyncio.timeout(_STALLED_S):
-            await response.write(piece[at : at + _PIECE_BYTES])
 
 
 def _digest(content: bytes) -> str:

@@ -36,7 +36,10 @@ class _Connection:
 
 
 class BoundedServer(web.Server):
-    """aiohttp's server with few and short connections; ``refused`` takes a reason and a source."""
+    """aiohttp's server with few and short connections; ``refused`` takes a reason and a source.
+
+    ``request_factory`` is that of the application that has the handler.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class BoundedServer(web.Server):
         refused: Callable[[str, str], None],
         *,
         places: Mapping[str, int] = MappingProxyType({}),
+        request_factory: Callable[..., web.BaseRequest] | None = None,
     ) -> None:
         async def answered(request: web.BaseRequest) -> web.StreamResponse:
             try:
@@ -60,9 +64,10 @@ class BoundedServer(web.Server):
             return response
 
         super().__init__(
-            answered, access_log=None, logger=_counting(refused), keepalive_timeout=_LIFE_S,
-            lingering_time=0, auto_decompress=False, max_line_size=_LINE_BYTES,
-            max_field_size=_LINE_BYTES, max_headers=64, read_bufsize=2**16,
+            answered, request_factory=request_factory, access_log=None, logger=_counting(refused),
+            keepalive_timeout=_LIFE_S, lingering_time=0, auto_decompress=False,
+            max_line_size=_LINE_BYTES, max_field_size=_LINE_BYTES, max_headers=64,
+            read_bufsize=2**16,
             # An answer that lasts ends with its reader.
             handler_cancellation=bool(places),
         )  # fmt: skip

@@ -75,22 +75,26 @@ class Logins:
             return ""
         return hmac.new(self._key, name.encode(), sha256).hexdigest()
 
-    def login(self, request: web.BaseRequest, form: Mapping[str, str]) -> tuple[str, str]:
-        """Begin a session; return where to go on, and its Set-Cookie. Raises Refused."""
+    def login(
+        self, request: web.BaseRequest, form: Mapping[str, str], answer: web.StreamResponse
+    ) -> None:
+        """Begin a session, which the answer's cookie names. Raises Refused."""
         if not self._is_right(request, form.get("token", "")):
             raise Refused(403, "Wrong token. It is operation.token in freshet.toml.")
         name = secrets.token_urlsafe(32)
         self._opened[name] = self._now()
         # The browser itself says how it came; a header of a proxy may be anybody's.
         is_secure = request.headers.get(hdrs.ORIGIN, "").startswith("https://")
-        cookie = _said(_SECURE if is_secure else _PLAIN, name, _AGE_S)
-        return place_of(request.query.get("next", "")), cookie
+        answer.set_cookie(
+            _SECURE if is_secure else _PLAIN, name, max_age=_AGE_S, secure=is_secure,
+            httponly=True, samesite="Strict",
+        )  # fmt: skip
 
-    def logout(self, request: web.BaseRequest, _form: object) -> tuple[str, str]:
-        """End the session of a request; return the same, without its cookie."""
+    def logout(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
+        """End the session of a request, and its cookie."""
         cookie, name = _cookie(request)
         self._opened.pop(name, None)
-        return LOGIN, _said(cookie, "", 0)
+        answer.del_cookie(cookie, secure=cookie == _SECURE, httponly=True, samesite="Strict")
 
 
 def client_of(request: web.BaseRequest, proxies: Networks) -> str:
@@ -159,11 +163,6 @@ def check_form(request: web.BaseRequest, form: Mapping[str, str]) -> None:
 def _cookie(request: web.BaseRequest) -> tuple[str, str]:
     name = _SECURE if _SECURE in request.cookies else _PLAIN
     return name, request.cookies.get(name, "")
-
-
-def _said(cookie: str, value: str, age_s: int) -> str:
-    secure = "; Secure" if cookie == _SECURE else ""
-    return f"{cookie}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age_s}{secure}"
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -1,13 +1,14 @@
 """The request of a page of the dashboard."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
+
+from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
 from freshet.crawler.library import Library
-from freshet.crawler.service.http import Post
 
 T = TypeVar("T")
 
@@ -55,8 +56,8 @@ class ExtensionPage(Protocol):
     path: str
     label: str
     template: str
-    #: What answers its forms, by their paths.
-    posts: Mapping[str, Post]
+    #: What answers its forms.
+    routes: Sequence[web.AbstractRouteDef]
 
     async def shown(self, asked: Asked) -> Mapping[str, object]:
         """Return what the template shows."""

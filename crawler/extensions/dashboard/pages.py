@@ -8,14 +8,13 @@ files of ``/static/``: what a site wrote is shown, and does nothing.
 """
 
 import asyncio
-import mimetypes
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from http import HTTPStatus
-from importlib.resources import files
 from math import inf
+from pathlib import Path
 from time import time
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -32,7 +31,7 @@ from freshet.crawler.extensions.dashboard import changes, kept, one_page, overvi
 from freshet.crawler.extensions.dashboard.asked import PAGES, Asked, ExtensionPage
 from freshet.crawler.run.explanation import is_vague
 from freshet.crawler.service.api import StoreApi
-from freshet.crawler.service.http import EVENTS, Answer, HttpRefusal, Post, Route, leading, whole
+from freshet.crawler.service.http import EVENTS, FORM, Answer, HttpRefusal, leading, whole
 from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
 from freshet.entry_points import loaded
 
@@ -59,7 +58,7 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
         LOGIN: (_login, "login.html"),
     }
 )
-_STATIC: Final = "/static/"
+_STATIC: Final = "/static"
 _HTML: Final = "text/html; charset=utf-8"
 #: Only our own files, and nobody frames us.
 _HEADERS: Final = {
@@ -85,7 +84,6 @@ class Dashboard:
 
     Attributes:
         routes: of both, for a server.
-        posts: the routes of forms.
     """
 
     def __init__(self, api: StoreApi, settings: Settings) -> None:
@@ -97,21 +95,22 @@ class Dashboard:
         ]
         self._added = [(each.path, each.label) for each in added]
         views = {**_PAGES, **{each.path: (each.shown, each.template) for each in added}}
-        pages = {path: partial(self._page, *of) for path, of in views.items()}
-        self.routes: Mapping[str, Route] = {
-            **api.routes, **pages, _STATIC: _file, EVENTS: self._live
-        }  # fmt: skip
-        self.posts: Mapping[str, Post] = {
-            "/settings": self._change,
-            **{path: post for each in added for path, post in each.posts.items()},
-        }  # fmt: skip
+        self.routes: Iterable[web.AbstractRouteDef] = [
+            *api.routes,
+            *(web.get(path, partial(self._page, *of)) for path, of in views.items()),
+            web.post("/settings", self._change),
+            web.get(EVENTS, self._live),
+            web.static(_STATIC, Path(__file__).parent / "static"),
+            *(route for each in added for route in each.routes),
+        ]
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page; that of a login has the form again."""
         values = {"status": refusal.status, "why": str(refusal), "back": stood_at(request)}
         template = "login.html" if request.path == LOGIN else "error.html"
         answer = self._whole(template, values, self._asked(request), refusal.status)
-        return replace(answer, headers={**answer.headers, **refusal.headers})
+        answer.headers.update(refusal.headers)
+        return answer
 
     def _asked(self, request: web.BaseRequest) -> Asked:
         return Asked(
@@ -119,11 +118,12 @@ class Dashboard:
             csrf=request[CSRF],
         )  # fmt: skip
 
-    async def _change(self, request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
+    async def _change(self, request: web.Request) -> Answer:
+        form = request[FORM]
         await kept.change(self._asked(request), form)
         return leading(place_of(form.get("next", "")))
 
-    async def _page(self, view: View, template: str, request: web.BaseRequest) -> Answer:
+    async def _page(self, view: View, template: str, request: web.Request) -> Answer:
         asked = self._asked(request)
         values: dict[str, Any] = {"status": HTTPStatus.OK, **await view(asked)}
         return self._whole(template, values, asked, values["status"])
@@ -133,14 +133,14 @@ class Dashboard:
         status: HTTPStatus = HTTPStatus.OK,
     ) -> Answer:  # fmt: skip
         body = self._html(template, values, asked).encode("utf-8", "replace")
-        return whole(body, _HTML, status=status, etag="", headers=_HEADERS)
+        return whole(body, _HTML, status=status, name="", headers=_HEADERS)
 
     def _html(self, template: str, values: Mapping[str, object], asked: Asked) -> str:
         common = {"path": asked.path, "asked": asked.query, "now": asked.now, "down": {}}
         common |= {"csrf": asked.csrf, "name": self._name, "added": self._added}
         return self._templates.get_template(template).render(common | dict(values))
 
-    async def _live(self, request: web.BaseRequest) -> Answer:
+    async def _live(self, request: web.Request) -> Answer:
         asked = Asked(self._library, self._settings, "/", {}, time())
         return Answer(self._events(asked), "text/event-stream", live=True, headers=_HEADERS)
 
@@ -180,24 +180,3 @@ def _templates() -> Environment:
         # Compiled at the start, and not while the first reader waits.
         made.get_template(name)
     return made
-
-
-async def _file(request: web.BaseRequest) -> Answer:
-    """Answer a file of ours."""
-    name = request.path.removeprefix(_STATIC)
-    found = _files().get(name)
-    if found is None:
-        raise HttpRefusal(HTTPStatus.NOT_FOUND, f"there is no file {name[:80]}")
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return whole(found, kind, etag="", headers=_HEADERS)
-
-
-@cache
-def _files() -> dict[str, bytes]:
-    static = files(__package__) / "static"
-    return {
-        f"{prefix}{each.name}": each.read_bytes()
-        for folder, prefix in ((static, ""), (static / "vendor", "vendor/"))
-        for each in folder.iterdir()
-        if each.is_file()
-    }

@@ -26,7 +26,7 @@ from freshet.crawler.documents import Documents, difference
 from freshet.crawler.errors import UnknownPage
 from freshet.crawler.library import asking
 from freshet.crawler.service.api import PAGES, StoreApi, down_header
-from freshet.crawler.service.http import Answer, Route
+from freshet.crawler.service.http import Answer
 from freshet.crawler.terminal import counted, plain
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.queries import page
@@ -58,21 +58,24 @@ class Feeds:
     """The feeds of a store.
 
     Attributes:
-        routes: the routes by path.
+        routes: the routes.
     """
 
     def __init__(self, api: StoreApi, _settings: Settings) -> None:
         """Answer from the stores of ``api``, which stays the caller's."""
         self._api, self._library = api, api.library
-        self.routes: Mapping[str, Route] = {_ATOM: self._whole, FEEDS: self._one}
+        self.routes: Sequence[web.AbstractRouteDef] = [
+            web.get(_ATOM, self._whole),
+            web.get(f"{FEEDS}{{secret:.*}}", self._one),
+        ]
 
-    async def _whole(self, request: web.BaseRequest) -> Answer:
+    async def _whole(self, request: web.Request) -> Answer:
         self._api.asked(_ATOM, request)
         return await self._answer("", _ATOM)
 
-    async def _one(self, request: web.BaseRequest) -> Answer:
+    async def _one(self, request: web.Request) -> Answer:
         self._api.asked(f"{FEEDS}{{secret}}", request)
-        secret = request.path.removeprefix(FEEDS)
+        secret = request.match_info["secret"]
         parts, _ = await self._library.each(lambda _: asking(runs.site_settings))
         kept = {it.value: it.match for some in parts.values() for it in some if it.key == FEED}
         if secret not in kept:
@@ -90,9 +93,9 @@ class Feeds:
         told = sorted(told, key=lambda one: -one.change.at)[:_NEWS]
         feed = _feed(plain(of or self._api.name), min(parts.items())[1][0], path, told)
         # Without reading a text it is known whether a reader has all of this.
-        etag = f"{path} {[(each.name, each.change.seq) for each in told]} {sorted(down)}"
+        name = f"{path} {[(each.name, each.change.seq) for each in told]} {sorted(down)}"
         return Answer(
-            self._written(feed, told), "application/atom+xml", etag=etag, headers=down_header(down)
+            self._written(feed, told), "application/atom+xml", name=name, headers=down_header(down)
         )
 
     async def _written(

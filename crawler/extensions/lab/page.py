@@ -24,7 +24,7 @@ from freshet.crawler.extensions.dashboard.asked import Asked, value_of
 from freshet.crawler.extensions.lab.charts import thinned
 from freshet.crawler.extensions.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed
-from freshet.crawler.service.http import Answer, Post, leading
+from freshet.crawler.service.http import FORM, Answer, leading
 from freshet.crawler.terminal import amount, percent, size, told_in_one_line
 from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.verdicts import PolicyVerdict
@@ -63,7 +63,7 @@ class Comparisons:
         self._db, self._settings = db.absolute(), settings
         self._runs = deque[_Run](maxlen=_KEPT)
         self._task: asyncio.Task[None] | None = None
-        self.posts: Mapping[str, Post] = {self.path: self._order}
+        self.routes: Sequence[web.AbstractRouteDef] = [web.post(self.path, self._order)]
 
     async def shown(self, asked: Asked) -> Mapping[str, object]:
         """Return the form, and the comparison that is asked for, or the newest one."""
@@ -78,9 +78,9 @@ class Comparisons:
             "shards": len(open_stores(self._db).paths),
         }  # fmt: skip
 
-    async def _order(self, _request: web.BaseRequest, form: Mapping[str, str]) -> Answer:
+    async def _order(self, request: web.Request) -> Answer:
         """Begin the comparison that a form asks for, if none goes on."""
-        run = self._ordered(form)
+        run = self._ordered(request[FORM])
         if self._task is not None and not self._task.done():
             raise UsageError("a comparison goes on; wait until it has ended")
         self._runs.appendleft(run)

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -15,7 +15,7 @@ from freshet.crawler.extensions.readers.audience import note_opening
 from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.library import asking, noting
 from freshet.crawler.service.api import StoreApi
-from freshet.crawler.service.http import Answer, Route, whole
+from freshet.crawler.service.http import Answer, whole
 from freshet.crawler.service.logins import is_of_others
 from freshet.storage.errors import StoreError
 
@@ -35,11 +35,11 @@ class OpenedLinks:
         """Note openings in the stores of ``api``, which stays the caller's."""
         self._library = api.library
         self._links = settings.group(PresentationSettings).links
-        self.routes: Mapping[str, Route] = {_OPEN: self._open}
+        self.routes: Sequence[web.AbstractRouteDef] = [web.get(f"{_OPEN}{{id}}", self._open)]
 
-    async def _open(self, request: web.BaseRequest) -> Answer:
+    async def _open(self, request: web.Request) -> Answer:
         """Note an opening, and lead on to the page."""
-        name = request.path.removeprefix(_OPEN)
+        name = request.match_info["id"]
         if not self._links or not re.fullmatch(r"[0-7][0-9a-f]{15}", name):
             raise UnknownPage("there is no such link; search again")
         showing_id = int(name, 16)

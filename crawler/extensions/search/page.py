@@ -1,8 +1,10 @@
 """Search: the pages that hold words, each with a part of its text in which they are marked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+
+from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
@@ -11,7 +13,6 @@ from freshet.crawler.extensions.search import tables
 from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.library import asking
 from freshet.crawler.lists import SearchResult
-from freshet.crawler.service.http import Post
 
 #: Results of a page, and those that can be turned to: one costs as much as all before it.
 _SHOWN, _MOST = 10, 1_000
@@ -24,7 +25,7 @@ class SearchPage:
 
     def __init__(self, _db: Path, _settings: Settings) -> None:
         """Search the store that is asked for."""
-        self.posts: Mapping[str, Post] = {}
+        self.routes: Sequence[web.AbstractRouteDef] = []
 
     async def shown(self, asked: Asked) -> Mapping[str, object]:
         """Return the results of a search, of which nothing is noted, or why there are none."""

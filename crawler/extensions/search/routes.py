@@ -1,7 +1,7 @@
 """``GET /v1/search``; ``openapi.toml`` beside this module describes it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 from aiohttp import web
@@ -11,7 +11,7 @@ from freshet.crawler.extensions.search.searching import Query, as_json, note_lis
 from freshet.crawler.extensions.search.settings import SearchSettings
 from freshet.crawler.lists import Audience, audience_of
 from freshet.crawler.service.api import StoreApi, down_header, down_of
-from freshet.crawler.service.http import Answer, Route, whole
+from freshet.crawler.service.http import Answer, whole
 from freshet.crawler.service.logins import is_of_others
 
 _SEARCH: Final = "/v1/search"
@@ -32,9 +32,9 @@ class SearchRoutes:
         self._remembers = settings.group(SearchSettings).remember
         self._known_audience: Audience | None = None
         self._audience_until = 0.0
-        self.routes: Mapping[str, Route] = {_SEARCH: self._search}
+        self.routes: Sequence[web.AbstractRouteDef] = [web.get(_SEARCH, self._search)]
 
-    async def _search(self, request: web.BaseRequest) -> Answer:
+    async def _search(self, request: web.Request) -> Answer:
         asked, library = self._api.asked(_SEARCH, request), self._api.library
         query = Query.parse(asked["q"], time.time(), site=asked["site"], since=asked["since"])
         now = time.time()
@@ -52,7 +52,7 @@ class SearchRoutes:
             await note_list(library, audience, "http", now, found)
         told = as_json(asked["q"], found, counts, linked=linked) | down_of(down)
         # Each list has links of its own.
-        return whole(told, etag=None if linked else "", headers=down_header(down))
+        return whole(told, name=None if linked else "", headers=down_header(down))
 
     async def _audience(self, now: float) -> Audience | None:
         """Return what people opened, as of a minute ago at most."""

@@ -48,10 +48,11 @@ def compact(db):
 
 class Greeting:
     def __init__(self, api, settings):
-        self.routes = {"/v1/greeting": self._greet}
+        from aiohttp import web
+        self.routes = [web.get("/v1/greeting", self._greet)]
     async def _greet(self, request):
         from freshet.crawler.service.http import whole
-        return whole({"hello": "reader"}, etag="")
+        return whole({"hello": "reader"}, name="")
 """
 exec(source, vars(theirs))
 theirs.Greeting.__module__ = "freshet.crawler.service.api"

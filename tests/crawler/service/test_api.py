@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 import aiohttp
 import pytest
 import zstandard
+from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
@@ -572,7 +573,9 @@ async def test_a_slow_or_vanished_reader_ends_in_bounded_memory(
     async def health() -> Health:
         return [], {}
 
-    server = HttpServer(quick().operation, health, process_metrics("1"), {"/v1/endless": route})
+    server = HttpServer(
+        quick().operation, health, process_metrics("1"), [web.get("/v1/endless", route)]
+    )
     url = await server.open("127.0.0.1", 0)
     port = int(url.rstrip("/").rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**16)

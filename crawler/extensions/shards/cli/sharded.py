@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any
 
+from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 from rich.live import Live as LiveDisplay
 from rich.table import Table
@@ -123,7 +124,7 @@ async def _listening(cluster: "Cluster", api: StoreApi, settings: Settings) -> A
 
     registry = metrics.process_metrics(__version__)
     server = http.HttpServer(
-        operation, health, registry, {"/metrics": measured}, pages_of(api, settings)
+        operation, health, registry, [web.get("/metrics", measured)], pages_of(api, settings)
     )
     try:
         say("listening:", "green", await http.listening(server, operation))
