@@ -85,6 +85,12 @@ class Clock(Protocol):
         """
 
 
+async def pause(clock: Clock, seconds: float, ended: asyncio.Event | None = None) -> None:
+    """Wait for so many seconds of a clock, or until the event is set."""
+    changed = asyncio.Event() if ended is None else ended
+    await clock.wait(changed, clock.now() + seconds, idle=True)
+
+
 _BOOT_TIME: Final = getattr(time, "CLOCK_BOOTTIME", None)
 #: Seconds that include the machine's sleep and that nobody can set.
 _steady: Final[Callable[[], float]] = (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from freshet.config.settings import StoreSettings
-from freshet.crawler.clock import STEP_S, Clock
+from freshet.crawler.clock import STEP_S, Clock, pause
 from freshet.crawler.compare import history
 from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
@@ -359,15 +359,12 @@ class StoreOutages:
                 raise errors.pop()
             return await work()
 
-        async def sleep(seconds: float) -> None:
-            await self._clock.wait(stop, self._clock.now() + seconds, idle=True)
-
         tries = AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_exponential(_FIRST_S, _LONGEST_S),
             stop=lambda _: stop.is_set(),
             before_sleep=self.failed,
-            sleep=sleep,
+            sleep=lambda seconds: pause(self._clock, seconds, stop),
             reraise=True,
         )
         done: T = await tries(first_failed)

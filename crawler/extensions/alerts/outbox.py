@@ -257,7 +257,7 @@ def outbox_of(
     return Outbox(
         database=context.database,
         composing=Composing(context.database, context.parser, importances, context.clock, settings),
-        receiver_of=partial(receiver, settings=settings, resolver=resolver),
+        receiver_of=partial(receiver, settings=settings, resolver=resolver, clock=context.clock),
         limits=settings.group(Alerts),
         clock=context.clock,
         rng=context.rng,

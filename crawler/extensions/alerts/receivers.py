@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -21,6 +22,7 @@ from aiohttp.abc import AbstractResolver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_fixed
 from yarl import URL
 
+from freshet.crawler.clock import Clock, pause
 from freshet.crawler.errors import CrawlError, Unfetched, needs_extra
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import AddressGuard
@@ -114,11 +116,13 @@ class Webhook:
         guard: AddressGuard,
         resolver: AbstractResolver,
         user_agent: str,
+        clock: Clock,
     ) -> None:
         self._url = url
         self._key = key
         self._timeout_s = timeout_s
         self._user_agent = user_agent
+        self._clock = clock
         # The limit of time is that of the whole delivery.
         heads = HeadLimits(2 * timeout_s)
         self._connections = Connections(guard, resolver, None, heads, connect_timeout_s=None)
@@ -150,6 +154,7 @@ class Webhook:
             retry=retry_if_exception(_is_refused),
             stop=stop_after_attempt(_CONNECTS),
             wait=wait_fixed(_CONNECT_WAIT_S),
+            sleep=partial(pause, self._clock),
             reraise=True,
         )
         channel: HttpConnection = await tries(self._connections.get, url, None)

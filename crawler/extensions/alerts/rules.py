@@ -16,7 +16,7 @@ from yarl import URL
 
 from freshet.config.settings import Settings, masked
 from freshet.config.sites import pattern
-from freshet.crawler.clock import calendar
+from freshet.crawler.clock import Clock, calendar
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts.receivers import (
     LOG,
@@ -242,7 +242,9 @@ def channels(alerts: Alerts) -> list[Channel]:
     return [_channel(alerts, rule) for rule in alerts.rules]
 
 
-def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) -> Receiver:
+def receiver(
+    channel: Channel, settings: Settings, resolver: CachingResolver, clock: Clock
+) -> Receiver:
     """Return the receiver of a channel; raises as :class:`Apprised`."""
     if channel.url == LOG:
         return Logged()
@@ -258,8 +260,9 @@ def receiver(channel: Channel, settings: Settings, resolver: CachingResolver) ->
         )
         agent = user_agent(crawl.product, crawl.contact)
         return Webhook(
-            channel.url, channel.key, timeout_s, guard=guard, resolver=resolver, user_agent=agent
-        )
+            channel.url, channel.key, timeout_s, guard=guard, resolver=resolver, user_agent=agent,
+            clock=clock,
+        )  # fmt: skip
     try:
         return Apprised(channel.url, timeout_s)
     except CrawlError as error:

@@ -26,7 +26,7 @@ import numpy as np
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_fixed
 
 from freshet.crawler.admission.admit import Admission
-from freshet.crawler.clock import Clock
+from freshet.crawler.clock import Clock, SteadyClock, pause
 from freshet.crawler.errors import Away
 from freshet.crawler.network import shard_of
 from freshet.crawler.pagerank import outflow
@@ -200,8 +200,13 @@ class Shard:
             retry=retry_if_exception_type(Exception),
             wait=wait_fixed(_ANEW_S),
             before_sleep=self._failed,
+            sleep=self._pause,
         )
         await tries(work)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait by the clock of the run, or by the machine's before and after it."""
+        await pause(SteadyClock() if self.running is None else self.running.clock, seconds)
 
     def _failed(self, tries: RetryCallState) -> None:
         error = tries.outcome.exception() if tries.outcome is not None else None

@@ -108,7 +108,7 @@ async def _test(settings: Settings, name: str) -> None:
     async with AsyncExitStack() as stack:
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
-        to = receiver(channel, settings, network.resolver)
+        to = receiver(channel, settings, network.resolver, clock)
         stack.push_async_callback(to.close)
         now = clock.now()
         key = key_of("test", name, now)
@@ -164,7 +164,7 @@ async def _send(db: Path, settings: Settings) -> None:
         composing = Composing(database, parser, importances, clock, settings)
         outbox = Outbox(
             database=database, composing=composing,
-            receiver_of=lambda each: receiver(each, settings, network.resolver),
+            receiver_of=lambda each: receiver(each, settings, network.resolver, clock),
             limits=settings.group(Alerts), clock=clock, rng=Random(),
         )  # fmt: skip
         outbox.obey(settings.group(Alerts), wanted)

@@ -521,7 +521,7 @@ async def _try_receivers(settings: Settings, alerts: Alerts) -> None:
     resolver = CachingResolver()
     try:
         for channel in channels(alerts):
-            await receiver(channel, settings, resolver).close()
+            await receiver(channel, settings, resolver, SteadyClock()).close()
     except CrawlError as error:
         raise UsageError(f"--notify: {error}") from error
     finally:

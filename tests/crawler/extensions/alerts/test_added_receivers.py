@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts import rules
 from freshet.crawler.extensions.alerts.receivers import RECEIVERS, Delivery
@@ -41,10 +42,12 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_scheme_of_a_url_chooses_the_receiver() -> None:
-    made = receiver(Channel("a", "spool://here", b"key"), quick(), CachingResolver())
+    made = receiver(
+        Channel("a", "spool://here", b"key"), quick(), CachingResolver(), VirtualClock(0)
+    )
     assert made == Spooled("spool://here", b"key", quick().group(Alerts).timeout_s)
 
 
 async def test_one_that_cannot_be_loaded_is_told_in_one_line() -> None:
     with pytest.raises(CrawlError, match=r"alerts.rules: a: the extension absent \(no_such_module"):
-        receiver(Channel("a", "absent://x", None), quick(), CachingResolver())
+        receiver(Channel("a", "absent://x", None), quick(), CachingResolver(), VirtualClock(0))

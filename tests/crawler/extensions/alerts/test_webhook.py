@@ -11,6 +11,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from yarl import URL
 
+from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.errors import CrawlError, Unfetched
 from freshet.crawler.extensions.alerts import receivers
 from freshet.crawler.extensions.alerts.receivers import (
@@ -49,11 +50,19 @@ async def serving(handle: Handler) -> AsyncIterator[str]:
 
 
 async def post(
-    url: str, *, timeout_s: float = 20.0, key: bytes | None = KEY, private: bool = True
+    url: str,
+    *,
+    timeout_s: float = 20.0,
+    key: bytes | None = KEY,
+    private: bool = True,
+    clock: Clock | None = None,
 ) -> Delivery:
     resolver = CachingResolver()
     guard = AddressGuard(allow_private=private)
-    hook = Webhook(url, key, timeout_s, guard=guard, resolver=resolver, user_agent="Freshet/1")
+    hook = Webhook(
+        url, key, timeout_s, guard=guard, resolver=resolver, user_agent="Freshet/1",
+        clock=VirtualClock(NOW) if clock is None else clock,
+    )  # fmt: skip
     try:
         return await hook.deliver(MESSAGE, NOW)
     finally:
@@ -189,10 +198,12 @@ async def test_a_connection_that_is_refused_is_tried_once_more(
         return await get(self, url, proxy)
 
     monkeypatch.setattr(Connections, "get", fail_first)
-    monkeypatch.setattr(receivers, "_CONNECT_WAIT_S", 0)
+    monkeypatch.setattr(receivers, "_CONNECT_WAIT_S", 3_600.0)
+    clock = VirtualClock(NOW)
     async with serving(answering(204)) as url:
-        assert (await post(url)).outcome == outcome
+        assert (await post(url, clock=clock)).outcome == outcome
     assert len(asked) == tries
+    assert clock.now() == NOW + 3_600.0 * (tries - 1)
 
 
 async def test_addresses_are_guarded() -> None:
