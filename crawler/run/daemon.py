@@ -26,16 +26,17 @@ from freshet.crawler.network import Network, parser_of, with_kept
 from freshet.crawler.politeness import Pacer
 from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.provided import open_index, require_renderer
-from freshet.crawler.run import default_budget
-from freshet.crawler.run.browser_wishes import BrowserWishes
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daily import EVERY_S, DailyUpkeep
-from freshet.crawler.run.default_budget import DefaultBudget, limited
 from freshet.crawler.run.in_force import (
+    BrowserWishes,
+    DefaultBudget,
     InForce,
+    budget_of_store,
     chosen_sites,
     for_store,
     learning_budget,
+    limited,
     taken_over,
     waiting_for_a_restart,
     with_budget,
@@ -185,11 +186,6 @@ def _reload_signals(*, embedded: bool) -> AbstractContextManager[Callable[[Reloa
     return nullcontext(lambda _reload: None) if embedded else handling_reload_signals()
 
 
-async def _budget(order: DaemonOrder, database: Database) -> float:
-    """Return the requests a day that were ordered, or those of the default."""
-    return order.budget or await default_budget.of_store(database.reader, len(order.seeds))
-
-
 async def _open_store(
     order: DaemonOrder, shard: RunShard | None, *, embedded: bool, closed_by: AsyncExitStack
 ) -> Database:
@@ -199,6 +195,11 @@ async def _open_store(
     await keep_to(database, shard, closed_by)
     await require_readable(database.reader, order.db)
     return database
+
+
+async def _budget(order: DaemonOrder, database: Database) -> float:
+    """Return the requests a day that were ordered, or those of the default."""
+    return order.budget or await budget_of_store(database.reader, len(order.seeds))
 
 
 async def _open_run(

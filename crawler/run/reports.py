@@ -12,7 +12,7 @@ from freshet import __version__
 from freshet.crawler.logs import REPORTS
 from freshet.crawler.politeness import Pacer
 from freshet.crawler.pool import Ending
-from freshet.crawler.run.default_budget import DefaultBudget, recurring
+from freshet.crawler.run.in_force import DefaultBudget, recurring
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import DaemonOrder, Tally
 from freshet.crawler.terminal import amount, counted, percent, span

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from freshet.crawler.politeness import Pacer
-from freshet.crawler.run.default_budget import MOST, DefaultBudget, for_ranker, recurring
+from freshet.crawler.run.in_force import MOST_PER_DAY, DefaultBudget, learning_budget, recurring
+from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 
 
@@ -54,7 +56,8 @@ def default(agenda: Pages, pacer: Pacer | None = None) -> DefaultBudget:
     ("pages", "hosts", "per_day"),
     [
         (table(1), 1, 2), (table(25), 1, 26), (table(25, gone=5), 1, 26), (table(400), 3, 403),
-        (table(85_000), 1, 85_001), (table(100_000), 1, MOST), (table(10, every=1 / 24), 1, 34),
+        (table(85_000), 1, 85_001), (table(100_000), 1, MOST_PER_DAY),
+        (table(10, every=1 / 24), 1, 34),
         (table(1, every=1.0), 1, 2), (table(2, every=7.0), 1, 2 + 1 / 7),
         (table(10, deferred=5), 2, 17),
         (table(3, every=1 / 1_440), 1, 1_443),
@@ -71,21 +74,21 @@ def test_it_is_a_request_a_page_and_day_and_one_a_host(
 def test_while_pages_wait_for_their_first_visit_it_is_one_a_second() -> None:
     agenda, pacer = Pages(table(0)), Pacer(1.0, 0.0)
     found = default(agenda, pacer)
-    assert found.per_day() == MOST  # Nothing is known yet.
+    assert found.per_day() == MOST_PER_DAY  # Nothing is known yet.
     for known in (1, 5, 20):
         agenda.pages = table(known, waiting=known)
-        assert found.per_day() == MOST
+        assert found.per_day() == MOST_PER_DAY
         pacer.started(known)
     agenda.pages = table(40)
     assert found.per_day() == 41
     agenda.pages = table(40, waiting=1)
-    assert found.per_day() == MOST
+    assert found.per_day() == MOST_PER_DAY
 
 
 def test_pages_that_never_answer_do_not_keep_it_up() -> None:
     agenda, pacer = Pages(table(10, waiting=3)), Pacer(1.0, 0.0)
     found = default(agenda, pacer)
-    assert found.per_day() == MOST
+    assert found.per_day() == MOST_PER_DAY
     pacer.started(17)  # Two for each, and ten.
     assert found.first
     found.per_day()
@@ -103,7 +106,9 @@ def test_it_does_not_follow_every_page() -> None:
 
 
 def test_a_ranker_learns_by_the_same_budget_after_the_next_start() -> None:
-    assert {for_ranker(per_day) for per_day in (100.0, 110.0, 130.0, 170.0)} == {128.0}
+    order = DaemonOrder(Path("crawl.db"), [], None)
+    budgets = (100.0, 110.0, 130.0, 170.0)
+    assert {learning_budget(order, per_day) for per_day in budgets} == {128.0}
 
 
 def test_what_fixed_intervals_ask_for_is_counted() -> None:
