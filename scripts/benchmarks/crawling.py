@@ -89,14 +89,19 @@ def freshet(
 
 
 @contextmanager
-def started(command: Sequence[str], directory: Path) -> Iterator[CrawlProcess]:
-    """Start a command in a process group of its own; its files stand in the directory."""
+def started(
+    command: Sequence[str], directory: Path, within: Path | None = None
+) -> Iterator[CrawlProcess]:
+    """Start a command in a process group of its own; its files stand in the directory.
+
+    It works in that, or ``within`` another one.
+    """
     directory.mkdir(exist_ok=True)
     output, errors = directory / "output.json", directory / "errors.log"
     with output.open("wb") as stdout, errors.open("wb") as stderr:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-            cwd=_ROOT if command[0] == sys.executable else directory,
+            cwd=within or (_ROOT if command[0] == sys.executable else directory),
             env=_environment(directory), start_new_session=True,
         )  # fmt: skip
     running = CrawlProcess(process, output, errors)

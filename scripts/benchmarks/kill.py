@@ -228,7 +228,7 @@ def main() -> None:
     """The command ``scripts/bench_kill``."""
     parser = command.arguments(__doc__)
     parser.add_argument(
-        "--trials", type=int, help="kills; 1000, with alerts 100, with consumers 200"
+        "--trials", type=int, help="kills; 1000, alerts 100, consumers 200, Scrapy 60"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--daemon", action="store_true", help="kill daemons instead of crawls")
@@ -245,6 +245,10 @@ def main() -> None:
         metavar="KIND",
         help="kill daemons, `freshet sync` and targets of these kinds; of all",
     )
+    parser.add_argument(
+        "--scrapy", action="store_true", help="kill crawls beside those of Scrapy with its JOBDIR"
+    )
+    parser.add_argument("--scrapy-python", type=Path, metavar="FILE", help="has Scrapy already")
     chosen = parser.parse_args()
     with command.workspace() as directory:
         command.finish(_measured(chosen, directory), chosen.output)
@@ -268,6 +272,12 @@ def _measured(chosen: Namespace, directory: Path) -> dict[str, Any]:
         from scripts.benchmarks import changefeed_kill
 
         return changefeed_kill.measure(chosen.trials or 200, chosen.seed, directory)
+    if chosen.scrapy:
+        from scripts.benchmarks import jobdir_kill
+
+        return jobdir_kill.measure(
+            chosen.trials or 60, chosen.seed, chosen.scrapy_python, directory
+        )
     if chosen.daemon:
         from scripts.benchmarks import daemon_kill
 
