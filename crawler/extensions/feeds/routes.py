@@ -6,7 +6,7 @@ there. Each entry is the last change of a page, with the words that were added a
 rule it is an event that the rule has told.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from functools import partial
 from html import escape
