@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,8 @@ import pytest
 from tests.integration.quick import QUICK
 from tests.integration.scripted import Page, Scripted, scripted
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
 #: No mail server is needed: no mail is sent by what is tested here.
 PROGRAM = """
 from freshet.crawler.cli import run
@@ -69,15 +70,16 @@ class Typist:
 
     folder: Path
     web: Scripted
+    python: str = sys.executable
 
     async def type(self, words: list[str], *, until: str = "") -> tuple[int, str, str]:
         """Run a command; return its exit code, output and log. ``until`` it says so: Ctrl-C."""
         here = [self._here(word) for word in words]
         said = {f"FRESHET_{k.upper().replace('.', '__')}": json.dumps(v) for k, v in QUICK.items()}
-        root = str(Path(__file__).parents[2])
+        if self.python == sys.executable:
+            said["PYTHONPATH"] = str(ROOT)
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", PROGRAM, *here,
-            cwd=self.folder, env=os.environ | said | {"PYTHONPATH": root},
+            self.python, "-c", PROGRAM, *here, cwd=self.folder, env=os.environ | said,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
@@ -143,6 +145,30 @@ async def test_a_table_of_vectors_is_in_step(typist: Typist) -> None:
     with closing(sqlite3.connect(typist.folder / "vectors.db")) as db:
         found = [text for (text,) in db.execute("SELECT markdown FROM chunk")]
     assert sum(text in each for text in TEXTS.values() for each in found) == 3
+
+
+@pytest.mark.long
+async def test_three_commands_lead_from_nothing_to_a_table_of_vectors(typist: Typist) -> None:
+    (wanted,) = re.findall(r"^pipx install '(\./\[sqlite-vec\])'$", README, re.MULTILINE)
+    # pipx does the same: an environment of its own, and pip in it.
+    python = str(typist.folder / "venv/bin/python")
+    for words in ((sys.executable, "-m", "venv", "venv"), (python, "-m", "pip", "install", wanted)):
+        place = ROOT if wanted in words else typist.folder
+        done = await asyncio.create_subprocess_exec(*words, cwd=place)
+        assert await done.wait() == 0
+    user = replace(typist, python=python)
+    code, _, err = await user.type(of("crawl", "docs."))
+    assert code == 0, err
+    guide = (ROOT / "docs/guide/sync.md").read_text("utf-8")
+    (model,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (typist.folder / "my_model.py").write_text(model, "utf-8")
+    await user.type(of("sync"), until="in step: 4 changes")
+    again = await user.type([*of("sync"), "--once"])
+    assert (again[0], "0 changes, 0 passages written" in again[2]) == (0, True), again
+    with closing(sqlite3.connect(typist.folder / "vectors.db")) as db:
+        held = db.execute("SELECT count(*) FROM chunk").fetchone()
+        made = db.execute("SELECT count(*) FROM vector_rowids").fetchone()
+    assert held == made == (4,)
 
 
 async def keeps_watching(typist: Typist) -> None:
