@@ -495,10 +495,12 @@ class PageHistories(Protocol):
     async def text(self, due: DueUrl, content: Content, /) -> Blocks | None:
         """Return the text of a version of a page; None if it cannot be read."""
 
-    async def standing(self, due: DueUrl, content: Content, digests: Set[int], /) -> Blocks | None:
-        """Return the blocks with these digests in a version of a page, also beside its content.
+    async def standing(
+        self, due: DueUrl, content: Content, digests: Set[int], /, *, in_boxes: bool = False
+    ) -> Blocks | None:
+        """Find in a version of a page as :func:`~freshet.crawler.reduce.page.standing`.
 
-        There are none if one stands nowhere; None if its site's selectors choose the content.
+        None is returned if its site's selectors choose the content.
         """
 
     async def again(self, due: DueUrl, /) -> Sketch | None:
@@ -588,33 +590,14 @@ class Detector:
         content: Content | None,
     ) -> str | None:
         """Return why a difference is minor by its words or by what stands on both versions."""
-        from freshet.crawler.compare import minor  # noqa: PLC0415 - no first crawl asks
+        from freshet.crawler.compare.minor import Versions, is_worth_reading, why_of  # noqa: PLC0415 - no first crawl asks
 
-        if text is None or content is None or not minor.is_worth_reading(text, difference):
+        if text is None or content is None or not is_worth_reading(text, difference):
             return None
         last = await self._past.content(due.page_id)
         if last is None:
             return None
-        if minor.has_new_words(text, difference, last[0], content[0]):
-            difference = replace(difference, may_be_marks=False, may_stand=False)
-        old = await self._past.text(due, last) if minor.may_be_minor(text, difference) else None
-        why = None if old is None else minor.why_minor(old, text, difference, at)
-        return why or await self._why_stood(due, difference, last, content)
-
-    async def _why_stood(
-        self, due: DueUrl, difference: Difference, old: Content, new: Content
-    ) -> str | None:
-        """Return why a difference is minor that stands on both versions, as often and in order."""
-        from freshet.crawler.compare.minor import STOOD, may_have_stood  # noqa: PLC0415 - likewise
-
-        if not may_have_stood(difference):
-            return None
-        digests = {item.digest for item in (*difference.removed, *difference.added)}
-        # One may tell. What came stands on the new version, and what went on the old one.
-        first, second = (new, old) if difference.removed else (old, new)
-        there = await self._past.standing(due, first, digests)
-        here = await self._past.standing(due, second, digests) if there else None
-        return STOOD if there and here and there.texts == here.texts else None
+        return await why_of(difference, Versions(self._past, due, last, content, text), at)
 
     async def _first(
         self, due: DueUrl, new: Sketch, at: float, text_version: str | None

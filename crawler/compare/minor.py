@@ -10,23 +10,31 @@ fitted by ``scripts/fit_minor``) gives the log odds that it is a change.
 the content is a change, whatever else differs.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from itertools import chain
 from math import exp, log1p
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from freshet.crawler.compare.diff import align, compare_words
 from freshet.crawler.compare.history import Item, Layout
 from freshet.crawler.compare.moments import may_move_alike, moved_alike
 from freshet.crawler.reduce.blocks import Blocks
+from freshet.crawler.reduce.page import BOX_CHARS
 from freshet.crawler.reduce.sketch import block_digest
+
+if TYPE_CHECKING:
+    from freshet.storage.records import DueUrl
+
+    Content: TypeAlias = tuple[bytes, str | None]
 
 #: Below this probability of a change a block is minor.
 _MINOR: Final = 0.5
@@ -391,16 +399,80 @@ STOOD: Final = "what differs stands on both versions of the page, as content on 
 
 
 def is_worth_reading(new: Blocks, difference: Difference) -> bool:
-    """Return whether a difference may be minor, as :func:`may_be_minor`, or may have stood."""
-    return may_have_stood(difference) or may_be_minor(new, difference)
+    """Return whether a difference may be minor, as far as is known without the old version."""
+    return is_addition(difference) or may_be_minor(new, difference)
 
 
-def may_have_stood(difference: Difference) -> bool:
+def is_addition(difference: Difference) -> bool:
     """Return whether no block replaced another at its place, which would be an edit."""
-    if not difference.may_stand:
-        return False
     slots = {slot for item in difference.removed for slot in item.slots}
     return all(slots.isdisjoint(item.slots) for item in difference.added)
+
+
+#: The reason of a newsletter's box, see :func:`may_be_boxed`.
+BOXED: Final = "only a box that asks for an e-mail address came or went"
+#: The most blocks of such a box, and its mark.
+_BOX_BLOCKS: Final = 12
+_ASKS: Final = re.compile(rb"type\s*=\s*[\"']?email", re.IGNORECASE)
+
+
+class _Past(Protocol):
+    """The store, see :class:`.ladder.PageHistories`."""
+
+    async def text(self, due: DueUrl, content: Content, /) -> Blocks | None: ...
+
+    async def standing(
+        self, due: DueUrl, content: Content, digests: Set[int], /, *, in_boxes: bool = False
+    ) -> Blocks | None: ...
+
+
+class Versions(NamedTuple):
+    """Two versions of a page, as a store has them: their contents, and the new text."""
+
+    past: _Past
+    due: DueUrl
+    old: Content
+    new: Content
+    text: Blocks
+
+
+async def why_of(difference: Difference, versions: Versions, at: float) -> str | None:
+    """Return why a difference at ``at`` is minor by its words or by where they stand."""
+    past, due, old, new, text = versions
+    if has_new_words(text, difference, old[0], new[0]):
+        difference = replace(difference, may_be_marks=False, may_stand=False)
+    last = await past.text(due, old) if may_be_minor(text, difference) else None
+    why = None if last is None else why_minor(last, text, difference, at)
+    return why or await _why_stood(difference, versions) or await _why_boxed(difference, versions)
+
+
+async def _why_stood(difference: Difference, versions: Versions) -> str | None:
+    """Return why a difference is minor that stands on both versions, as often and in order."""
+    if not difference.may_stand or not is_addition(difference):
+        return None
+    past, due, old, new, _ = versions
+    digests = {item.digest for item in (*difference.removed, *difference.added)}
+    # One may tell. What came stands on the new version, and what went on the old one.
+    first, second = (new, old) if difference.removed else (old, new)
+    there = await past.standing(due, first, digests)
+    here = await past.standing(due, second, digests) if there else None
+    return STOOD if there and here and there.texts == here.texts else None
+
+
+async def _why_boxed(difference: Difference, versions: Versions) -> str | None:
+    """Return why a difference is minor of which all stands in boxes that ask for an address."""
+    gone, come = difference.removed, difference.added
+    said = sum(len(versions.text.texts[difference.after.number(item)]) for item in come)
+    if len(gone) + len(come) > _BOX_BLOCKS or said > BOX_CHARS or not is_addition(difference):
+        return None
+    for content, items in ((versions.old, gone), (versions.new, come)):
+        digests = {item.digest for item in items}
+        if digests and not (
+            _ASKS.search(content[0])
+            and await versions.past.standing(versions.due, content, digests, in_boxes=True)
+        ):
+            return None
+    return BOXED
 
 
 #: Runs of letters and digits that stand alike in most pages' bytes; entities and tags divide them.

@@ -255,10 +255,15 @@ class Host:
         return self.texts.get(due.page_id)
 
     async def standing(
-        self, _due: DueUrl, content: tuple[bytes, str | None], digests: Set[int]
+        self,
+        _due: DueUrl,
+        content: tuple[bytes, str | None],
+        digests: Set[int],
+        *,
+        in_boxes: bool = False,
     ) -> Blocks | None:
-        """Return the blocks with these digests among all that a version says."""
-        return standing(*content, digests)
+        """Return the blocks with these digests among all that a version says, or in its boxes."""
+        return standing(*content, digests, in_boxes=in_boxes)
 
     async def visit(self, page_id: int, blocks: Blocks, body: bytes, at: float) -> Verdict:
         """Judge a visit and keep what a store would; the body is compressed."""
