@@ -73,7 +73,15 @@ class Appraiser:
         self._price(valuer)
         empty_above = inf if self.empty.is_spent else sessions.price
         left, targets = valuer.offers(values, empty_above, self._spent_lists())
-        opened = begin_sessions(sessions, valuer, values, left, choice.saved)
+        silent = sessions.tried & valuer.unvisited()
+        may_try = not self.empty.is_spent and sessions.pays_for_silent(choice.saved, choice.budget)
+        opened = begin_sessions(
+            sessions, valuer, values, left,
+            saved=choice.saved, silent=np.zeros_like(silent) if may_try else silent,
+        )  # fmt: skip
+        for _ in range(int(np.count_nonzero(silent[opened]))):
+            # Its robots.txt is one more request for what was in vain.
+            self.empty.took(is_empty=True)
         left[sessions.closed[pages["host"]]] = 0.0
         if choice.favoured is not None:
             left[values.discovers != choice.favoured] *= _AFTER

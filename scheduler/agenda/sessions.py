@@ -58,6 +58,8 @@ _SAMPLE: Final = 20_000
 _STEPS: Final = 2
 _STEP: Final = 1e-3
 _LEAST_RATE: Final = 1e-6
+#: What visits to silent hosts are worth, whose share of the requests is spent.
+_SILENT: Final = 1e-9
 _X: Final[Floats] = np.geomspace(1e-6, 1e6, 481)
 _LN_H: Final[Floats] = np.log(np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 6, _X + np.expm1(-_X)))
 
@@ -104,6 +106,7 @@ class Sessions:
         saves: how many requests are saved at most.
         closed: (H,), the hosts that may not be visited.
         unserved: the open hosts of which no page was taken since they opened, the first one first.
+        tried: (H,), the hosts that were open before.
     """
 
     def __init__(self) -> None:
@@ -111,6 +114,7 @@ class Sessions:
         self.saves = 0.0
         self.closed: Bools = np.zeros(0, np.bool_)
         self.unserved: dict[int, None] = {}
+        self.tried: Bools = np.zeros(0, np.bool_)
         #: (H,), the hosts that are to be opened as soon as that is paid for.
         self._called: Bools = np.zeros(0, np.bool_)
         self._until: Floats = np.zeros(0)
@@ -122,6 +126,7 @@ class Sessions:
         self._until = np.append(self._until, np.zeros(more))
         self.closed = np.append(self.closed, np.ones(more, np.bool_))
         self._called = np.append(self._called, np.zeros(more, np.bool_))
+        self.tried = np.append(self.tried, np.zeros(more, np.bool_))
 
     def close(self, now: float) -> Bools:
         """Close the hosts whose time is over; return the closed ones, (H,)."""
@@ -138,6 +143,14 @@ class Sessions:
     def serve(self, host: int) -> None:
         """Note that a page of a host is taken, or that none can be for now."""
         self.unserved.pop(host, None)
+
+    def pays_for_silent(self, saved: float, budget: float) -> bool:
+        """Return whether a page is paid for even if robots.txt redirects, as it may have before.
+
+        Else a host of few requests would close before its page, and robots.txt be asked in vain.
+        """
+        paid = saved + _BY * budget * SESSION_DAYS
+        return paid >= 2 * _SHORTEST or saved >= max(1.0, self.saves)
 
     def pays_for_all(self, budget: float) -> bool:
         """Return whether a session of every host is paid for within half a session."""
@@ -209,6 +222,7 @@ class Sessions:
         """Open these hosts (H,); return their codes."""
         found = np.flatnonzero(chosen)
         self._until[found] = now + SESSION_DAYS
+        self.tried[found] = True
         self._called &= self.closed & ~chosen
         self.unserved.update(dict.fromkeys(found.tolist()))
         self.closed = self.closed & ~chosen
@@ -243,11 +257,13 @@ def _paid_for(wants: Rows, visits: Ints, room: float, paid: float) -> tuple[Sequ
 
 
 def begin_sessions(
-    sessions: Sessions, valuer: VisitValuer, values: VisitValues, offered: Floats, saved: float
-) -> Rows:
+    sessions: Sessions, valuer: VisitValuer, values: VisitValues, offered: Floats, *,
+    saved: float, silent: Bools,
+) -> Rows:  # fmt: skip
     """Open the hosts whose time has come; return their codes.
 
-    ``offered`` (n,) are what visits are worth that may be made now, ``saved`` requests.
+    ``offered`` (n,) are what visits are worth that may be made now, ``saved`` requests. The
+    ``silent`` hosts (H,) open only where nothing else is left to ask.
     """
     now, budget, host = valuer.now, valuer.budget, valuer.pages["host"]
     if not valuer.has_price and sessions.pays_for_all(budget):
@@ -255,11 +271,11 @@ def begin_sessions(
         return np.zeros(0, np.intp)
     if not sessions.close(now).any():
         return np.zeros(0, np.intp)
-    later = valuer.tomorrow(values, offered)
+    later = valuer.tomorrow(values, offered) * np.where(silent, _SILENT, 1.0)[host]
     at_once = valuer.of_hosts(offered >= CANNOT_WAIT) > 0
     # What a visit is worth by another policy has no price: then nothing waits for more.
     is_new = valuer.unvisited() | (not valuer.has_price)
-    at_once |= is_new & (valuer.of_hosts(offered > 0) > 0)
+    at_once |= is_new & ~silent & (valuer.of_hosts(offered > 0) > 0)
     pages = valuer.of_hosts(valuer.held)
     return sessions.open(
         offered, later, host, at_once=at_once, pages=pages, saved=saved, now=now, budget=budget

@@ -29,13 +29,15 @@ class Small:
     """Hosts of forty pages; /old/N of them redirects for good, other hosts do not exist.
 
     An exchange takes no time; each page changes every 50 days. All of an origin that ``leads`` to
-    another one redirects there for good, robots.txt, too.
+    another one redirects there for good, robots.txt, too. A ``late`` link is on a page,
+    after the crawl.
     """
 
     clock: VirtualClock
     hosts: tuple[str, ...]
     links: tuple[str, ...] = ()
     leads: Mapping[str, str] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
     asked: list[tuple[float, str]] = field(default_factory=list)
 
     async def fetch(self, request: Request) -> FetchResult:
@@ -60,6 +62,7 @@ class Small:
             return FetchResult(request.url, "gone", now, 0.0, 404, "http_404", "gone")
         version = int(now / DAY_S + number) // 50
         links = [f"/{n}" for n in range(1, PAGES)] + list(self.links) if number == 0 else []
+        links += [to for to, page in self.late.items() if number == page]
         words = " ".join(f"word{version * 31 + n}of{number}" for n in range(60))
         body = f"<p>{words}</p>" + "".join(f'<p><a href="{to}">{to}</a></p>' for to in links)
         return FetchResult(
@@ -76,14 +79,17 @@ async def kept(
     budget: float,
     delay_s: float = 1.0,
     policy: str = "site_clock",
+    scheme: str = "http",
+    late: Mapping[str, int] | None = None,
 ) -> Counter[str]:
     """Crawl the hosts, keep them for some days; count the daemon's requests by what they met."""
-    seeds = seeds_from_arguments([f"http://{host}/" for host in site.hosts]).seeds
+    seeds = seeds_from_arguments([f"{scheme}://{host}/" for host in site.hosts]).seeds
     settings, _ = load(
         None, {"crawl.contact": "https://example.org/bot", "politeness.delay_s": delay_s}
     )
     await crawl(settings, CrawlOrder(db, seeds), watch=unwatched, fetcher=site, clock=site.clock)
     site.asked.clear()
+    site.late = late or {}
     order = DaemonOrder(db, seeds, budget, policy, days * DAY_S)
     await keep(settings, order, watch=unwatched, fetcher=site, clock=site.clock, rng=Random(1))
     return Counter(_kind(site, url) for _, url in site.asked)
@@ -110,6 +116,29 @@ async def test_aliases_and_a_dead_subdomain_take_little_of_a_small_budget(tmp_pa
     assert spent > 90 * PAGES / 30 - 2 * PAGES**0.5 - 2
     assert kinds["page"] > 0.85 * spent
     assert kinds["alias"] + kinds["dead host"] < 0.05 * spent
+
+
+async def test_a_host_whose_robots_txt_redirects_takes_the_budget_of_no_other(
+    tmp_path: Path,
+) -> None:
+    # A session ends with this page: the host that it names opens when little is saved.
+    clock, link = VirtualClock(1_800_000_000.0), "http://a.example/old/3"
+    site = Small(clock, ("a.example",), leads={"http://a.example": "https://a.example"})
+    kinds = await kept(
+        tmp_path / "crawl.db", site, days=45, budget=0.9, scheme="https", late={link: 11}
+    )
+    assert kinds["page"] > 0.6 * sum(kinds.values())
+    assert any(url == link for _, url in site.asked)
+
+
+@pytest.mark.long
+async def test_hosts_that_are_gone_share_what_urls_without_content_get(tmp_path: Path) -> None:
+    clock = VirtualClock(1_800_000_000.0)
+    dead = {f"{scheme}://www.a.example/x": 0 for scheme in ("http", "https")}
+    site = Small(clock, ("a.example",))
+    kinds = await kept(tmp_path / "crawl.db", site, days=180, budget=PAGES / 60, late=dead)
+    # A fiftieth of the requests, and each host twice at first.
+    assert kinds["dead host"] <= 0.02 * sum(kinds.values()) + 2 * 2 + 1
 
 
 @pytest.mark.long
