@@ -50,16 +50,21 @@ class Logins:
 
     def bears(self, request: web.BaseRequest) -> bool:
         """Return whether a request has the token in its header. Raises Refused."""
-        scheme, _, given = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        return scheme.lower() == "bearer" and self._is_right(request, given)
+        said = request.headers.get(hdrs.AUTHORIZATION, "")
+        return self.opens(said, client_of(request, self._proxies))
 
-    def _is_right(self, request: web.BaseRequest, given: str) -> bool:
+    def opens(self, said: str, client: str) -> bool:
+        """Return whether a client's Authorization header has the token. Raises Refused."""
+        scheme, _, given = said.partition(" ")
+        return scheme.lower() == "bearer" and self._is_right(client, given)
+
+    def _is_right(self, client: str, given: str) -> bool:
         """Return whether this is the token, and count a wrong one of a client.
 
         Raises:
             Refused: the client has given too many.
         """
-        client, now = client_of(request, self._proxies), self._now()
+        now = self._now()
         if self._tries.level(client, now) < 1:
             raise Refused(429, "too many tries from your address; try again in ten seconds")
         if _same(given.strip(), self._token):
@@ -79,7 +84,7 @@ class Logins:
         self, request: web.BaseRequest, form: Mapping[str, str], answer: web.StreamResponse
     ) -> None:
         """Begin a session, which the answer's cookie names. Raises Refused."""
-        if not self._is_right(request, form.get("token", "")):
+        if not self._is_right(client_of(request, self._proxies), form.get("token", "")):
             raise Refused(403, "Wrong token. It is operation.token in freshet.toml.")
         name = secrets.token_urlsafe(32)
         self._opened[name] = self._now()

@@ -206,6 +206,15 @@ async def test_over_http_the_token_opens(site: Site) -> None:
             await asked(client, "visit_now", url=site.url("/kept"))
 
 
+async def test_over_http_nobody_guesses_the_token(site: Site) -> None:
+    async with by_http(site, token=TOKEN) as address, httpx2.AsyncClient() as plain:
+        wrong = [{"Authorization": f"Bearer wrong-{n}"} for n in range(8)]
+        answers = [await plain.post(address, json={}, headers=each) for each in wrong]
+        assert [each.status_code for each in answers] == [401] * 5 + [429] * 3
+        right = {"Authorization": f"Bearer {TOKEN}"}
+        assert (await plain.post(address, json={}, headers=right)).status_code == 429
+
+
 async def test_over_http_without_a_token_only_this_machine_reads(site: Site) -> None:
     async with by_http(site) as address:
         async with Client(address) as client:

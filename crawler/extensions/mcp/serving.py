@@ -6,8 +6,6 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from hmac import compare_digest
-from http import HTTPStatus
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -19,11 +17,12 @@ from freshet.crawler import documents
 from freshet.crawler.admission.importers import WatchedSite, merged
 from freshet.crawler.cli.daemon import reloaded
 from freshet.crawler.cli.options import read_list
-from freshet.crawler.errors import CrawlError, UnreadableList, UsageError, needs_extra
+from freshet.crawler.errors import CrawlError, Refused, UnreadableList, UsageError, needs_extra
 from freshet.crawler.extensions.mcp.tools import ReadingTools, Told, Url
 from freshet.crawler.library import Library, asking
 from freshet.crawler.logs import configure_logging, hide, read_secret
 from freshet.crawler.network import parser_of
+from freshet.crawler.service.logins import Logins
 from freshet.crawler.store import Store
 from freshet.crawler.terminal import replaced, say
 from freshet.storage.errors import CursorGone, StoreError
@@ -37,6 +36,7 @@ _INSTRUCTIONS: Final = (
 )
 #: Errors that the assistant is to know of.
 _TOLD: Final = (CrawlError, CursorGone, StoreError, ValueError)
+_WANTED: Final = "send the header Authorization: Bearer TOKEN, with that of operation.token"
 _Asgi: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 
@@ -171,19 +171,23 @@ def _serve_http(server: Any, operation: Operation, *, acts: bool) -> None:
 
 
 def _guarded(app: _Asgi, token: str) -> _Asgi:
-    """Return an application that answers only who brings the token."""
+    """Return an application that answers only who brings the token, and who does not guess it."""
+    logins = Logins(token)
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        scheme, _, brought = given.partition(b" ")
-        is_right = scheme.lower() == b"bearer" and compare_digest(brought.strip(), token.encode())
-        if scope["type"] != "http" or is_right:
+        if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        body = b"send the header Authorization: Bearer TOKEN, with that of operation.token\n"
+        said = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        status, why = 401, _WANTED
+        try:
+            if logins.opens(said, (scope["client"] or [""])[0]):
+                await app(scope, receive, send)
+                return
+        except Refused as error:
+            status, why = error.status, str(error)
         headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
-        status = HTTPStatus.UNAUTHORIZED
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.body", "body": f"{why}\n".encode()})
 
     return guarded
