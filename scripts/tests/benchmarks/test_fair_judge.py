@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import zstandard
 
+from scripts.benchmarks import site_labels
 from scripts.benchmarks.plain_strategies import RIVALS, Links
 from scripts.benchmarks.recorded_web import Recording
 from scripts.benchmarks.site_labels import changes, lines_of, resemblance
@@ -83,6 +84,25 @@ def test_what_comes_to_many_pages_at_once_is_no_change_of_any(tmp_path: Path) ->
         assert dict(found) == {site.ids["/3.html"]: [9 * DAY_S]}
         # They are kept with the recording.
         assert changes(site) == found
+
+
+def test_while_one_benchmark_labels_a_site_another_one_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    label = site_labels._found
+
+    def found(site: Recording) -> Iterator[tuple[int, float]]:
+        # Else both would write their labels, and each change count twice.
+        locked = pytest.raises(sqlite3.OperationalError, match="locked")
+        with closing(sqlite3.connect(site.path, timeout=0)) as other, locked:
+            other.execute("BEGIN IMMEDIATE")
+        yield from label(site)
+
+    monkeypatch.setattr(site_labels, "_found", found)
+    texts = [" ".join(f"{n}w{k}" for k in range(40)) for n in range(2)]
+    states = [(float(n), {"/": page(text)}) for n, text in enumerate(texts)]
+    with closing(recorded(tmp_path / "s.sqlite", *states)) as site:
+        assert len(changes(site)) == 1
 
 
 @pytest.mark.parametrize("name", RIVALS)
