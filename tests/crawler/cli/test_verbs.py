@@ -15,7 +15,9 @@ from freshet.crawler import cli
 from freshet.crawler.cli.verbs import application, groups, lines
 from freshet.crawler.extensions.alerts import cli as alerts_cli
 from freshet.crawler.extensions.connectors import cli as connectors_cli
+from freshet.crawler.extensions.feeds import cli as feeds_cli
 from freshet.crawler.extensions.lab import cli as lab_cli
+from freshet.crawler.extensions.mcp import cli as mcp_cli
 from freshet.crawler.extensions.readers import cli as readers_cli
 from freshet.crawler.extensions.search import cli as search_cli
 from freshet.crawler.extensions.shards import cli as shards_cli
@@ -58,7 +60,10 @@ def test_a_line_of_the_help_is_the_first_of_the_help_of_its_verb(verb: str) -> N
 
 
 def test_every_module_with_a_verb_is_in_the_help() -> None:
-    folders = [cli, alerts_cli, connectors_cli, lab_cli, readers_cli, search_cli, shards_cli]
+    folders = [
+        cli, alerts_cli, connectors_cli, feeds_cli, lab_cli, mcp_cli, readers_cli, search_cli,
+        shards_cli,
+    ]  # fmt: skip
     modules = [f"{it.__name__}.{each.name}" for it in folders for each in iter_modules(it.__path__)]
     found = [name for module in modules for name in dir(import_module(module))]
     ending = "_command"
