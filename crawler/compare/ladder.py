@@ -495,9 +495,7 @@ class PageHistories(Protocol):
     async def text(self, due: DueUrl, content: Content, /) -> Blocks | None:
         """Return the text of a version of a page; None if it cannot be read."""
 
-    async def standing(
-        self, due: DueUrl, content: Content, digests: Set[int], /, *, in_boxes: bool = False
-    ) -> Blocks | None:
+    async def standing(self, due: DueUrl, content: Content, digests: Set[int], /) -> Blocks | None:
         """Find in a version of a page as :func:`~freshet.crawler.reduce.page.standing`.
 
         None is returned if its site's selectors choose the content.

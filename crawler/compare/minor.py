@@ -28,7 +28,6 @@ from freshet.crawler.compare.diff import align, compare_words
 from freshet.crawler.compare.history import Item, Layout
 from freshet.crawler.compare.moments import may_move_alike, moved_alike
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.page import BOX_CHARS
 from freshet.crawler.reduce.sketch import block_digest
 
 if TYPE_CHECKING:
@@ -409,20 +408,13 @@ def is_addition(difference: Difference) -> bool:
     return all(slots.isdisjoint(item.slots) for item in difference.added)
 
 
-#: The reason of a newsletter's box, see :func:`may_be_boxed`.
-BOXED: Final = "only a box that asks for an e-mail address came or went"
-#: The most blocks of such a box, and its mark.
-_BOX_BLOCKS: Final = 12
-_ASKS: Final = re.compile(rb"type\s*=\s*[\"']?email", re.IGNORECASE)
-
-
 class _Past(Protocol):
     """The store, see :class:`.ladder.PageHistories`."""
 
     async def text(self, due: DueUrl, content: Content, /) -> Blocks | None: ...
 
     async def standing(
-        self, due: DueUrl, content: Content, digests: Set[int], /, *, in_boxes: bool = False
+        self, due: DueUrl, content: Content, digests: Set[int], /
     ) -> Blocks | None: ...
 
 
@@ -443,7 +435,7 @@ async def why_of(difference: Difference, versions: Versions, at: float) -> str |
         difference = replace(difference, may_be_marks=False, may_stand=False)
     last = await past.text(due, old) if may_be_minor(text, difference) else None
     why = None if last is None else why_minor(last, text, difference, at)
-    return why or await _why_stood(difference, versions) or await _why_boxed(difference, versions)
+    return why or await _why_stood(difference, versions)
 
 
 async def _why_stood(difference: Difference, versions: Versions) -> str | None:
@@ -457,22 +449,6 @@ async def _why_stood(difference: Difference, versions: Versions) -> str | None:
     there = await past.standing(due, first, digests)
     here = await past.standing(due, second, digests) if there else None
     return STOOD if there and here and there.texts == here.texts else None
-
-
-async def _why_boxed(difference: Difference, versions: Versions) -> str | None:
-    """Return why a difference is minor of which all stands in boxes that ask for an address."""
-    gone, come = difference.removed, difference.added
-    said = sum(len(versions.text.texts[difference.after.number(item)]) for item in come)
-    if len(gone) + len(come) > _BOX_BLOCKS or said > BOX_CHARS or not is_addition(difference):
-        return None
-    for content, items in ((versions.old, gone), (versions.new, come)):
-        digests = {item.digest for item in items}
-        if digests and not (
-            _ASKS.search(content[0])
-            and await versions.past.standing(versions.due, content, digests, in_boxes=True)
-        ):
-            return None
-    return BOXED
 
 
 #: Runs of letters and digits that stand alike in most pages' bytes; entities and tags divide them.

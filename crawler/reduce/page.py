@@ -170,19 +170,13 @@ def parse(
 
 
 def standing(
-    body: bytes,
-    content_type: str | None,
-    digests: Set[int],
-    *,
-    in_boxes: bool = False,
-    deepest: int | None = None,
+    body: bytes, content_type: str | None, digests: Set[int], *, deepest: int | None = None
 ) -> Blocks:
     """Return the blocks of a page with these digests, also beside its content.
 
     There are none if one of the digests stands nowhere. What is in an element that tells whether it
     is shown, such as a tab, does not count: the words there may come and go although the markup has
-    them. With ``in_boxes`` only what is in a small element that asks for an e-mail address does, as
-    those do that offer a newsletter. Raises as :func:`parse`.
+    them. Raises as :func:`parse`.
     """
     chosen = chosen_lately(body, content_type, NO_HINTS)
     if chosen is None:
@@ -194,15 +188,11 @@ def standing(
     else:
         tree, _ = chosen
     pieces = Pieces(tree)
-    holders = pieces.holders
-    if in_boxes:
-        boxes = [range(node, tree.end[node]) for node in _boxes(tree)]
-        inside = [n for n, node in enumerate(holders) if any(node in box for box in boxes)]
-        return having(main_text(tree, pieces.only(inside)), digests)
     every = having(main_text(tree, pieces), digests)
     # Mostly one stands nowhere, and nothing need be known of what is shown.
     if not every:
         return every
+    holders = pieces.holders
     toggled = _Toggled(tree, sorted(holders))
     shown = [number for number, node in enumerate(holders) if node not in toggled]
     if len(shown) == len(holders):
@@ -218,36 +208,6 @@ def having(blocks: Blocks, digests: Set[int]) -> Blocks:
     stay = [digest in digests for digest in found]
     texts, kinds = tuple(compress(blocks.texts, stay)), tuple(compress(blocks.kinds, stay))
     return Blocks(texts, kinds, tuple(compress(blocks.places, stay)))
-
-
-#: The most characters of a box, and fields: a name may be asked for, too.
-BOX_CHARS: Final = 400
-_BOX_FIELDS: Final = 3
-#: Fields that nobody sees, or that are buttons.
-_NO_FIELDS: Final = frozenset("hidden submit button image reset checkbox radio".split())
-
-
-def _boxes(tree: Tree) -> Iterator[int]:
-    """Yield the largest small elements around fields for an e-mail address and hardly another."""
-    fields = [
-        (node, (tree.attribute_of(node, "type") or "text").strip().lower())
-        for node in chain(*map(tree.named, ("input", "textarea", "select")))
-    ]
-    for node, kind in fields:
-        box = node
-        while kind == "email" and _is_box(tree, tree.parent[box], fields):
-            box = tree.parent[box]
-        if box != node:
-            yield box
-
-
-def _is_box(tree: Tree, node: int, fields: Sequence[tuple[int, str]]) -> bool:
-    """Return whether an element has few words, and few fields but those for a password."""
-    inside = [kind for it, kind in fields if node < it < tree.end[node] and kind not in _NO_FIELDS]
-    # It is a part of the page: what is nearly all of it is no box.
-    is_small = tree.chars[node] <= min(BOX_CHARS, tree.chars[tree.body] // 2)
-    is_asking = len(inside) <= _BOX_FIELDS and "password" not in inside
-    return is_small and is_asking and tree.tag(node) not in {"main", "article"}
 
 
 class _Toggled:

@@ -244,12 +244,12 @@ class Parser:
         return await self._at_hand(read, body, url, content_type, Channels)
 
     async def standing(
-        self, body: bytes, url: str, content_type: str | None, digests: Set[int], *, in_boxes: bool
+        self, body: bytes, url: str, content_type: str | None, digests: Set[int]
     ) -> Blocks | Unparsable | None:
         """Find as :func:`.page.standing`, as :meth:`channels`; None where selectors choose."""
         if self.hints(url) != NO_HINTS:
             return None
-        read = partial(standing, body, content_type, digests, in_boxes=in_boxes)
+        read = partial(standing, body, content_type, digests)
         return await self._at_hand(read, body, url, content_type, Blocks)
 
     async def _at_hand(

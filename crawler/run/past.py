@@ -77,14 +77,10 @@ class StoredPast:
         parsed = await parse_content(self._parser, due.role, due.fetch_url, found)
         return None if isinstance(parsed, Unparsable) else parsed.blocks
 
-    async def standing(
-        self, due: DueUrl, content: Content, digests: Set[int], *, in_boxes: bool = False
-    ) -> Blocks | None:
-        """Return the blocks with these digests among all that a version says, or in its boxes."""
+    async def standing(self, due: DueUrl, content: Content, digests: Set[int]) -> Blocks | None:
+        """Return the blocks with these digests among all that a version says."""
         body, content_type = content
-        found = await self._parser.standing(
-            body, due.fetch_url, content_type, digests, in_boxes=in_boxes
-        )
+        found = await self._parser.standing(body, due.fetch_url, content_type, digests)
         return None if isinstance(found, Unparsable) else found
 
     async def again(self, due: DueUrl) -> Sketch | None:

@@ -79,7 +79,7 @@ class Host:
     async def _sample(self, host_id: int, most: int) -> list[PageHistory]:
         return list(self.pages.values())[:most]
 
-    async def _nothing(self, *_: object, **_more: object) -> None:
+    async def _nothing(self, *_: object) -> None:
         return None
 
     async def _text(self, due: DueUrl, content: tuple[bytes, str] | None = None) -> Any:
@@ -90,10 +90,8 @@ class Host:
     async def _content(self, page_id: int) -> tuple[bytes, str]:
         return zlib.decompress(self.bodies[page_id]), _TYPE
 
-    async def _standing(
-        self, _: DueUrl, content: tuple[bytes, str], digests: Any, **boxes: bool
-    ) -> Any:
-        return _STANDING(*content, digests, **boxes)
+    async def _standing(self, _: DueUrl, content: tuple[bytes, str], digests: Any) -> Any:
+        return _STANDING(*content, digests)
 
     async def _whole(self, due: DueUrl, content: tuple[bytes, str] | None = None) -> Any:
         body = content[0] if content else zlib.decompress(self.bodies[due.page_id])

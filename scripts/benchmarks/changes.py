@@ -255,15 +255,10 @@ class Host:
         return self.texts.get(due.page_id)
 
     async def standing(
-        self,
-        _due: DueUrl,
-        content: tuple[bytes, str | None],
-        digests: Set[int],
-        *,
-        in_boxes: bool = False,
+        self, _due: DueUrl, content: tuple[bytes, str | None], digests: Set[int]
     ) -> Blocks | None:
-        """Return the blocks with these digests among all that a version says, or in its boxes."""
-        return standing(*content, digests, in_boxes=in_boxes)
+        """Return the blocks with these digests among all that a version says."""
+        return standing(*content, digests)
 
     async def visit(self, page_id: int, blocks: Blocks, body: bytes, at: float) -> Verdict:
         """Judge a visit and keep what a store would; the body is compressed."""

@@ -146,7 +146,7 @@ class _Past:
         """Return none."""
         return []
 
-    async def nothing(self, *_of: object, **_more: object) -> None:
+    async def nothing(self, *_of: object) -> None:
         """Return None."""
 
     predecessor = not_content = again = text = standing = channels = content = nothing

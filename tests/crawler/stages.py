@@ -91,7 +91,7 @@ class Past:
     async def sample(self, host_id: int, most: int) -> list[PageHistory]:
         return list(self.histories.values())[:most]
 
-    async def nothing(self, *of: object, **more: object) -> None:
+    async def nothing(self, *of: object) -> None:
         return None
 
     predecessor = not_content = again = text = standing = channels = content = nothing

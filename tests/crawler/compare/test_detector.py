@@ -8,9 +8,9 @@ import pytest
 
 from freshet.crawler.compare.history import PageMemory
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, Content, Detector, Verdict
-from freshet.crawler.compare.minor import BOXED, STOOD
+from freshet.crawler.compare.minor import STOOD
 from freshet.crawler.reduce.blocks import Blocks, alike
-from freshet.crawler.reduce.page import having, parse, standing
+from freshet.crawler.reduce.page import having
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import REBASED
 from freshet.storage.records import Digests, DueUrl, PageHistory
@@ -68,12 +68,8 @@ class Store:
         self.asked.append("text")
         return self.last_text
 
-    async def standing(
-        self, due: DueUrl, content: Content, digests: Set[int], *, in_boxes: bool = False
-    ) -> Blocks | None:
+    async def standing(self, due: DueUrl, content: Content, digests: Set[int]) -> Blocks | None:
         is_last = content is self.last_content
-        if in_boxes:
-            return standing(*content, digests, in_boxes=True)
         self.asked.append("last standing" if is_last else "standing")
         whole = self.wholes[is_last]
         return None if whole is None else having(whole, digests)
@@ -244,41 +240,6 @@ async def test_nothing_is_looked_for_where_the_last_bytes_are_not_kept() -> None
         due(OLD), sketch(SHORT), 1.0, text=blocks(SHORT), content=PAGE
     )
     assert (found.rung, store.asked) == ("blocks", ["page", "host", "content"])
-
-
-FIELD = "<form><input type=email placeholder=E-mail><button>Subscribe</button></form>"
-PROSE = "".join(f"<p>{text}</p>" for text in OLD)
-NEWS = "<h3>Never miss a story</h3><p>The best ones, each Sunday in your inbox.</p>"
-
-
-@pytest.mark.parametrize("is_there_first", [False, True])
-@pytest.mark.parametrize(
-    ("box", "is_minor"),
-    [
-        (f"<div class=x>{NEWS}{FIELD}</div>", True),
-        (f"<dialog open>{NEWS}<label>Name <input></label>{FIELD}</dialog>", True),
-        # Nothing asks for an address, or for other things as well; or there is more beside the box.
-        (f"<div class=x>{NEWS}</div>", False),
-        (f"<div class=x>{NEWS}{FIELD}<input type=password></div>", False),
-        (f"<div class=x>{NEWS}{FIELD}<select></select><textarea></textarea><input></div>", False),
-        (f"<div class=x>{NEWS}{FIELD}</div><p>A paragraph came, too.</p>", False),
-        (f"<div class=x>{NEWS}<p>{'It is a long story. ' * 20}</p>{FIELD}</div>", False),
-    ],
-)
-async def test_a_box_that_asks_for_an_address_comes_and_goes_without_an_edit(
-    box: str, is_minor: bool, is_there_first: bool
-) -> None:
-    pages = [f"<main>{PROSE}{more}</main>".encode() for more in ("", box)]
-    before, after = pages[::-1] if is_there_first else pages
-    old, new = (parse(page, URL, "text/html").blocks for page in (before, after))
-    assert set(old.texts) != set(new.texts)
-    kept = sketch(old.texts, old.places)
-    store = Store(PageHistory(kept.to_bytes(), None, 0))
-    store.last_content, store.wholes = (before, "text/html"), [blocks([]), blocks([])]
-    last = replace(due(OLD), digests=Digests(b"body", kept.text_digest))
-    told: Any = {"text": new, "content": (after, "text/html")}
-    found = await store.detector().detect(last, sketch(new.texts, new.places), 1.0, **told)
-    assert (found.rung, found.detail) == (("minor", BOXED) if is_minor else ("blocks", None))
 
 
 SHORT, LAST = OLD[:-1], OLD[-1]
