@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -123,15 +124,27 @@ def test_the_settings_of_the_guide_load(tmp_path: Path) -> None:
     assert tried >= 4
 
 
-async def test_the_python_of_the_guide_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Run its blocks in their order, on a store of a site that has changed between two crawls."""
+@pytest.fixture
+def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crawl in a folder of the test, as quickly as loopback allows."""
     monkeypatch.chdir(tmp_path)
     for name, value in QUICK.items():
         variable = f"FRESHET_{name.replace('.', '__').upper()}"
         monkeypatch.setenv(variable, json.dumps(value))
     monkeypatch.setenv("FRESHET_SEARCH__INDEX", "on")
+
+
+async def run(block: str, place: dict[str, Any]) -> None:
+    """Run some Python that may await."""
+    program = compile(block, "block", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if (work := eval(program, place)) is not None:
+        await work
+
+
+async def test_the_python_of_the_guide_runs(
+    quickly: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run its blocks in their order, on a store of a site that has changed between two crawls."""
     async with serve(mixed(WebSpec(hosts=1, pages_per_host=8))) as server:
         await freshet.crawl(server.url("news"))
         server.clock.advance(5 * 86_400.0)
@@ -141,21 +154,41 @@ async def test_the_python_of_the_guide_runs(
             "https://example.org/no-such-page": server.url("news", "/no-such-page"),
             "https://example.org": server.url("news").rstrip("/"),
         }
-        place = {"asyncio": asyncio}
+        place: dict[str, Any] = {"asyncio": asyncio}
         blocks = re.findall(
             r"^```python\n(.*?)^```", text(ROOT / "docs/guide/python.md"), re.MULTILINE | re.DOTALL
         )
         for block in blocks:
             for named, served in site.items():
                 block = block.replace(named, served)  # noqa: PLW2901
-            program = compile(block, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            if (work := eval(program, place)) is not None:
-                await work
+            await run(block, place)
         place["store"].close()
     shown = capsys.readouterr().out
     assert len(blocks) == 9
     assert "changed" in shown
     assert "is not known; the nearest on that host" in shown
+
+
+async def test_the_notebook_runs(quickly: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run its cells in their order, on a site that changes between them."""
+    notebook = json.loads(text(ROOT / "docs/notebook.ipynb"))
+    cells = [each for each in notebook["cells"] if each["cell_type"] == "code"]
+    # Nobody's output is kept.
+    assert [each["outputs"] for each in cells] == [[]] * len(cells)
+    place: dict[str, Any] = {}
+    async with serve(mixed(WebSpec(hosts=1, pages_per_host=8))) as server:
+        for cell in cells:
+            await run(
+                "".join(cell["source"]).replace(
+                    "https://example.org", server.url("news").rstrip("/")
+                ),
+                place,
+            )
+            server.clock.advance(86_400.0)
+    shown = capsys.readouterr().out
+    assert place["report"].changed == sum(it.kind == "changed" for it in place["changed"]) > 0
+    assert re.search(r"^(added|edited|removed) ", shown, re.MULTILINE)
+    assert "how often it changes" in shown
 
 
 def test_the_guide_describes_every_policy_and_no_other() -> None:
