@@ -147,8 +147,16 @@ class Receiver:
         if told.get("finish"):
             self.pages = {url: it for url, it in self.pages.items() if it[0] >= generation}
         for each in told.get("pages", ()):
+            had = {it["id"]: it["embedding"] for it in self.chunks(each["url"])}
+            for it in each["chunks"]:
+                if "embedding" not in it:
+                    it["embedding"] = had[it["id"]]
             self.pages[each["url"]] = generation, each["chunks"]
         self.place = told["place"]
+
+    def chunks(self, url: str) -> list[dict[str, Any]]:
+        """Return the passages that it holds of a page."""
+        return self.pages.get(url, (0, []))[1]
 
     def rows(self) -> Rows:
         """Return what it holds."""
@@ -174,6 +182,10 @@ def _receiving() -> Iterator[tuple[str, Receiver]]:
             except ValueError:
                 # The sender was killed.
                 return
+            if "held" in told:
+                held = [it["id"] for url in told["held"] for it in receiver.chunks(url)]
+                self._answer(200, {"held": held})
+                return
             ends = bool(receiver.ends)
             if not ends or receiver.ends.pop():
                 receiver.take(told)
@@ -182,8 +194,8 @@ def _receiving() -> Iterator[tuple[str, Receiver]]:
                 return
             self._answer(200)
 
-        def _answer(self, status: int) -> None:
-            body = json.dumps({"place": receiver.place}).encode()
+        def _answer(self, status: int, told: object = None) -> None:
+            body = json.dumps(told or {"place": receiver.place, "held": True}).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -1,5 +1,6 @@
 """`freshet sync` keeps targets of each kind as the store is, and embeds nothing twice."""
 
+import asyncio
 import json
 import sqlite3
 import sys
@@ -26,6 +27,7 @@ from qdrant_client import QdrantClient
 from freshet.crawler.chunks import chunks_of
 from freshet.crawler.extensions.connectors import http, syncing
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
+from freshet.crawler.extensions.connectors.sqlite_vec import SqliteVecTarget
 from freshet.crawler.extensions.connectors.targets import Batch, PageContent, opened
 from tests.integration.scripted import Page
 from tests.integration.test_changefeed import EDITED, WORDS, Site, page, site
@@ -77,12 +79,16 @@ def receiving() -> "Iterator[Receiver]":
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer(200 if receiver.place else 404, {"place": receiver.place})
+            told = {"place": receiver.place} | ({"held": True} if receiver.tells_held else {})
+            self._answer(200 if receiver.place else 404, told)
 
         def do_POST(self) -> None:
             told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if receiver.failures:
                 self._answer(receiver.failures.pop(), {})
+                return
+            if "held" in told:
+                self._answer(200, receiver.held(told["held"]))
                 return
             receiver.take(told)
             self._answer(200, {})
@@ -117,6 +123,14 @@ class Receiver:
     place: dict[str, Any] | None = None
     pages: dict[str, tuple[int, list[dict[str, Any]]]] = field(default_factory=dict)
     failures: list[int] = field(default_factory=list)
+    tells_held: bool = False
+    answers_held: dict[str, Any] | None = None
+
+    def held(self, urls: list[str]) -> dict[str, Any]:
+        """Answer which passages of some pages it has."""
+        if self.answers_held is not None:
+            return self.answers_held
+        return {"held": [it["id"] for url in urls for it in self.pages.get(url, (0, []))[1]]}
 
     def take(self, told: dict[str, Any]) -> None:
         self.place = told["place"]
@@ -124,6 +138,10 @@ class Receiver:
         if told.get("finish"):
             self.pages = {url: it for url, it in self.pages.items() if it[0] >= generation}
         for each in told.get("pages", ()):
+            had = {it["id"]: it.get("embedding") for it in self.pages.get(each["url"], (0, []))[1]}
+            for it in each["chunks"]:
+                # What comes without a vector keeps that which it has.
+                it.setdefault("embedding", had.get(it["id"]))
             self.pages[each["url"]] = generation, each["chunks"]
 
     def rows(self) -> Held:
@@ -463,3 +481,74 @@ async def test_a_server_embeds(site: Site, model: Model, tmp_path: Path) -> None
     assert asked == [("Bearer secret", "small", 5)] * 2
     assert of_sqlite(tmp_path / "v.db") == await stored(site, model)
     assert (refused.exit_code, f"--embed-url {url}: " in refused.stderr) == (1, True)
+
+
+async def test_a_text_that_the_target_has_elsewhere_is_not_embedded(
+    site: Site, model: Model, target: tuple[str, Callable[[], Held]]
+) -> None:
+    address, rows = target
+    text = "".join(f"<h2>Part {n}</h2><p>{f'stone{n} of the mill, ' * 40}</p>" for n in range(9))
+    site.pages["/edited"] = page("edited", text)
+    await site.crawl()
+    await synced(site, address, *EMBED)
+    before = len(model.texts)
+    # The page moves, and its text comes back on another one when the first is gone.
+    site.pages["/new"] = site.pages["/edited"]
+    site.pages["/edited"] = Page(status=308, headers={"Location": "/new"})
+    await site.crawl()
+    await synced(site, address, *EMBED)
+    assert rows() == await stored(site, model)
+    assert site.url("/new") in {it[0] for it in rows().values()}
+    # A receiver over HTTP gives no vectors back.
+    if not address.startswith("http"):
+        assert len(model.texts) == before
+
+
+async def test_a_receiver_that_tells_what_it_holds_gets_new_vectors_only(
+    site: Site, model: Model
+) -> None:
+    text = "".join(f"<h2>Part {n}</h2><p>{f'stone{n} of the mill, ' * 40}</p>" for n in range(9))
+    site.pages["/edited"] = page("edited", text)
+    await site.crawl()
+    with receiving() as receiver:
+        receiver.tells_held = True
+        await synced(site, receiver.url, *EMBED)
+        before = len(model.texts)
+        assert before == len(receiver.rows())
+        changed = text.replace("stone7 of the mill, ", "grain7 of the mill, ")
+        site.pages["/edited"] = page("edited", changed)
+        await site.crawl()
+        await synced(site, receiver.url, *EMBED)
+        assert receiver.rows() == await stored(site, model)
+        assert len(model.texts) == before + 1
+        receiver.answers_held = {}
+        site.pages["/edited"] = EDITED
+        await site.crawl()
+        refused = await site.typed("sync", receiver.url, "--once", *EMBED)
+        assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1)
+        assert 'is to be answered with {"held": [ID, …]}' in refused.stderr
+
+
+async def test_a_text_that_comes_back_in_one_run_is_embedded_once(
+    site: Site, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"sqlite-vec:{tmp_path}/v.db"
+    first, texts = site.pages["/edited"], [EDITED, site.pages["/edited"], EDITED]
+    assert first is not EDITED
+    loop, apply = asyncio.get_running_loop(), SqliteVecTarget.apply
+
+    async def edited() -> None:
+        site.pages["/edited"] = texts.pop()
+        await site.crawl()
+
+    def applied(self: SqliteVecTarget, batch: Batch) -> None:
+        apply(self, batch)
+        if texts:
+            # Before the run that follows reads on.
+            asyncio.run_coroutine_threadsafe(edited(), loop).result()
+
+    monkeypatch.setattr(SqliteVecTarget, "apply", applied)
+    await synced(site, address, *EMBED)
+    assert not texts
+    assert of_sqlite(tmp_path / "v.db") == await stored(site, model)
+    assert len(model.texts) == len(set(model.texts)) == 6

@@ -3,7 +3,8 @@
 ``GET URL`` answers with the place that the receiver has (``{"place": {…}}``), or 404 before the
 first. ``POST URL`` brings pages and the place after them, which the receiver keeps with them, or
 ``{"finish": true}`` with a place: all pages of an older generation go then. Both are sent again
-until the answer is 2xx.
+until the answer is 2xx. A receiver that adds ``"held": true`` to its place is asked which passages
+it has with vectors, and gets no vectors of those.
 """
 
 import json
@@ -17,7 +18,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
-from freshet.crawler.extensions.connectors.targets import Batch, TargetPlace, dated_row
+from freshet.crawler.extensions.connectors.targets import Batch, Embedded, TargetPlace, dated_row
 
 _ATTEMPTS: Final = 5
 _LONGEST_WAIT_S: Final = 10.0
@@ -33,7 +34,7 @@ class HttpTarget:
     """A receiver of batches over HTTP; as a :class:`.targets.Target`."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self._url, self._tells_held = url, False
 
     def place(self) -> TargetPlace | None:
         """Ask for the place."""
@@ -41,22 +42,36 @@ class HttpTarget:
         if told is None:
             return None
         try:
-            return TargetPlace(**json.loads(told)["place"])
-        except (ValueError, TypeError, KeyError) as error:
+            answer = json.loads(told)
+            self._tells_held = answer.get("held") is True
+            return TargetPlace(**answer["place"])
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = 'GET is to answer {"place": {…}} as it came last, or 404'
             raise TargetError(f"{self._url}: {why}") from error
 
     def held(self, urls: Sequence[str]) -> set[str]:
-        """Return nothing: what a receiver does with passages is not known."""
-        return set()
+        """Ask which passages of these pages the receiver has, if it is one that says so."""
+        if not self._tells_held:
+            return set()
+        told = self._ask({"held": [*urls]}) or b""
+        try:
+            return {str(name) for name in json.loads(told)["held"]}
+        except (ValueError, TypeError, KeyError) as error:
+            why = '{"held": [URL, …]} is to be answered with {"held": [ID, …]}'
+            raise TargetError(f"{self._url}: {why}") from error
+
+    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
+        """Return nothing: a receiver gives no vectors back."""
+        return []
 
     def apply(self, batch: Batch) -> None:
         """Send pages."""
         pages = []
         for page in batch.pages:
             rows = [dated_row(row) for row in page.rows()]
-            for row in rows if batch.vectors else ():
-                row["embedding"] = [*map(float, batch.vectors[row["id"]])]
+            for row in rows:
+                if (vector := batch.vectors.get(row["id"])) is not None:
+                    row["embedding"] = [*map(float, vector)]
             pages.append({"url": page.url, "chunks": rows})
         self._ask({"pages": pages, "place": batch.after.as_json()})
 

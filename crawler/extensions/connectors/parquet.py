@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from freshet.crawler.extensions.connectors.errors import TargetError, stale
-from freshet.crawler.extensions.connectors.targets import COLUMNS, Batch, TargetPlace, require
+from freshet.crawler.extensions.connectors.targets import (
+    COLUMNS,
+    Batch,
+    Embedded,
+    TargetPlace,
+    require,
+)
 from freshet.storage.database import sync
 
 _TYPES: Final = {
@@ -99,6 +105,19 @@ class ParquetTarget:
                 return set()
             sql = "SELECT id FROM read_parquet(?) WHERE list_contains(?, page_url)"
             return {name for (name,) in self._db.execute(sql, [files, [*urls]]).fetchall()}
+
+    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
+        """Return the passages with one of these texts."""
+        sql = (
+            "SELECT headings, markdown, embedding FROM read_parquet($files) "
+            "WHERE markdown IN (SELECT unnest($texts)) AND embedding IS NOT NULL"
+        )
+        with self._told():
+            if not (files := self._files()):
+                return []
+            some = {"files": files, "texts": [*texts]}
+            found = self._db.execute(sql, some).fetchall()
+        return [(tuple(headings), text, vector) for headings, text, vector in found]
 
     def apply(self, batch: Batch) -> None:
         """Replace pages: the next folder has them in a new file, and the others without them."""

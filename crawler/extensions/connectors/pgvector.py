@@ -4,13 +4,20 @@ Table ``freshet_chunk`` has the passages and their vectors, ``freshet_place`` th
 one transaction.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
 from typing import Any, Final
 
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost, stale
-from freshet.crawler.extensions.connectors.targets import COLUMNS, Batch, TargetPlace, require
+from freshet.crawler.extensions.connectors.targets import (
+    COLUMNS,
+    Batch,
+    Embedded,
+    TargetPlace,
+    require,
+)
 
 _TYPES: Final = {"LIST": "text[]", "TIME": "timestamptz"}
 _NAMES: Final = (*COLUMNS, "generation")
@@ -18,6 +25,7 @@ _DECLARED: Final = ", ".join(f'"{name}" {_TYPES.get(kind, kind)}' for name, kind
 _TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS freshet_chunk ({_DECLARED}, generation bigint, PRIMARY KEY (id));
 CREATE INDEX IF NOT EXISTS freshet_chunk_page ON freshet_chunk (page_url);
+CREATE INDEX IF NOT EXISTS freshet_chunk_text ON freshet_chunk (md5(markdown));
 CREATE TABLE IF NOT EXISTS freshet_place (cursor text, generation bigint, is_whole boolean,
   chunk_chars bigint, model text, dimensions bigint)
 """
@@ -78,6 +86,16 @@ class PgvectorTarget:
         sql = "SELECT id FROM freshet_chunk WHERE page_url = ANY(%s)"
         with self._told(), self._db.transaction():
             return {name for (name,) in self._db.execute(sql, ([*urls],))}
+
+    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
+        """Return the passages with one of these texts."""
+        sql = (
+            "SELECT headings, markdown, embedding::text FROM freshet_chunk WHERE md5(markdown) IN "
+            "(SELECT md5(wanted) FROM unnest(%s::text[]) AS wanted) AND embedding IS NOT NULL"
+        )
+        with self._told(), self._db.transaction():
+            found = self._db.execute(sql, ([*texts],)).fetchall()
+        return [(tuple(headings), text, json.loads(it)) for headings, text, it in found]
 
     def apply(self, batch: Batch) -> None:
         """Replace pages in one transaction."""

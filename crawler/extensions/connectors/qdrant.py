@@ -11,7 +11,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
-from freshet.crawler.extensions.connectors.targets import Batch, TargetPlace, dated_row, require
+from freshet.crawler.extensions.connectors.targets import (
+    Batch,
+    Embedded,
+    TargetPlace,
+    dated_row,
+    require,
+)
 
 _COLLECTION: Final = "passages"
 _PAGE: Final = 1_000
@@ -68,25 +74,39 @@ class QdrantTarget:
             found = self._client.retrieve(self._places, [1], with_payload=True)
         return TargetPlace(**(found[0].payload or {})) if found else None
 
-    def _of_pages(self, urls: Sequence[str]) -> Any:
+    def _with(self, key: str, values: Sequence[str]) -> Any:
         models = self._models
-        match = models.MatchAny(any=[*urls])
-        return models.Filter(must=[models.FieldCondition(key="page_url", match=match)])
+        match = models.MatchAny(any=[*values])
+        return models.Filter(must=[models.FieldCondition(key=key, match=match)])
+
+    def _points(self, key: str, values: Sequence[str], **wanted: Any) -> Iterator[Any]:
+        """Yield the points whose field has one of these values, with what is wanted of them."""
+        if not self._client.collection_exists(self._name):
+            return
+        chosen, after = self._with(key, values), None
+        while True:
+            points, after = self._client.scroll(
+                self._name, scroll_filter=chosen, limit=_PAGE, offset=after, **wanted
+            )
+            yield from points
+            if after is None:
+                return
 
     def held(self, urls: Sequence[str]) -> set[str]:
         """Return the ids of the passages of these pages."""
-        found, after = set[str](), None
         with self._told():
-            if not self._client.collection_exists(self._name):
-                return found
-            while True:
-                points, after = self._client.scroll(
-                    self._name, scroll_filter=self._of_pages(urls), limit=_PAGE, offset=after,
-                    with_payload=False,
-                )  # fmt: skip
-                found |= {UUID(str(point.id)).hex for point in points}
-                if after is None:
-                    return found
+            points = self._points("page_url", urls, with_payload=False)
+            return {UUID(str(point.id)).hex for point in points}
+
+    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
+        """Return the passages with one of these texts."""
+        with self._told():
+            return [
+                (tuple(it.payload["headings"]), it.payload["markdown"], it.vector)
+                for it in self._points(
+                    "markdown", texts, with_payload=["headings", "markdown"], with_vectors=True
+                )
+            ]
 
     def apply(self, batch: Batch) -> None:
         """Replace pages, then the place."""

@@ -11,7 +11,13 @@ from dataclasses import astuple
 from typing import Any, Final
 
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost, stale
-from freshet.crawler.extensions.connectors.targets import COLUMNS, Batch, TargetPlace, require
+from freshet.crawler.extensions.connectors.targets import (
+    COLUMNS,
+    Batch,
+    Embedded,
+    TargetPlace,
+    require,
+)
 
 _TYPES: Final = {"LIST": "TEXT", "TIME": "REAL"}
 _NAMES: Final = (*COLUMNS, "generation")
@@ -19,6 +25,7 @@ _DECLARED: Final = ", ".join(f'"{name}" {_TYPES.get(kind, kind)}' for name, kind
 _TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS chunk ({_DECLARED}, generation INTEGER, PRIMARY KEY (id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS chunk_page ON chunk (page_url);
+CREATE INDEX IF NOT EXISTS chunk_text ON chunk (substr(markdown, 1, 64));
 CREATE TABLE IF NOT EXISTS place (cursor TEXT, generation INTEGER, is_whole INTEGER,
   chunk_chars INTEGER, model TEXT, dimensions INTEGER);
 """
@@ -88,6 +95,21 @@ class SqliteVecTarget:
         sql = f"SELECT id FROM chunk WHERE {_OF_PAGES}"
         with self._told():
             return {name for (name,) in self._db.execute(sql, (json.dumps(urls),))}
+
+    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
+        """Return the passages with one of these texts; each text is looked up by its beginning."""
+        sql = (
+            "SELECT headings, markdown, (SELECT embedding FROM vector AS v WHERE v.id = c.id) "
+            "FROM chunk AS c WHERE substr(markdown, 1, 64) = substr(?1, 1, 64) "
+            "AND markdown = ?1"
+        )
+        with self._told():
+            found = [row for text in texts for row in self._db.execute(sql, (text,))]
+        return [
+            (tuple(json.loads(headings)), text, memoryview(packed).cast("f").tolist())
+            for headings, text, packed in found
+            if packed
+        ]
 
     def apply(self, batch: Batch) -> None:
         """Replace pages in one transaction."""

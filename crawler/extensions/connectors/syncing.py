@@ -1,11 +1,13 @@
 """The loop that keeps a target in step with the changefeed of a store."""
 
 import asyncio
+from array import array
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final, TypeAlias
 
+from freshet.crawler.bounds import LruCache
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
 from freshet.crawler.chunks import Chunk
 from freshet.crawler.extensions.connectors.embedding import TEXTS_AT_ONCE, Embedder, vectors_of
@@ -26,6 +28,8 @@ _REST_S: Final = 2.0
 _ATTEMPTS: Final = 60
 #: Characters of a token, about.
 _TOKEN_CHARS: Final = 4
+#: Vectors that are remembered, more than a batch of changes has: 50 MB of 1,536 dimensions.
+_REMEMBERED: Final = 4_096
 
 Tell: TypeAlias = Callable[[str], None]
 
@@ -61,8 +65,9 @@ class Synchronisation:
         self._connect, self._embedder, self._tell = connect, embedder, tell
         self._changes = Changefeed(library, docs=True, chunk_chars=chunk_chars)
         self._chars, self._was_there = chunk_chars, False
-        #: Vectors that are not written yet, by their texts: a target that is lost needs them again.
-        self._made = dict[str, Vector]()
+        #: Vectors by their texts: a target that is lost needs them again, and so does a page that
+        #: moves, comes back, or says what another one says.
+        self._made: LruCache[str, Vector] = LruCache(_REMEMBERED)
         self.counts = SyncCounts()
 
     async def run(self, *, once: bool) -> None:
@@ -148,12 +153,24 @@ class Synchronisation:
         self, target: Target, found: Sequence[Change], had: TargetPlace, after: TargetPlace
     ) -> TargetPlace:
         held = target.held([each.id for each in found]) if self._embedder is not None else set()
+        if had.dimensions:
+            self._remember(target, found, held)
         portions = [*_portions(found, held, TEXTS_AT_ONCE if self._embedder is not None else inf)]
         for some in portions:
             cursor = after.cursor if some is portions[-1] else some[-1].seq
             place = replace(after, cursor=cursor, dimensions=had.dimensions)
             had = await self._write_portion(target, some, had, place, held=held)
         return had
+
+    def _remember(self, target: Target, found: Sequence[Change], held: Container[str]) -> None:
+        """Remember the vectors of new passages whose texts stand elsewhere in the target."""
+        new = (it for each in found for it in each.chunks or () if it.id not in held)
+        wanted = {
+            (it.headings, it.markdown): it.to_embed for it in new if it.to_embed not in self._made
+        }
+        for headings, text, vector in target.embedded([*{text: None for _, text in wanted}]):
+            if (headings, text) in wanted:
+                self._made[wanted[headings, text]] = array("d", vector)
 
     async def _write_portion(
         self,
@@ -169,28 +186,28 @@ class Synchronisation:
         vectors, dimensions = dict[str, Vector](), after.dimensions
         if self._embedder is not None:
             new = [each for page in pages for each in page.chunks if each.id not in held]
-            vectors = await self._embedded(self._embedder, new, dimensions)
+            vectors, embedded = await self._vectors(self._embedder, new, dimensions)
+            self.counts.embedded += embedded
             dimensions = dimensions or len(next(iter(vectors.values()), ()))
         after = replace(after, dimensions=dimensions)
         target.apply(Batch(pages, had, after, vectors))
-        self._made.clear()
         self.counts.entries += len(found)
         self.counts.pages += len(pages)
         self.counts.chunks += sum(len(page.chunks) for page in pages)
-        self.counts.embedded += len(vectors)
         return after
 
-    async def _embedded(
+    async def _vectors(
         self, embedder: Embedder, new: Sequence[Chunk], dimensions: int
-    ) -> dict[str, Vector]:
-        """Return the vectors of passages by their ids; equal texts are embedded once."""
-        texts = [
-            text for text in dict.fromkeys(it.to_embed for it in new) if text not in self._made
-        ]
+    ) -> tuple[dict[str, Vector], int]:
+        """Return the vectors of passages by their ids, and how many of them were made now."""
+        known = {it.to_embed: self._made.use(it.to_embed) for it in new}
+        texts = [text for text, vector in known.items() if vector is None]
+        vectors = {text: vector for text, vector in known.items() if vector is not None}
         if texts:
-            vectors = await vectors_of(embedder, texts, dimensions)
-            self._made |= zip(texts, vectors, strict=True)
-        return {each.id: self._made[each.to_embed] for each in new}
+            made = await vectors_of(embedder, texts, dimensions)
+            for text, vector in zip(texts, made, strict=True):
+                vectors[text] = self._made[text] = array("d", vector)
+        return {each.id: vectors[each.to_embed] for each in new}, len(texts)
 
 
 def _anew(place: TargetPlace) -> TargetPlace:

@@ -21,6 +21,8 @@ from freshet.entry_points import found, load
 CONNECTORS: Final = "freshet.connectors"
 
 Vector: TypeAlias = Sequence[float]
+#: Of a passage: its headings, its text and its vector.
+Embedded: TypeAlias = tuple[tuple[str, ...], str, Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,9 @@ class Target(Protocol):
 
     def held(self, urls: Sequence[str]) -> set[str]:
         """Return the ids of the passages that the target has of these pages, with vectors."""
+
+    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
+        """Return the passages of any page that have vectors and one of these texts."""
 
     def apply(self, batch: Batch) -> None:
         """Replace pages, and keep the place after them."""
