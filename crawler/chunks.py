@@ -66,7 +66,7 @@ class Chunk:
     @property
     def to_embed(self) -> str:
         """The text for a model: the headings in one line, and the passage."""
-        return f"{' > '.join(self.headings)}\n\n{self.markdown}" if self.headings else self.markdown
+        return to_embed(self.headings, self.markdown)
 
     def as_json(self) -> dict[str, Any]:
         """Return all of its fields."""
@@ -74,6 +74,11 @@ class Chunk:
 
 
 _FIELDS: Final = tuple(Chunk.__slots__)
+
+
+def to_embed(headings: Sequence[str], markdown: str) -> str:
+    """Return the text of a passage for a model, see :attr:`Chunk.to_embed`."""
+    return f"{' > '.join(headings)}\n\n{markdown}" if headings else markdown
 
 
 def chunks_of(

@@ -18,7 +18,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
-from freshet.crawler.extensions.connectors.targets import Batch, Embedded, TargetPlace, dated_row
+from freshet.crawler.extensions.connectors.targets import Batch, HeldPassage, TargetPlace, dated_row
 
 _ATTEMPTS: Final = 5
 _LONGEST_WAIT_S: Final = 10.0
@@ -49,20 +49,16 @@ class HttpTarget:
             why = 'GET is to answer {"place": {…}} as it came last, or 404'
             raise TargetError(f"{self._url}: {why}") from error
 
-    def held(self, urls: Sequence[str]) -> set[str]:
+    def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
         """Ask which passages of these pages the receiver has, if it is one that says so."""
         if not self._tells_held:
-            return set()
+            return []
         told = self._ask({"held": [*urls]}) or b""
         try:
-            return {str(name) for name in json.loads(told)["held"]}
+            return [HeldPassage(str(name)) for name in json.loads(told)["held"]]
         except (ValueError, TypeError, KeyError) as error:
             why = '{"held": [URL, …]} is to be answered with {"held": [ID, …]}'
             raise TargetError(f"{self._url}: {why}") from error
-
-    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return nothing: a receiver gives no vectors back."""
-        return []
 
     def apply(self, batch: Batch) -> None:
         """Send pages."""

@@ -19,7 +19,7 @@ from freshet.crawler.extensions.connectors.errors import TargetError, stale
 from freshet.crawler.extensions.connectors.targets import (
     COLUMNS,
     Batch,
-    Embedded,
+    HeldPassage,
     TargetPlace,
     require,
 )
@@ -98,26 +98,20 @@ class ParquetTarget:
                 else TargetPlace(**json.loads((now / _PLACE).read_text("utf-8")))
             )
 
-    def held(self, urls: Sequence[str]) -> set[str]:
-        """Return the ids of the passages of these pages."""
-        with self._told():
-            if not (files := self._files()):
-                return set()
-            sql = "SELECT id FROM read_parquet(?) WHERE list_contains(?, page_url)"
-            return {name for (name,) in self._db.execute(sql, [files, [*urls]]).fetchall()}
-
-    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return the passages with one of these texts."""
+    def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
+        """Return the passages of these pages, and those of these texts."""
         sql = (
-            "SELECT headings, markdown, embedding FROM read_parquet($files) "
-            "WHERE markdown IN (SELECT unnest($texts)) AND embedding IS NOT NULL"
+            "SELECT id, headings, markdown, embedding FROM read_parquet($files) "
+            "WHERE embedding IS NOT NULL "
+            "AND (list_contains($urls, page_url) OR markdown IN (SELECT unnest($texts)))"
         )
         with self._told():
-            if not (files := self._files()):
+            place, files = self.place(), self._files()
+            if place is None or not place.dimensions or not files:
                 return []
-            some = {"files": files, "texts": [*texts]}
+            some = {"files": files, "urls": [*urls], "texts": [*texts]}
             found = self._db.execute(sql, some).fetchall()
-        return [(tuple(headings), text, vector) for headings, text, vector in found]
+        return [HeldPassage(name, tuple(it), text, vector) for name, it, text, vector in found]
 
     def apply(self, batch: Batch) -> None:
         """Replace pages: the next folder has them in a new file, and the others without them."""

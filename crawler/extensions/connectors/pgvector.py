@@ -14,7 +14,7 @@ from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.targets import (
     COLUMNS,
     Batch,
-    Embedded,
+    HeldPassage,
     TargetPlace,
     require,
 )
@@ -36,6 +36,15 @@ _QUOTED: Final = ", ".join(f'"{name}"' for name in _NAMES)
 _WRITE: Final = (
     f"INSERT INTO freshet_chunk ({_QUOTED}) VALUES ({_VALUES}) ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f'"{name}" = EXCLUDED."{name}"' for name in _NAMES if name != "id")
+)
+_HAS_VECTORS: Final = (
+    "SELECT 1 FROM pg_attribute WHERE attrelid = 'freshet_chunk'::regclass "
+    "AND attname = 'embedding'"
+)
+_HELD: Final = (
+    "SELECT id, headings, markdown, embedding::text FROM freshet_chunk WHERE embedding IS NOT NULL "
+    "AND (page_url = ANY(%s) "
+    "OR md5(markdown) = ANY(ARRAY(SELECT md5(it) FROM unnest(%s::text[]) AS it)))"
 )
 _CONNECTS_WITHIN_S: Final = 10
 
@@ -81,21 +90,13 @@ class PgvectorTarget:
             row = self._db.execute("SELECT * FROM freshet_place").fetchone()
         return None if row is None else TargetPlace(*row)
 
-    def held(self, urls: Sequence[str]) -> set[str]:
-        """Return the ids of the passages of these pages."""
-        sql = "SELECT id FROM freshet_chunk WHERE page_url = ANY(%s)"
+    def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
+        """Return the passages of these pages, and those of these texts by their digests."""
         with self._told(), self._db.transaction():
-            return {name for (name,) in self._db.execute(sql, ([*urls],))}
-
-    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return the passages with one of these texts."""
-        sql = (
-            "SELECT headings, markdown, embedding::text FROM freshet_chunk WHERE md5(markdown) IN "
-            "(SELECT md5(wanted) FROM unnest(%s::text[]) AS wanted) AND embedding IS NOT NULL"
-        )
-        with self._told(), self._db.transaction():
-            found = self._db.execute(sql, ([*texts],)).fetchall()
-        return [(tuple(headings), text, json.loads(it)) for headings, text, it in found]
+            if self._db.execute(_HAS_VECTORS).fetchone() is None:
+                return []
+            found = self._db.execute(_HELD, ([*urls], [*texts])).fetchall()
+        return [HeldPassage(name, tuple(it), text, json.loads(v)) for name, it, text, v in found]
 
     def apply(self, batch: Batch) -> None:
         """Replace pages in one transaction."""

@@ -13,7 +13,7 @@ from uuid import UUID
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.targets import (
     Batch,
-    Embedded,
+    HeldPassage,
     TargetPlace,
     dated_row,
     require,
@@ -74,39 +74,34 @@ class QdrantTarget:
             found = self._client.retrieve(self._places, [1], with_payload=True)
         return TargetPlace(**(found[0].payload or {})) if found else None
 
-    def _with(self, key: str, values: Sequence[str]) -> Any:
-        models = self._models
-        match = models.MatchAny(any=[*values])
-        return models.Filter(must=[models.FieldCondition(key=key, match=match)])
-
-    def _points(self, key: str, values: Sequence[str], **wanted: Any) -> Iterator[Any]:
-        """Yield the points whose field has one of these values, with what is wanted of them."""
+    def _points(self, **wanted: Sequence[str]) -> Iterator[Any]:
+        """Yield the points with one of the wanted values in one of the fields."""
         if not self._client.collection_exists(self._name):
             return
-        chosen, after = self._with(key, values), None
+        models, after = self._models, None
+        fields = [
+            models.FieldCondition(key=key, match=models.MatchAny(any=[*values]))
+            for key, values in wanted.items()
+        ]
         while True:
             points, after = self._client.scroll(
-                self._name, scroll_filter=chosen, limit=_PAGE, offset=after, **wanted
-            )
+                self._name, scroll_filter=models.Filter(should=fields), limit=_PAGE, offset=after,
+                with_payload=["headings", "markdown"], with_vectors=True,
+            )  # fmt: skip
             yield from points
             if after is None:
                 return
 
-    def held(self, urls: Sequence[str]) -> set[str]:
-        """Return the ids of the passages of these pages."""
-        with self._told():
-            points = self._points("page_url", urls, with_payload=False)
-            return {UUID(str(point.id)).hex for point in points}
-
-    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return the passages with one of these texts."""
+    def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
+        """Return the passages of these pages, and those of these texts."""
         with self._told():
             return [
-                (tuple(it.payload["headings"]), it.payload["markdown"], it.vector)
-                for it in self._points(
-                    "markdown", texts, with_payload=["headings", "markdown"], with_vectors=True
+                HeldPassage(
+                    UUID(str(it.id)).hex, tuple(it.payload["headings"]), it.payload["markdown"],
+                    it.vector,
                 )
-            ]
+                for it in self._points(page_url=urls, markdown=texts)
+            ]  # fmt: skip
 
     def apply(self, batch: Batch) -> None:
         """Replace pages, then the place."""
@@ -117,7 +112,8 @@ class QdrantTarget:
             rows[row["id"]] = dated_row(row) | {"generation": batch.after.generation}
         with self._told():
             self._require_collections(batch.after.dimensions)
-            gone = self.held([page.url for page in batch.pages]) - rows.keys()
+            urls = [page.url for page in batch.pages]
+            gone = {UUID(str(it.id)).hex for it in self._points(page_url=urls)} - rows.keys()
             if gone:
                 ids = models.PointIdsList(points=[str(UUID(name)) for name in gone])
                 self._client.delete(self._name, ids)

@@ -14,7 +14,7 @@ from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.targets import (
     COLUMNS,
     Batch,
-    Embedded,
+    HeldPassage,
     TargetPlace,
     require,
 )
@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS place (cursor TEXT, generation INTEGER, is_whole INTE
 """
 _WRITE: Final = f"INSERT OR REPLACE INTO chunk VALUES ({', '.join(f':{name}' for name in _NAMES)})"
 _OF_PAGES: Final = "page_url IN (SELECT value FROM json_each(?))"
+_OF_TEXT: Final = "substr(markdown, 1, 64) = substr(?1, 1, 64) AND markdown = ?1"
+_HELD: Final = "SELECT id, headings, markdown, embedding FROM chunk JOIN vector USING (id) WHERE {}"
 _BUSY_MS: Final = 10_000
 
 
@@ -90,26 +92,21 @@ class SqliteVecTarget:
         cursor, generation, is_whole, *others = row
         return TargetPlace(cursor, generation, bool(is_whole), *others)
 
-    def held(self, urls: Sequence[str]) -> set[str]:
-        """Return the ids of the passages of these pages."""
-        sql = f"SELECT id FROM chunk WHERE {_OF_PAGES}"
+    def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
+        """Return the passages of these pages, and those of these texts by their beginnings."""
         with self._told():
-            return {name for (name,) in self._db.execute(sql, (json.dumps(urls),))}
-
-    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return the passages with one of these texts; each text is looked up by its beginning."""
-        sql = (
-            "SELECT headings, markdown, (SELECT embedding FROM vector AS v WHERE v.id = c.id) "
-            "FROM chunk AS c WHERE substr(markdown, 1, 64) = substr(?1, 1, 64) "
-            "AND markdown = ?1"
-        )
-        with self._told():
-            found = [row for text in texts for row in self._db.execute(sql, (text,))]
+            if not self._has_vectors():
+                return []
+            found = [*self._db.execute(_HELD.format(_OF_PAGES), (json.dumps(urls),))]
+            for text in texts:
+                found += self._db.execute(_HELD.format(_OF_TEXT), (text,))
         return [
-            (tuple(json.loads(headings)), text, memoryview(packed).cast("f").tolist())
-            for headings, text, packed in found
-            if packed
+            HeldPassage(name, tuple(json.loads(said)), text, memoryview(packed).cast("f").tolist())
+            for name, said, text, packed in found
         ]
+
+    def _has_vectors(self) -> bool:
+        return bool(self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'vector'").get)
 
     def apply(self, batch: Batch) -> None:
         """Replace pages in one transaction."""
@@ -142,7 +139,7 @@ class SqliteVecTarget:
         self._db.executemany("INSERT INTO vector VALUES (?, ?)", packed)
 
     def _delete(self, where: str, values: tuple[Any, ...]) -> None:
-        if self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'vector'").fetchone():
+        if self._has_vectors():
             ids = [*self._db.execute(f"SELECT id FROM chunk WHERE {where}", values)]
             self._db.executemany("DELETE FROM vector WHERE id = ?", ids)
         self._db.execute(f"DELETE FROM chunk WHERE {where}", values)

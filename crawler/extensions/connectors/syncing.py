@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from freshet.crawler.bounds import LruCache
 from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
-from freshet.crawler.chunks import Chunk
+from freshet.crawler.chunks import Chunk, to_embed
 from freshet.crawler.extensions.connectors.embedding import TEXTS_AT_ONCE, Embedder, vectors_of
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.targets import (
@@ -152,9 +152,7 @@ class Synchronisation:
     async def _write(
         self, target: Target, found: Sequence[Change], had: TargetPlace, after: TargetPlace
     ) -> TargetPlace:
-        held = target.held([each.id for each in found]) if self._embedder is not None else set()
-        if had.dimensions:
-            self._remember(target, found, held)
+        held = self._held(target, found) if self._embedder is not None else set()
         portions = [*_portions(found, held, TEXTS_AT_ONCE if self._embedder is not None else inf)]
         for some in portions:
             cursor = after.cursor if some is portions[-1] else some[-1].seq
@@ -162,15 +160,17 @@ class Synchronisation:
             had = await self._write_portion(target, some, had, place, held=held)
         return had
 
-    def _remember(self, target: Target, found: Sequence[Change], held: Container[str]) -> None:
-        """Remember the vectors of new passages whose texts stand elsewhere in the target."""
-        new = (it for each in found for it in each.chunks or () if it.id not in held)
-        wanted = {
-            (it.headings, it.markdown): it.to_embed for it in new if it.to_embed not in self._made
-        }
-        for headings, text, vector in target.embedded([*{text: None for _, text in wanted}]):
-            if (headings, text) in wanted:
-                self._made[wanted[headings, text]] = array("d", vector)
+    def _held(self, target: Target, found: Sequence[Change]) -> set[str]:
+        """Return the ids of the passages that the target has, and remember their vectors.
+
+        So a passage that goes now and comes back has its vector, and so has a page that moves.
+        """
+        texts = {each.markdown: None for change in found for each in change.chunks or ()}
+        held = target.held([each.id for each in found], [*texts])
+        for each in held:
+            if each.vector is not None:
+                self._made[to_embed(each.headings, each.markdown)] = array("d", each.vector)
+        return {each.id for each in held}
 
     async def _write_portion(
         self,

@@ -9,7 +9,7 @@ target has, and what is written again is what is there already.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from freshet.crawler.chunks import Chunk
 from freshet.crawler.clock import iso
@@ -21,8 +21,6 @@ from freshet.entry_points import found, load
 CONNECTORS: Final = "freshet.connectors"
 
 Vector: TypeAlias = Sequence[float]
-#: Of a passage: its headings, its text and its vector.
-Embedded: TypeAlias = tuple[tuple[str, ...], str, Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +91,26 @@ class Batch:
     vectors: Mapping[str, Vector] = field(default_factory=dict)
 
 
+class HeldPassage(NamedTuple):
+    """A passage that a target has with its vector, which is None where it gives none back."""
+
+    id: str
+    headings: tuple[str, ...] = ()
+    markdown: str = ""
+    vector: Vector | None = None
+
+
 class Target(Protocol):
     """An index that is kept in step. Its functions raise :class:`TargetError`."""
 
     def place(self) -> TargetPlace | None:
         """Return the place that the target has, None of a new one."""
 
-    def held(self, urls: Sequence[str]) -> set[str]:
-        """Return the ids of the passages that the target has of these pages, with vectors."""
+    def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:
+        """Return the passages that the target has with vectors: of these pages, or of these texts.
 
-    def embedded(self, texts: Sequence[str]) -> list[Embedded]:
-        """Return the passages of any page that have vectors and one of these texts."""
+        Others may be among them.
+        """
 
     def apply(self, batch: Batch) -> None:
         """Replace pages, and keep the place after them."""
