@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent import futures
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,6 +14,7 @@ from itertools import chain, islice
 from math import inf
 from operator import itemgetter
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from freshet.crawler.lists import SearchResult
 
 T = TypeVar("T")
+#: A read of the store, done by the worker's thread.
+Work: TypeAlias = Callable[[Library], Awaitable[T]]
 #: Changes in their order, and the cursor after them.
 Batch: TypeAlias = tuple[list[Change], str]
 #: A version: its number in the history, from the end if negative, or a moment.
@@ -77,7 +81,7 @@ class Store:
         self.close = weakref.finalize(self, self._worker.close)
         try:
             opening = asking(page.find, urls=[])
-            _result(self._worker.submit(lambda library: library.each(lambda _: opening)))
+            self._worker.result(lambda library: library.each(lambda _: opening))
         except BaseException:
             self.close()
             raise
@@ -118,7 +122,7 @@ class Store:
                 parts, self.down = await library.each(lambda _: asked)
                 return list(islice(merge(*parts.values(), key=itemgetter("url")), _LISTED))
 
-            found = _result(self._worker.submit(read))
+            found = self._worker.result(read)
             yield from map(_listed, found)
             after = found[-1]["url"] if len(found) == _LISTED else None
 
@@ -142,7 +146,7 @@ class Store:
             merged = merge(*(found for found, _ in parts.values()), key=lambda it: -it.at)
             return list(islice(merged, limit))
 
-        return _result(self._worker.submit(read))
+        return self._worker.result(read)
 
     def chunks(self, prefix: str = "", chars: int = CHUNK_CHARS) -> Iterator[Chunk]:
         """Yield the chunks of all pages whose URLs begin with ``prefix``, page by page.
@@ -202,7 +206,7 @@ class Store:
             found, self.down = await searching().found(library, self._settings, asked)
             return found
 
-        return _result(self._worker.submit(read))
+        return self._worker.result(read)
 
     def sketches(self) -> dict[str, Sketch]:
         """Return the sketch of each page's main text, by URL: `minhash()` is datasketch's object.
@@ -215,7 +219,7 @@ class Store:
             found, self.down = await library.each(lambda _: asking(near_duplicates.current))
             return decoded(chain.from_iterable(some.items() for some in found.values()))
 
-        return _result(self._worker.submit(read))
+        return self._worker.result(read)
 
     def lsh(self, threshold: float = THRESHOLD) -> "MinHashLSH":
         """Return datasketch's index of the pages by main text, with URLs as keys.
@@ -250,22 +254,20 @@ class Store:
         """
         wanted = None if match is None else pattern(match)
 
-        def more(place: str, wait_s: float) -> "futures.Future[Batch]":
-            return self._worker.submit(
-                lambda library: Changefeed(
-                    library, docs, all, wanted, chunk_chars, down=self.down
-                ).awaited(place, wait_s)
-            )
+        def more(place: str, wait_s: float) -> "Work[Batch]":
+            return lambda library: Changefeed(
+                library, docs, all, wanted, chunk_chars, down=self.down
+            ).awaited(place, wait_s)
 
         place, wait_s = "0" if since is None else since, inf if wait is True else float(wait)
-        return _Changes(more, place, wait_s, start_anew)
+        return _Changes(self._worker, more, place, wait_s, start_anew)
 
     def _read(self, url: str, read: Callable[..., Awaitable[T]]) -> T:
         async def done(library: Library) -> T:
             shard, typed = await library.home(url)
             return await library.one(shard, partial(read, typed=typed))
 
-        return _result(self._worker.submit(done))
+        return self._worker.result(done)
 
 
 # -- reads of one store ------------------------------------------------------
@@ -314,20 +316,22 @@ class _Changes:
 
     def __init__(
         self,
-        ask: "Callable[[str, float], futures.Future[Batch]]",
+        worker: "_Worker",
+        more: "Callable[[str, float], Work[Batch]]",
         since: str,
         wait_s: float,
         start_anew: Callable[[], object] | None,
     ) -> None:
         self.cursor = since
-        self._ask, self._wait_s, self._start_anew = ask, wait_s, start_anew
+        self._worker, self._more = worker, more
+        self._wait_s, self._start_anew = wait_s, start_anew
         self._ends_at: float | None = None
 
     def __iter__(self) -> Iterator[Change]:
         self._ends_at = None
         while (work := self._next()) is not None:
             try:
-                batch = _result(work)
+                batch = self._worker.result(work)
             except CursorGone as error:
                 batch = self._from_the_start(error)
             yield from self._told(batch)
@@ -336,7 +340,7 @@ class _Changes:
         self._ends_at = None
         while (work := self._next()) is not None:
             try:
-                batch = await asyncio.wrap_future(work)
+                batch = await asyncio.wrap_future(self._worker.submit(work))
             except asyncio.CancelledError as error:
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
@@ -353,14 +357,14 @@ class _Changes:
         self._ends_at = None
         return [], "0"
 
-    def _next(self) -> "futures.Future[Batch] | None":
-        """Ask for more, unless there was nothing for the whole time."""
+    def _next(self) -> "Work[Batch] | None":
+        """Return the read of more changes, unless there were none for the whole time."""
         now = monotonic()
         if self._ends_at is None:
             self._ends_at = now + self._wait_s
         elif now >= self._ends_at:
             return None
-        return self._ask(self.cursor, min(self._ends_at - now, HEARTBEAT_S))
+        return self._more(self.cursor, min(self._ends_at - now, HEARTBEAT_S))
 
     def _told(self, batch: Batch) -> Iterator[Change]:
         changes, cursor = batch
@@ -381,15 +385,16 @@ class _Worker:
         self._lock, self._is_closed = threading.RLock(), False
         self._tasks = set[asyncio.Task[Any]]()
         self._told_to_close = asyncio.Event()
-        self._loop = futures.Future[asyncio.AbstractEventLoop]()
+        self._loop = asyncio.new_event_loop()
         # The program's end does not wait for a daemon thread: it closes the store before.
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="freshet-store", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="freshet-store", daemon=True)
         self._thread.start()
 
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
     async def _serve(self) -> None:
-        self._loop.set_result(asyncio.get_running_loop())
         await self._told_to_close.wait()
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             # Also those that have begun since; each once, so that it can close its connection.
@@ -400,8 +405,10 @@ class _Worker:
         self._library.close()
         await self._parser.close()
 
-    def submit(self, work: Callable[[Library], Awaitable[T]]) -> "futures.Future[T]":
-        """Begin some work; any thread may wait for its result."""
+    def submit(
+        self, work: Work[T], told: "Callable[[futures.Future[T]], object] | None" = None
+    ) -> "futures.Future[T]":
+        """Begin some work; ``told`` is called in this worker's thread when it has ended."""
 
         async def done() -> T:
             task = cast(asyncio.Task[Any], asyncio.current_task())
@@ -411,18 +418,43 @@ class _Worker:
             finally:
                 self._tasks.discard(task)
 
-        loop = self._loop.result()
         with self._lock:
             if self._is_closed:
                 raise StoreError(_CLOSED)
-            return asyncio.run_coroutine_threadsafe(done(), loop)
+            begun = asyncio.run_coroutine_threadsafe(done(), self._loop)
+            if told is not None:
+                self._loop.call_soon_threadsafe(begun.add_done_callback, told)
+            return begun
+
+    def result(self, work: Work[T]) -> T:
+        """Do some work, and wait for it; an exception here, such as Ctrl-C, ends it, too.
+
+        Ctrl-C may come at any instruction. One that left a future's lock held would stop the
+        worker's thread, and with that the program's end: this thread takes no such lock before
+        the work has ended.
+        """
+        ended = SimpleQueue["futures.Future[T]"]()
+        begun: futures.Future[T] | None = None
+        try:
+            begun = self.submit(work, ended.put)
+            while (done := _soon(ended)) is None:
+                pass
+        except BaseException:
+            # The loop is closed where another thread closed the store.
+            with suppress(RuntimeError):
+                if begun is not None:
+                    self._loop.call_soon_threadsafe(begun.cancel)
+            raise
+        try:
+            return done.result()
+        except futures.CancelledError as error:
+            raise StoreError(_CLOSED) from error
 
     def close(self) -> None:
         """End the work under way, the parser's processes and the thread."""
-        loop = self._loop.result()
         with self._lock:
             self._is_closed = True
-            loop.call_soon_threadsafe(self._told_to_close.set)
+            self._loop.call_soon_threadsafe(self._told_to_close.set)
         # The garbage collector calls this in any thread, also in this one.
         if self._thread is not threading.current_thread():
             self._thread.join()
@@ -432,15 +464,8 @@ def _words(version: Version | None) -> str | None:
     return None if version is None else str(version)
 
 
-def _result(work: "futures.Future[T]") -> T:
-    """Wait for some work; an exception in this thread, such as Ctrl-C, ends that, too."""
-    try:
-        # A signal that comes just before a wait is not handled until the wait ends.
-        while not work.done():
-            futures.wait([work], _SIGNALS_WITHIN_S)
-        return work.result()
-    except futures.CancelledError as error:
-        raise StoreError(_CLOSED) from error
-    except BaseException:
-        work.cancel()
-        raise
+def _soon(ended: "SimpleQueue[T]") -> T | None:
+    """Wait for a moment: a signal that comes just before a wait is not handled until that ends."""
+    with suppress(Empty):
+        return ended.get(timeout=_SIGNALS_WITHIN_S)
+    return None

@@ -59,8 +59,8 @@ _DIGITS: Final = re.compile(r"\d+(?:[.,]\d+)*")
 #: Cents may stand higher, without a mark before them.
 _CENTS: Final = re.compile(r"(\d+) (\d\d)(?!\d)")
 _MOMENT: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d))?")
-#: JSON-LD without a comment around it, and its commas before nothing.
-_DATA: Final = re.compile(r"[\[{].*[\]}]", re.DOTALL)
+#: Where JSON-LD begins behind a comment, and its commas before nothing.
+_BEGINS: Final = re.compile(r"[\[{]")
 _TRAILING: Final = re.compile(r",(?=\s*[}\]])")
 
 
@@ -99,13 +99,19 @@ def _linked_data(tree: Tree) -> Iterator[Any]:
         if "ld+json" not in (tree.attribute_of(script, "type") or "").lower():
             continue
         text = tree.text_of(script)
-        whole = _DATA.search(text)
-        for each in (text, _TRAILING.sub("", whole[0] if whole else "")):
+        for each in (text, _mended(text)):
             try:
                 yield json.loads(each, strict=False)
             except (ValueError, RecursionError):
                 continue
             break
+
+
+def _mended(text: str) -> str:
+    """Return JSON without a comment around it and without commas before nothing."""
+    begins = _BEGINS.search(text)
+    ends = max(text.rfind("]"), text.rfind("}")) + 1
+    return _TRAILING.sub("", text[begins.start() : ends]) if begins else ""
 
 
 def _marked(tree: Tree, scope: str, kind: str, named: str) -> dict[str, list[Any]]:

@@ -3,21 +3,28 @@
 import asyncio
 import gc
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
+from asyncio import base_events, tasks
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import _base as futures_base
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
 import freshet
 from freshet.crawler import documents
+from freshet.crawler import store as store_module
 from freshet.crawler.compare.near_duplicates import optimal_banding
 from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
@@ -382,6 +389,57 @@ def test_a_forgotten_store_leaves_no_thread_and_no_process(crawled: SmallStore) 
         os.kill(process.pid, 0)
 
 
+#: Every so many instructions of a wait is interrupted: all of them take a minute.
+STEP = 5
+
+
+@pytest.mark.filterwarnings("ignore:.*was never awaited", "ignore:.*coroutine object _Worker")
+def test_an_interrupt_at_any_instruction_of_a_wait_stops_no_other_thread(
+    crawled: SmallStore,
+) -> None:
+    hit = STEP
+    while interrupted(crawled.path, hit):
+        hit += STEP
+    assert hit > 40 * STEP
+
+
+def interrupted(path: Path, hit: int) -> bool:
+    """Wait for changes, interrupted at an instruction; return whether there were so many."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal count
+        if frame.f_code.co_filename not in INTERRUPTED:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            count += 1
+            if count == hit:
+                raise KeyboardInterrupt
+        return trace
+
+    store, answers = freshet.Store(path), threading.Event()
+    changes = store.changefeed("now", wait=0.01)
+    sys.settrace(trace)
+    try:
+        # RuntimeError: a lock of a library that the interrupt caught half taken.
+        with suppress(KeyboardInterrupt, RuntimeError):
+            list(changes)
+    finally:
+        sys.settrace(None)
+    store._worker._loop.call_soon_threadsafe(answers.set)
+    if not answers.wait(30):
+        store.close.detach()  # It would wait for ever.
+        pytest.fail(f"after instruction {hit} the worker's thread stands still")
+    store.close()
+    return count >= hit
+
+
+INTERRUPTED = {
+    module.__file__ for module in (store_module, futures_base, threading, queue, tasks, base_events)
+}
+
+
 PROGRAM = """
 import sys, freshet
 store = freshet.Store(sys.argv[1])
@@ -405,7 +463,10 @@ def test_a_program_ends_at_once_also_by_ctrl_c_and_without_closing(
         assert count == 3
         if what == "wait":
             program.send_signal(signal.SIGINT)
-        _, errors = program.communicate(timeout=60)
+        try:
+            _, errors = program.communicate(timeout=60)
+        finally:
+            program.kill()
     assert program.returncode == code
     assert errors.count("Traceback") == errors.count("\nKeyboardInterrupt\n") == (what == "wait")
     with pytest.raises(ProcessLookupError):

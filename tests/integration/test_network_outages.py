@@ -32,6 +32,9 @@ KINDS = {
     "gateway without a way": ("http_503", 503, 0.1),
     "gateway waits": ("http_504", 504, 0.1),
 }
+#: They differ in what tells the network from a host: a path of its own in the code each.
+TELLING = ("reset", "dns", "link down", "gateway")
+EACH = [pytest.param(kind, marks=[] if kind in TELLING else pytest.mark.long) for kind in KINDS]
 #: What comes, but is no HTTP.
 RUBBISH = {
     "rubbish": ("protocol", None, 0.1),
@@ -88,7 +91,7 @@ def charged(stage: Stage, server: Cut) -> int:
     return number
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH)
 async def test_after_an_hour_without_a_network_requests_flow_within_a_minute(
     tmp_path: Path, kind: str
 ) -> None:
@@ -163,7 +166,7 @@ async def crawled_until_cut_off(stage: Stage, server: Cut) -> str:
     return report.ending
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH)
 async def test_a_crawl_waits_for_its_patience_and_ends_cut_off(tmp_path: Path, kind: str) -> None:
     stage, server = cut_off(tmp_path, kind, 24.0)
     assert await crawled_until_cut_off(stage, server) == "cut off"

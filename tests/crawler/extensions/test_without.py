@@ -41,11 +41,14 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
-#: Each by itself, then all together.
-SETS = list(dict.fromkeys([*((each,) for each in NAMES), tuple(NAMES)]))
+#: All together, and each by itself.
+SETS = [
+    pytest.param(tuple(NAMES), id="all"),
+    *(pytest.param((each,), id=each, marks=pytest.mark.long) for each in NAMES),
+]
 
 
-@pytest.mark.parametrize("hidden", SETS, ids="-".join)
+@pytest.mark.parametrize("hidden", SETS)
 async def test_a_crawl_a_recrawl_and_a_replay(shell: Shell, hidden: tuple[str, ...]) -> None:
     before = HIDING.format(hidden=hidden)
     pages = {"/": page(0, links("/1", "/2")), "/1": page(1), "/2": page(2)}
