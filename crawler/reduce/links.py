@@ -193,7 +193,7 @@ def _named_type(text: str) -> str:
 
 # WHATWG HTML, section 4.2.5.3, "shared declarative refresh steps".
 _REFRESH: Final = re.compile(
-    r"""[\t\n\f\r ]* (\d+|(?=\.)) [\d.]* (?>[\t\n\f\r ]*[;,]|[\t\n\f\r ]) [\t\n\f\r ]*+
+    r"""[\t\n\f\r ]* (\d++|(?=\.)) [\d.]*+ (?>[\t\n\f\r ]*[;,]|[\t\n\f\r ]) [\t\n\f\r ]*+
     (?>url [\t\n\f\r ]* = [\t\n\f\r ]*|) (?: "([^"]*) | '([^']*) | (.+) )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )

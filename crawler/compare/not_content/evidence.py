@@ -47,7 +47,7 @@ _ERROR: Final = re.compile(
 #: Places in a program's source, as interpreters print them.
 _TRACE: Final = re.compile(
     r"\bat [\w.$]+\([\w.]+:\d+\)|File \".{1,200}\", line \d+|#\d+ /[\w./-]+\(\d+\)"
-    r"|[\w/\\.-]+\.(?:php|py|java|rb|cs|aspx|jsp|pl|go|js|ts):\d+"
+    r"|(?<=[\w/\\.-])\.(?:php|py|java|rb|cs|aspx|jsp|pl|go|js|ts):\d+"
     r"|\.(?:php|asp|aspx|jsp|cfm)\b.{0,30}\b"
     r"(?:on line|line:?|linea|ligne|zeile|linha|строк)\W{0,3}\d+"
     r"|\b(?:SELECT|UPDATE|INSERT) .{1,200}\b(?:FROM|INTO|SET|WHERE)\b",
@@ -59,7 +59,10 @@ _MAY_TRACE: Final = re.compile(
 )
 #: Details for the webmaster: the visitor's address, or the number of the request.
 TICKET: Final = re.compile(
-    r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?=[0-9a-f-]{12})(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b",
+    r"\b\d{1,3}(?:\.\d{1,3}){3}\b"
+    # A run of its signs is tried once, not from each of its words.
+    r"|(?<![0-9a-f-])(?:\b|-++|(?<=\w)[0-9a-f]++(?=-))(?=[0-9a-f-]{12})"
+    r"(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{12,}\b",
     re.I,
 )
 _TICKETED: Final = frozenset(
@@ -316,8 +319,9 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
 
 #: The status of an error, with or without a word for it.
 _NUMBER: Final = re.compile(
-    r" (?:(?:http|error|status|code|err|erreur|fehler|errore?s?|erro|fout|fel|felkod|blad|ошибка|"
-    r"エラー|错误|chyba|hata|hiba|virhe|fejl|feil|eroare) )*"
+    # Each word in one way only: a title of forty words would be read in as many as 2 to the 40th.
+    r" (?>(?:http|status|code|err|erreur|fehler|erro|errore?s?|error|fout|fel|felkod|blad|ошибка|"
+    r"エラー|错误|chyba|hata|hiba|virhe|fejl|feil|eroare) )*+"
     r"(?:40\d|41\d|42\d|431|444|451|49[4-9]|50\d|51[01]|52\d|530) (?:error )?"
 )
 #: The media of a page that shows one picture, see :class:`PageSigns`.

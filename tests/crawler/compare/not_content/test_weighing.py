@@ -179,3 +179,23 @@ def test_what_most_pages_of_a_host_show_is_no_proof(said: str) -> None:
 def test_a_page_that_is_nearly_all_frame_is_judged_by_it() -> None:
     facts = facts_of("<p>Access to this page has been denied.</p><p>Ray 7</p>", title="Denied")
     assert replace(facts, frame=frozenset(facts.blocks.texts[:1])).texts == facts.blocks.texts
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        # Patterns read the first two in as many ways as two to their words; in a row of the others
+        # they had to end before they were tried from each character anew.
+        *(("error " * many, "Words") for many in (40, 4_000)),
+        *(("", f"<p>{'error ' * many}</p>") for many in (40, 60_000)),
+        *(("", f"<p>{sign * 180_000}</p>") for sign in ("1-", "a-", "0-f ")),
+        ("", f"<p>line:1 {'1.' * 250_000}</p>"),
+        ("", f"<meta http-equiv=refresh content='{'0' * 400_000}'>"),
+        ("", f"<script type='application/ld+json'>{'[' * 400_000}</script>"),
+        ("", f"<script type='application/ld+json'>{'{' * 400_000}</script>"),
+    ],
+    ids="abcdefghijk",
+)
+def test_no_row_of_signs_takes_hours(title: str, text: str) -> None:
+    """Each of these took half a minute to years; they run in the event loop's process."""
+    HostJudge().judge(facts_of(text, title=title), 0.0)
