@@ -143,7 +143,7 @@ class BodyRules(NamedTuple):
     ``max_bytes`` hold for the wire and for the decoded body. With ``may_cut`` a decoded body
     that is longer ends there, otherwise it fails. With ``is_sniffed`` it must begin like
     text; ``no_page`` says what its label is, if that is not of a page. With ``is_unpacked`` it is
-    decoded by its first bytes, too. ``announced_bytes`` of 0 are not known.
+    decoded by its first bytes, too.
     """
 
     max_bytes: int
@@ -151,7 +151,6 @@ class BodyRules(NamedTuple):
     is_sniffed: bool = False
     is_unpacked: bool = False
     no_page: str | None = None
-    announced_bytes: int = 0
 
 
 def short_body(wire: bytes, content_encoding: str, rules: BodyRules) -> bytes | None:
@@ -174,15 +173,18 @@ def short_body(wire: bytes, content_encoding: str, rules: BodyRules) -> bytes | 
 
 
 class Intake:
-    """Reader of a body, piece by piece.
+    """Reader of a body, piece by piece; ``announced_bytes`` of 0 are not known.
 
     Raises:
         Unfetched: on construction, if the content coding is not known.
     """
 
-    def __init__(self, content_encoding: str, rules: BodyRules) -> None:
+    def __init__(
+        self, content_encoding: str, rules: BodyRules, *, announced_bytes: int = 0
+    ) -> None:
         self._encode(content_encoding)
         self._rules = rules
+        self._announced_bytes = announced_bytes
         self._wire = bytearray()
         self._decoded = BytesIO()
         self._is_complete = True
@@ -251,7 +253,7 @@ class Intake:
             return True
         # Some servers announce the length of the page before it was packed, which gzip ends with
         # (RFC 1952, section 2.3.1): they keep the connection, and nothing more comes.
-        announced, ends = self._rules.announced_bytes, int.from_bytes(self._wire[-4:], "little")
+        announced, ends = self._announced_bytes, int.from_bytes(self._wire[-4:], "little")
         is_gzip = self._wire.startswith(GZIP_MAGIC)
         return is_gzip and len(self._wire) < announced == ends
 

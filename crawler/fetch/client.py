@@ -15,7 +15,7 @@ from ipaddress import ip_address, ip_network
 from itertools import takewhile
 from math import inf
 from math import log as ln
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from aiohttp.abc import AbstractResolver
 from yarl import URL
@@ -25,7 +25,7 @@ from freshet.crawler.clock import Clock, Standstills, SteadyClock
 from freshet.crawler.errors import NotMade, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised, is_this_machine
 from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake, short_body
-from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
+from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, field_bytes, request_bytes
 from freshet.crawler.fetch.heads import ResponseHead
 from freshet.crawler.fetch.responses import (
     PLAIN,
@@ -49,6 +49,7 @@ from freshet.storage.records import FetchResult, Validators
 log = logging.getLogger(__name__)
 
 _ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+_NO_VALIDATORS = Validators()
 
 
 #: The purpose of a request, which decides the accepted content types; ``probe`` is as a page, for
@@ -78,10 +79,15 @@ class Request:
     is_any_type: bool = False
 
     @property
+    def is_unusual(self) -> bool:
+        """Return whether it is more than a GET with the fields of its kind and validators."""
+        return self.is_plain or self.form is not None or bool(self.headers)
+
+    @property
     def is_conditional(self) -> bool:
         """Return whether the response may be that nothing has changed."""
         known = self.validators
-        return known is not None and not self.is_plain and known != Validators()
+        return known is not None and not self.is_plain and known != _NO_VALIDATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,8 @@ _UNREAD = "unspecified"
 #: A body that ended early so often at the same byte is whole; so many are remembered.
 _ALIKE_TIMES = 3
 _CUT_BODIES = 4_096
+_USUAL = 1_024
+_Fields: TypeAlias = tuple[tuple[str, str], ...]
 #: Fields of a request whose values no archive gets.
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
 
@@ -188,6 +196,14 @@ class _Transfer:
         if self.head is not None:
             self.truncated = _TRUNCATED_BY.get(reason, _UNREAD)
         return StatusVerdict(outcome, reason, detail)
+
+    def take_short(self, wire: bytes, rules: BodyRules) -> bool:
+        """Take a body that has come as a whole, and return true, unless it needs an Intake."""
+        body = None if self.head is None else short_body(wire, self.head.codings, rules)
+        if body is None:
+            return False
+        self.wire_body, self.body = wire, body
+        return True
 
     def result(self, verdict: StatusVerdict, now: float) -> FetchResult:
         """Return the result of the request, which ends now."""
@@ -256,6 +272,8 @@ class NetworkFetcher:
     ) -> None:
         self._limits = limits
         self.held = HeldBytes()
+        #: Fields of requests, by host and kind: as values, and as they are sent.
+        self._usual = LruCache[tuple[str, Accept], tuple[_Fields, bytes]](_USUAL)
         #: Digests of bodies that ended early, by URL, and how often each came in a row.
         self._cut = LruCache[str, tuple[bytes, int]](_CUT_BODIES)
         self._now = now
@@ -313,20 +331,32 @@ class NetworkFetcher:
         """Return a request as it is sent, and note it: there may be no response."""
         own = access.fields_for(request.url) if access is not None else {}
         target, proxy_fields = self._connections.way(channel, url)
-        fields = {
-            "Host": url.host_port_subcomponent or "", **self._fields, **request_headers(request)
-        }  # fmt: skip
-        for some in (own, proxy_fields):
-            if some:
-                fields = _replaced(fields, some)
-        method, body = "GET", b""
+        host = url.host_port_subcomponent or ""
+        if not (own or proxy_fields or request.is_unusual):
+            transfer.request_headers, fields = self._usual_fields(host, request)
+            return request_bytes("GET", target, fields)
+        method, body, length = "GET", b"", {}
         if request.form is not None:
             method, body = "POST", request.form.encode()
-            fields = _replaced(fields, {"Content-Length": str(len(body))})
-        sent = tuple(fields.items())
-        is_ours = not (own or proxy_fields or request.headers)
-        transfer.request_headers = sent if is_ours else _without_secrets(sent, own)
-        return request_bytes(method, target, sent, body)
+            length = {"Content-Length": str(len(body))}
+        merged = {"Host": host, **self._fields, **request_headers(request)}
+        for some in (own, proxy_fields, length):
+            merged = _replaced(merged, some)
+        sent = tuple(merged.items())
+        transfer.request_headers = _without_secrets(sent, own)
+        return request_bytes(method, target, field_bytes(sent), body)
+
+    def _usual_fields(self, host: str, request: Request) -> tuple[_Fields, bytes]:
+        """Return the fields of a request to which nothing is added but validators, twice."""
+        usual = self._usual.get((host, request.accept))
+        if usual is None:
+            accept = ("Accept", _KINDS[request.accept].accept)
+            sent: _Fields = (("Host", host), *self._fields.items(), accept)
+            usual = self._usual[host, request.accept] = sent, field_bytes(sent)
+        if request.validators is None:
+            return usual
+        more = tuple(_validator_fields(request.validators))
+        return (*usual[0], *more), usual[1] + field_bytes(more)
 
     async def _take(
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
@@ -343,7 +373,16 @@ class NetworkFetcher:
             is_whole=whole is not None,
         )
         if verdict.outcome == "fetched":
-            await self._read_body(request, channel, head, transfer)
+            rules = body_rules(
+                request,
+                self._limits.max_body_bytes,
+                content_type=head.content_type,
+                announced_bytes=head.length,
+            )
+            # Most have come as a whole: there is nothing to wait for.
+            if not (channel.is_ended and transfer.take_short(channel.peek(), rules)):
+                intake = Intake(head.codings, rules, announced_bytes=head.length)
+                await self._read_body(request, channel, intake, transfer)
             is_part = head.status == 206 and whole != len(transfer.wire_body)
             if is_part and transfer.truncated is None:
                 raise Unfetched("http_206", "the server sent a part of what it has")
@@ -355,26 +394,12 @@ class NetworkFetcher:
         return verdict
 
     async def _read_body(
-        self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
+        self, request: Request, channel: HttpConnection, intake: Intake, transfer: _Transfer
     ) -> None:
-        rules = body_rules(
-            request,
-            self._limits.max_body_bytes,
-            content_type=head.content_type,
-            announced_bytes=head.length,
-        )
-        if channel.is_ended:
-            # Most have come as a whole: there is nothing to wait for.
-            wire = channel.peek()
-            body = short_body(wire, head.codings, rules)
-            if body is not None:
-                transfer.wire_body, transfer.body = wire, body
-                return
         limits, now = self._limits, get_running_loop().time()
         pace = BodyPace(
             limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
         )
-        intake = Intake(head.codings, rules)
         await intake.read(channel.pieces(), pace, self.held)
         if (
             channel.cut is not None
@@ -678,18 +703,27 @@ def body_rules(
     Raises:
         Unfetched: the body is not worth reading.
     """
-    kind = _KINDS[request.accept]
-    no_page = no_page_type(content_type) if kind.is_typed else None
-    if no_page is not None and not request.is_any_type:
-        raise Unfetched("content_type", no_page, "skipped")
-    is_sniffed = kind.is_typed and (no_page is not None or media_type(content_type) is None)
-    max_bytes = request.max_body_bytes or kind.max_body_bytes or max_body_bytes
-    if announced_bytes > max_bytes and not kind.may_cut:
+    rules = _rules_of(request.accept, content_type, request.max_body_bytes or 0, max_body_bytes)
+    if rules.no_page is not None and not request.is_any_type:
+        raise Unfetched("content_type", rules.no_page, "skipped")
+    if announced_bytes > rules.max_bytes and not rules.may_cut:
         raise Unfetched("too_large", f"{announced_bytes} bytes are announced")
+    return rules
+
+
+@lru_cache(maxsize=64)
+def _rules_of(
+    accept: Accept, content_type: str, own_max_bytes: int, page_max_bytes: int
+) -> BodyRules:
+    kind = _KINDS[accept]
+    no_page = no_page_type(content_type) if kind.is_typed else None
     return BodyRules(
-        max_bytes, may_cut=kind.may_cut, is_sniffed=is_sniffed, is_unpacked=kind.is_unpacked,
-        no_page=no_page, announced_bytes=announced_bytes,
-    )  # fmt: skip
+        own_max_bytes or kind.max_body_bytes or page_max_bytes,
+        may_cut=kind.may_cut,
+        is_sniffed=kind.is_typed and (no_page is not None or media_type(content_type) is None),
+        is_unpacked=kind.is_unpacked,
+        no_page=no_page,
+    )
 
 
 def _wire_url(url: str) -> URL:
@@ -722,9 +756,11 @@ def request_headers(request: Request) -> dict[str, str]:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     if request.is_plain:
         return headers | dict([("Accept", "*/*"), PLAIN, ("Connection", "close")])
-    if (known := request.validators) is not None:
-        if is_field_value(known.etag):
-            headers["If-None-Match"] = known.etag
-        if is_field_value(known.last_modified):
-            headers["If-Modified-Since"] = known.last_modified
-    return headers
+    return headers | dict(_validator_fields(request.validators or _NO_VALIDATORS))
+
+
+def _validator_fields(known: Validators) -> Iterator[tuple[str, str]]:
+    if is_field_value(known.etag):
+        yield "If-None-Match", known.etag
+    if is_field_value(known.last_modified):
+        yield "If-Modified-Since", known.last_modified

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, NamedTuple, cast
 
@@ -12,6 +13,7 @@ from freshet.crawler.fetch.heads import Chunks, ResponseHead, head_end, read_hea
 
 #: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.
 _AHEAD_BYTES: Final = 32 * 1024
+_ONE_LINE: Final = re.compile(r"[^\r\n\0]*")
 
 
 class HeadLimits(NamedTuple):
@@ -22,19 +24,28 @@ class HeadLimits(NamedTuple):
     max_headers: int = 1000
 
 
-def request_bytes(
-    method: str, target: str, fields: Iterable[tuple[str, str]], body: bytes = b""
-) -> bytes:
-    """Return a request as it is sent.
+def field_bytes(fields: Iterable[tuple[str, str]]) -> bytes:
+    """Return fields of a request as they are sent.
 
     Raises:
         ValueError: a field has a line break.
     """
-    lines = [f"{method} {target} HTTP/1.1", *[f"{name}: {value}" for name, value in fields], "\r\n"]
-    head, ends = "\r\n".join(lines), len(lines)
-    if head.count("\r") != ends or head.count("\n") != ends or "\0" in head:
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
+    text, ends = "".join(lines), len(lines)
+    if text.count("\r") != ends or text.count("\n") != ends or "\0" in text:
         raise ValueError("a line break in a field of a request")
-    return head.encode() + body
+    return text.encode()
+
+
+def request_bytes(method: str, target: str, fields: bytes, body: bytes = b"") -> bytes:
+    """Return a request as it is sent; the ``fields`` are bytes already.
+
+    Raises:
+        ValueError: the target has a line break.
+    """
+    if not _ONE_LINE.fullmatch(target):
+        raise ValueError("a line break in the target of a request")
+    return b"%s %s HTTP/1.1\r\n%s\r\n%s" % (method.encode(), target.encode(), fields, body)
 
 
 class _Incoming:
@@ -178,6 +189,8 @@ class HttpConnection(asyncio.BufferedProtocol):
     def take(self) -> bytes:
         """Return what has come of the body and was not taken yet."""
         body = self._incoming
+        if not body.pieces:
+            return b""
         pieces, body.pieces, body.held_bytes = body.pieces, [], 0
         if body.is_paused and self._transport is not None and not self._is_lost:
             body.is_paused = False
@@ -291,40 +304,47 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _take_head(self, data: bytes) -> bytes:
         """Take bytes of the head, and return what follows it."""
         # An empty line may be left of the response before (RFC 9112, section 2.2).
-        incoming, most = self._incoming, self._limits.max_bytes
-        searched = max(0, len(incoming.head) - 3)
-        incoming.head = (incoming.head + data) if incoming.head else data.lstrip(b"\r\n")
+        incoming, limits, searched = self._incoming, self._limits, 0
+        if incoming.head:
+            searched = max(0, len(incoming.head) - 3)
+            data = incoming.head + data
+        else:
+            data = data.lstrip(b"\r\n")
         while True:
-            self._check_start()
-            end = head_end(incoming.head, searched)
-            if (end if end >= 0 else len(incoming.head)) > most:
+            if not data.startswith(b"HTTP/"):
+                self._check_start(data)
+            end = head_end(data, searched)
+            if (end if end >= 0 else len(data)) > limits.max_bytes:
+                most = limits.max_bytes
                 raise Unfetched("headers_too_large", f"the head has more than {most:,} bytes")
             if end < 0:
+                incoming.head = data
                 return b""
-            self.head_bytes, rest = incoming.head[:end], incoming.head[end:]
-            head = read_head(self.head_bytes, self._limits.max_headers)
+            self.head_bytes = data[:end]
+            head = read_head(self.head_bytes, limits.max_headers)
             if head.status >= 200 or head.status == 101:
-                incoming.head = b""
                 self._begin_body(head)
-                return rest
+                return data[end:]
             incoming.interim += 1
             if incoming.interim > INTERIM_RESPONSES:
                 meet("interim responses")
                 raise Unfetched("protocol", f"more than {INTERIM_RESPONSES} interim responses")
-            incoming.head, searched = rest.lstrip(b"\r\n"), 0
+            data, searched = data[end:].lstrip(b"\r\n"), 0
 
-    def _check_start(self) -> None:
+    def _check_start(self, data: bytes) -> None:
         """Refuse what is no response, however much follows.
 
         On a kept connection it is the rest of the response before, a body where none may be.
         """
-        if not b"HTTP/".startswith(self._incoming.head[:5].upper()):
+        if not b"HTTP/".startswith(data[:5].upper()):
             reason = "stale" if self.exchanges > 1 else "protocol"
-            raise Unfetched(reason, f"not a response of HTTP/1: {self._incoming.head[:50]!r}")
+            raise Unfetched(reason, f"not a response of HTTP/1: {data[:50]!r}")
 
     def _begin_body(self, head: ResponseHead) -> None:
         self.head = head
-        self.repairs.extend(head.repairs)
+        self._incoming.head = b""
+        if head.repairs:
+            self.repairs.extend(head.repairs)
         if head.framing == "none" or (head.framing == "length" and not head.length):
             self.is_ended = True
         elif head.framing == "chunked":

@@ -189,7 +189,8 @@ class Connections:
         self._most_idle = connections()
         #: Those that wait for another exchange, with the loop's time, the longest idle first.
         self._idle: OrderedDict[HttpConnection, float] = OrderedDict()
-        self._places: dict[_Place, list[HttpConnection]] = {}
+        #: Those of each place; a key is equal to a :class:`_Place`.
+        self._places: dict[tuple[object, ...], list[HttpConnection]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     async def get(
@@ -203,7 +204,7 @@ class Connections:
             Unfetched: none can be had.
         """
         tls, proxy = (access.tls, access.proxy) if access is not None else (None, None)
-        place = _Place(url.scheme, url.raw_host or "", url.port, tls, proxy)
+        place = (url.scheme, url.raw_host or "", url.port, tls, proxy)
         idle = None if is_fresh else self._places.get(place)
         while idle:
             channel = idle.pop()
@@ -213,8 +214,8 @@ class Connections:
             if channel.is_reusable:
                 return channel
         if proxy is None:
-            return await self._opened(place, self._direct, url, None)
-        return await self._through(proxy, place, url)
+            return await self._opened(_Place(*place), self._direct, url, None)
+        return await self._through(proxy, _Place(*place), url)
 
     async def _through(self, proxy: str, place: _Place, url: URL) -> HttpConnection:
         """Return a new connection through a proxy."""

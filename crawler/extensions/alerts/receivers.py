@@ -26,7 +26,7 @@ from freshet.crawler.clock import Clock, pause
 from freshet.crawler.errors import CrawlError, Unfetched, needs_extra
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import AddressGuard
-from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, request_bytes
+from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, field_bytes, request_bytes
 from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Connections
 from freshet.crawler.terminal import counted
@@ -159,7 +159,8 @@ class Webhook:
         )
         channel: HttpConnection = await tries(self._connections.get, url, None)
         try:
-            head = await channel.ask(request_bytes("POST", url.raw_path_qs, fields.items(), body))
+            sent = field_bytes(fields.items())
+            head = await channel.ask(request_bytes("POST", url.raw_path_qs, sent, body))
         finally:
             channel.close()
         if 200 <= head.status < 300:

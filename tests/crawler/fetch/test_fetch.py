@@ -140,6 +140,30 @@ async def test_both_validators_are_sent_and_not_modified_is_believed() -> None:
     assert b"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n" in server.requests[0]
 
 
+async def test_requests_to_one_host_do_not_take_each_others_fields() -> None:
+    async with hostile(sends(page())) as server, fetching() as f:
+        wanted = [
+            Request(server.url("/1"), validators=Validators('"a"', None)),
+            Request(server.url("/2"), "sitemap"),
+            Request(server.url("/3"), validators=Validators(None, "Sun, 06 Nov 1994 08:49:37 GMT")),
+            Request(server.url("/4"), headers=(("Accept-Language", "fi"),)),
+            Request(server.url("/5"), validators=Validators('"b"', None)),
+            Request(server.url("/6")),
+        ]
+        results = [await f.fetch(each) for each in wanted]
+    sent = [request.decode().split("\r\n")[1:] for request in server.requests]
+    for result, fields in zip(results, sent, strict=True):
+        assert [f"{name}: {value}" for name, value in result.request_headers] == fields[:-2]
+    own = [[field for field in fields if field.startswith(("If-", "Accept-L"))] for fields in sent]
+    assert own == [
+        ['If-None-Match: "a"'], [], ["If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT"],
+        ["Accept-Language: fi"], ['If-None-Match: "b"'], [],
+    ]  # fmt: skip
+    assert ["Accept: application/xml, text/xml" in "\n".join(fields) for fields in sent] == [
+        False, True, False, False, False, False
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [("404 Not Found", "gone"), ("410 Gone", "gone"),
