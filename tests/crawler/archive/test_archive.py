@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from uuid import RFC_4122, UUID
 
 import pytest
 
@@ -57,6 +58,18 @@ async def test_what_is_flushed_can_be_read_while_the_file_still_grows(tmp_path: 
     (path,) = whole(tmp_path)
     assert kinds(path) == ["warcinfo", *ONE]
     assert check([path]) == 0
+
+
+async def test_records_are_named_by_random_uuids(tmp_path: Path) -> None:
+    await write(tmp_path, *(fetched(url=f"http://a.localhost/{n}") for n in range(20)))
+    (path,) = whole(tmp_path)
+    named = [record.headers["WARC-Record-ID"] for record in read(path)]
+    ids = [UUID(name.removeprefix("<urn:uuid:").removesuffix(">")) for name in named]
+    assert named == [f"<urn:uuid:{each}>" for each in ids]
+    assert {(each.version, each.variant) for each in ids} == {(4, RFC_4122)}
+    assert len(set(ids)) == 61
+    # Four values of the two bits behind the variant: chance misses one once in 10^7.
+    assert {each.clock_seq_hi_variant >> 4 for each in ids} == {8, 9, 10, 11}
 
 
 async def test_nothing_to_keep_makes_no_file(tmp_path: Path) -> None:
