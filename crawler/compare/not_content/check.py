@@ -36,6 +36,7 @@ from freshet.crawler.compare.not_content.host import (
     needs_javascript,
     probe_url,
     tells_of_change,
+    tells_of_few_words,
 )
 from freshet.crawler.compare.not_content.page import (
     SHORT,
@@ -51,7 +52,7 @@ from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Retraction
-from freshet.storage.records import DueUrl, FetchResult, PageHistory
+from freshet.storage.records import Doubt, DueUrl, FetchResult, PageHistory
 
 #: Hosts whose signs are held.
 _HOSTS: Final = 512
@@ -205,7 +206,7 @@ class NotContentCheck:
         count = words_up_to(parsed.blocks.texts, MOST_WHERE_CONTENT_WAS)
         before = await self._before(due, new, count)
         if before.digest is None and not is_judged(parsed.title, count):
-            return CheckedPage(history=before.history)
+            return CheckedPage(doubt=_doubt_before(due, new), history=before.history)
         host = await self._host(due.host_id)
         async with host.turn:
             host.pages += 1
@@ -240,7 +241,7 @@ class NotContentCheck:
             retractions=(*host.retractions(proven or {}), *_own(due, found, facts)),
         )
         if found is None:
-            return replace(checked, doubt=_doubt_before(due, facts))
+            return replace(checked, doubt=_doubt_before(due, facts.sketch))
         if found.is_refused:
             return replace(checked, verdict=found)
         return replace(checked, doubt=found)
@@ -272,11 +273,10 @@ class NotContentCheck:
     async def _before(self, due: DueUrl, new: Sketch, words: int) -> _Before:
         """Return the text that the page had, of which the new one of so many words is no edit."""
         old = due.digests
-        # What was doubtful was perhaps no content.
-        if old is None or old.text == new.text_digest or due.doubt is not None:
+        if old is None or old.text == new.text_digest or words > MOST_WHERE_CONTENT_WAS:
             return _Before()
-        if words > MOST_WHERE_CONTENT_WAS:
-            return _Before()
+        if due.doubt is not None:
+            return _before_doubt(due, due.doubt, words)
         history = await self.past.history(due.page_id)
         if history is None:
             return _Before()
@@ -307,6 +307,18 @@ class NotContentCheck:
         return judge.learn_probe(shown, now)
 
 
+def _before_doubt(due: DueUrl, doubt: Doubt, words: int) -> _Before:
+    """Return what the page had before a doubt that was raised by it.
+
+    What was doubtful was perhaps no content, so the new text may be no content in another wording.
+    The text before is not kept: the URL stands for it, as each URL had one of its own.
+    """
+    if not tells_of_change(doubt.why):
+        return _Before()
+    is_replaced = words <= SHORT and tells_of_few_words(doubt.why)
+    return _Before(None, due.fetch_url.encode(), is_replaced)
+
+
 def _sketch_of(history: PageHistory) -> Sketch:
     return Sketch.from_bytes(history.sketch)
 
@@ -317,10 +329,10 @@ def _is_known(due: DueUrl, new: Sketch) -> bool:
     return is_same and due.doubt is None
 
 
-def _doubt_before(due: DueUrl, facts: PageFacts) -> NotContent | None:
+def _doubt_before(due: DueUrl, new: Sketch) -> NotContent | None:
     """Return the doubt of the last visit, if the page still has the text that raised it."""
     doubt, digests = due.doubt, due.digests
-    if doubt is None or digests is None or digests.text != facts.sketch.text_digest:
+    if doubt is None or digests is None or digests.text != new.text_digest:
         return None
     if not tells_of_change(doubt.why):
         return None

@@ -432,7 +432,12 @@ def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | No
 
 def tells_of_change(why: str) -> bool:
     """Return whether a reason of a doubt is what stood there before, which no later visit sees."""
-    return _RETURNED in why or _PLACED[Proof.REPLACED] in why
+    return _RETURNED in why or tells_of_few_words(why)
+
+
+def tells_of_few_words(why: str) -> bool:
+    """Return whether a reason of a doubt is that few words stood in place of a long text."""
+    return _PLACED[Proof.REPLACED] in why
 
 
 def _judgement(

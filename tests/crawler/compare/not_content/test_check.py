@@ -240,3 +240,50 @@ async def test_what_raised_a_doubt_by_its_place_is_doubtful_while_it_stays() -> 
     assert again.doubt is None
     other = await seen_again(page.replace(b"Pronto", b"Presto") % b"", None, Checked())
     assert other.doubt is None
+
+
+#: Error pages as hosts wrote them anew, each short, and one with the host's menu on it.
+ANOTHER = [
+    "<p>Presto de volta.</p>", "<p>Wir bauen um.</p>", "<h1>Oh!</h1><p>So etwas.</p>", "",
+    "<p>Cette adresse a changé de nom.</p>", "<p>Soon more.</p><a href=/>Home</a>",
+    "<p>ページはありません。</p>", "<p>Bad Gateway</p><p>4d2</p>", "<p>Redirecting …</p>",
+    "<p>Loading the new app</p>", "<p>Nada por aquí.</p><button>Volver</button>",
+]  # fmt: skip
+MENU = "".join(f"<li><a href=/{n}>Section {n} of the magazine</a>" for n in range(40))
+
+
+@pytest.mark.parametrize("said", ANOTHER)
+async def test_other_few_words_in_place_of_doubtful_few_are_doubtful(said: str) -> None:
+    first = (await replaced_by("<p>Pronto de volta.</p>", CLAUSES)).doubt
+    assert first is not None
+    doubt = Doubt(str(first.kind), first.probability, first.why)
+    checked = await replaced_by(said, ["Pronto de volta."], doubt)
+    assert checked.verdict is None
+    assert checked.doubt is not None
+    # What is read there again is long, or something else raised the doubt.
+    long = "".join(f"<p>{text}</p>" for text in CLAUSES)
+    assert (await replaced_by(long, ["Pronto de volta."], doubt)).doubt is None
+    assert (await replaced_by("<p>We moved.</p>", ["Pronto de volta."], DOUBT)).doubt is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["<p>The address is no longer valid, or its content is gone.", MENU],
+    ids=["few", "many"],
+)
+async def test_a_new_page_in_place_of_doubtful_ones_is_doubtful(said: str) -> None:
+    host = Checked()
+    why = "2 URLs with different content before show it now"
+    old = sketch(["This page is not available, try another of our pages."])
+    body = f"<html><title>Magazine</title><body><main><ul>{said}</ul></main></body></html>".encode()
+    found = []
+    for number in (1, 2):
+        host.past.histories[number] = PageHistory(old.to_bytes(), None, 0)
+        known = Doubt("error_page", 0.9, why)
+        found.append(await host.see(number, body, Digests(b"old", old.text_digest), doubt=known))
+    assert found[0].doubt is None
+    assert found[1].doubt is not None
+    assert why in found[1].doubt.why
+    # It stays while the text stays, however long it is.
+    doubt = Doubt("error_page", 0.1, found[1].doubt.why)
+    assert (await seen_again(body, doubt, host)).doubt is not None
