@@ -25,6 +25,8 @@ ABOUT: Final = "about"
 #: That of phrases of all kinds of pages: apologies, help, links elsewhere.
 ASIDE: Final = "aside"
 _NO_KINDS: Final = frozenset({ABOUT, ASIDE})
+#: They do not name a long page: a policy on cookies has the title of a wall that asks for them.
+_NO_NAMES: Final = frozenset({ABOUT, "consent_wall"})
 #: Cues marked so are searched in titles, headings and buttons of at most this number of words.
 _LABEL_WORDS: Final = 5
 _LABEL_CHARACTERS: Final = 20
@@ -527,7 +529,7 @@ def _is_named(title: str | None) -> bool:
     # Few titles have one: all parts are searched at once.
     if not _book().hits("".join(parts)):
         return False
-    possible = [((part,), _possible((part,), "", {ABOUT}, 3)) for part in parts]
+    possible = [((part,), _possible((part,), "", _NO_NAMES, 3)) for part in parts]
     return any(found.weights(part)[0] for part, found in possible if found.cues)
 
 

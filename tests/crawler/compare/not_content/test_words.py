@@ -112,6 +112,21 @@ def test_a_long_page_is_judged_if_its_title_says_what_it_is(title: str) -> None:
     assert not is_judged(title, 10_000)
 
 
+#: Titles of policies, which a wall that asks for consent may have as well.
+POLICIES = [
+    "Cookies Policy", "Privacy | Example", "Datenschutz bei Muster", "Cookie-Richtlinie - Firma",
+    "Vie privée et cookies", "Vos données | Banque", "Privacidad y cookies", "Informativa cookie",
+    "Política de privacidade", "Privacy en cookies | Winkel", "Конфиденциальность", "隐私政策",
+    "プライバシーポリシー", "Prywatność i cookies", "Integritet och kakor", "Your privacy choices",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("title", POLICIES)
+def test_a_long_policy_is_no_wall_that_asks_for_consent(title: str) -> None:
+    assert is_judged(title, MOST_WORDS)
+    assert not is_judged(title, MOST_WORDS + 1)
+
+
 @pytest.mark.parametrize("title", NOT_NAMED)
 def test_a_long_page_with_an_ordinary_title_is_not_judged(title: str | None) -> None:
     assert is_judged(title, 1)
