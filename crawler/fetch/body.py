@@ -200,6 +200,7 @@ class Intake:
         self._is_encoded = bool(codings.applied)
         self._is_light = codings.is_light
         self._is_gzip = codings.is_gzip
+        self._has_checksum = codings.is_light and len(codings.applied) == 1
 
     async def read(
         self, chunks: AsyncIterable[bytes], pace: BodyPace, held: HeldBytes | None = None
@@ -306,8 +307,8 @@ class Intake:
     def _steps(self, limit: int) -> Iterator[None]:
         """Decode what has come, up to the limit; other tasks may run at each step.
 
-        What does not decode as it should may be gzip whose checksum is wrong or missing, a text or
-        PDF that was encoded less often than its header says, or deflate in place of gzip.
+        What does not decode as it should may be gzip or deflate whose checksum is wrong or missing,
+        a text or PDF that was encoded less often than its header says, or in another way.
         """
         try:
             yield from self._decoding(limit)
@@ -315,7 +316,7 @@ class Intake:
             if error.reason != "encoding" or not (yield from self._mending(limit)):
                 raise
         else:
-            if self._is_gzip and not self._is_whole():
+            if self._has_checksum and not self._is_whole():
                 yield from self._trying("checksum", self._coding, limit)
 
     def _mending(self, limit: int) -> Generator[None, None, bool]:
@@ -323,7 +324,9 @@ class Intake:
         codings = self._coding.split(",")
         some = [part for n in range(1, len(codings)) for part in (codings[n:], codings[:n])]
         fewer = [("not_encoded", ",".join(part)) for part in (*some, [])]
-        other = [("deflate", "deflate")] if self._is_gzip else []
+        # Gzip and zstd are known by their first bytes, the others by what is a text to its end.
+        known = packed_coding(bytes(self._wire[:4])) or "deflate"
+        other = [("other_coding", each) for each in (known, "br") if each != self._coding]
         for repair, coding in (("checksum", self._coding), *fewer, *other):
             if (yield from self._trying(repair, coding, limit)):
                 return True

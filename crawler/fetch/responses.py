@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_tz
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import ClassVar, NamedTuple, TypeAlias, TypeGuard
 
 import brotli
 import zstandard
@@ -385,6 +385,8 @@ class Gzip:
 class _Deflate:
     """The zlib format (RFC 1950), or bare deflate (RFC 1951), which some servers send."""
 
+    is_checked: ClassVar = True
+
     def __init__(self) -> None:
         self._held = b""
         self._stream: zlib._Decompress | None = None
@@ -396,13 +398,20 @@ class _Deflate:
                 return
             data = self._held
             is_zlib = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self._stream = zlib.decompressobj(_ZLIB if is_zlib else _RAW)
+            self._stream = zlib.decompressobj(_ZLIB if is_zlib and self.is_checked else _RAW)
+            data = data[2:] if is_zlib and not self.is_checked else data
         if not self._stream.eof:
             yield from _inflate(self._stream, data)
 
     @property
     def is_complete(self) -> bool:
         return self._stream is not None and self._stream.eof
+
+
+class _UncheckedDeflate(_Deflate):
+    """The same; the checksum is not looked at, and may be missing."""
+
+    is_checked = False
 
 
 class _Brotli:
@@ -494,7 +503,9 @@ _LAYERS: Mapping[str, type[Gzip | _Deflate | _Brotli | _Zstd]] = {
 
 
 _Layer: TypeAlias = Gzip | _Deflate | _Brotli | _Zstd | _UncheckedGzip
-_UNCHECKED: Mapping[str, type[_UncheckedGzip]] = {"gzip": _UncheckedGzip, "x-gzip": _UncheckedGzip}
+_UNCHECKED: Mapping[str, type[_UncheckedGzip | _UncheckedDeflate]] = {
+    "gzip": _UncheckedGzip, "x-gzip": _UncheckedGzip, "deflate": _UncheckedDeflate,
+}  # fmt: skip
 #: Codings that are registered (IANA, HTTP Content Coding Registry) and not read.
 _NOT_READ = frozenset({"aes128gcm", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip"})
 
@@ -506,7 +517,7 @@ class BoundedDecoder:
     ``is_overdrawn``, there was more than ``max_bytes`` (of the body, or between two
     layers): stop. ``is_identity`` says that there is no coding, ``is_light`` that the decoder takes
     little time and memory: some 50 KB. ``has_other_words`` tells of words that name no coding;
-    ``is_unchecked``: the checksums of gzip are not looked at.
+    ``is_unchecked``: the checksums of gzip and deflate are not looked at.
 
     Raises:
         Unfetched: on construction, for a registered coding other than gzip, deflate, br and zstd,

@@ -260,16 +260,21 @@ def _spread(verdicts: Iterable[bool], asked: Sequence[bool]) -> list[bool]:
 
 
 Said = TypeVar("Said")
-#: Characters of texts of which verdicts are kept: those of a template repeat on all of its pages.
-_KEPT: Final = 1 << 20
+#: Bytes of texts and their verdicts that are kept: those of a template repeat on all of its pages.
+_KEPT_BYTES: Final = 4 << 20
+#: What a text takes beside its characters, as a key of a dictionary.
+_KEY_BYTES: Final = 150
 
 
 class Verdicts(Generic[Said]):
-    """Verdicts of a function on texts; it is asked at once about those of a page that are new."""
+    """Verdicts of a function on texts; it is asked at once about those of a page that are new.
 
-    def __init__(self, says: Callable[[Sequence[str]], Iterable[Said]]) -> None:
-        self._says = says
-        self._room = _KEPT
+    A verdict takes ``each`` bytes beside its text.
+    """
+
+    def __init__(self, says: Callable[[Sequence[str]], Iterable[Said]], each: int = 0) -> None:
+        self._says, self._each = says, each + _KEY_BYTES
+        self._room = _KEPT_BYTES
         self._known: dict[str, Said] = {}
 
     def of(self, texts: Sequence[str]) -> list[Said]:
@@ -277,9 +282,9 @@ class Verdicts(Generic[Said]):
         # Other threads may begin another dictionary.
         known = self._known
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
-            self._room -= sum(map(len, new))
+            self._room -= sum(map(len, new)) + self._each * len(new)
             if self._room < 0:
-                self._room, self._known, known, new = _KEPT, {}, {}, [*texts]
+                self._room, self._known, known, new = _KEPT_BYTES, {}, {}, [*texts]
             known.update(zip(new, self._says(new), strict=True))
         return [*map(known.__getitem__, texts)]
 

@@ -205,7 +205,7 @@ def _runs(contents: Sequence[str], moments: Mapping[str, str] = MappingProxyType
 
 _EMPTY: Final = _Run("", (), (), ())
 #: Both versions of a page have nearly all of them.
-_RUNS: Final = Verdicts(_runs)
+_RUNS: Final = Verdicts(_runs, each=600)
 
 
 def _without_boxes(text: str) -> str:

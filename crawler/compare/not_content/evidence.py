@@ -320,8 +320,8 @@ _SIGNS: Final[dict[NotContentKind, Callable[[PageFacts], Iterator[Sign]]]] = {
 #: The status of an error, with or without a word for it.
 _NUMBER: Final = re.compile(
     # Each word in one way only: a title of forty words would be read in as many as 2 to the 40th.
-    r" (?>(?:(?:http|status|code|err|erreur|fehler|erro|errore?s?|error|fout|fel|felkod|blad|ошибка|"
-    r"エラー|错误|chyba|hata|hiba|virhe|fejl|feil|eroare) )*)"
+    r" (?>(?:(?:http|status|code|err|erreur|fehler|erro|errore?s?|error|fout|fel|felkod|blad|"
+    r"ошибка|エラー|错误|chyba|hata|hiba|virhe|fejl|feil|eroare) )*)"
     r"(?:40\d|41\d|42\d|431|444|451|49[4-9]|50\d|51[01]|52\d|530) (?:error )?"
 )
 #: The media of a page that shows one picture, see :class:`PageSigns`.

@@ -1,10 +1,13 @@
 """What belongs to the frame of a page: names, roles and stamps."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.reduce.boilerplate import (
+    Verdicts,
     is_control,
     is_frame_name,
     is_frame_role,
@@ -132,3 +135,16 @@ def test_any_short_text_is_judged_without_error(block: str) -> None:
 def test_no_block_makes_the_pattern_backtrack_without_end(start: str, unit: str) -> None:
     is_stamp(start + unit * 100)
     is_control(start + unit * 60)
+
+
+@pytest.mark.parametrize("text", ["w{}", "some words of a block {}", "long " * 60 + "{}"])
+def test_verdicts_on_texts_of_any_length_take_bounded_memory(text: str) -> None:
+    verdicts = Verdicts(lambda texts: [True] * len(texts))
+    tracemalloc.start()
+    try:
+        for n in range(150_000):
+            verdicts.of([text.format(n)])
+        # Bytes that are kept, and those of the dictionary while it grows.
+        assert tracemalloc.get_traced_memory()[1] < 5 << 20
+    finally:
+        tracemalloc.stop()
