@@ -103,13 +103,18 @@ class Logins:
 
 
 def client_of(request: web.BaseRequest, proxies: Networks) -> str:
-    """Return who sends a request: its address, or of IPv6 the network that one client has.
+    """Return who sends a request, see :func:`client_behind`."""
+    said = ",".join(request.headers.getall("X-Forwarded-For", []))
+    return client_behind(request.remote or "", said, proxies)
 
-    A header names the client of a proxy, which is believed from ``proxies`` alone.
+
+def client_behind(client: str, forwarded: str, proxies: Networks) -> str:
+    """Return the address of a client, or of IPv6 the network that one client has.
+
+    ``forwarded`` is X-Forwarded-For, which names the client of a proxy: it is believed from
+    ``proxies`` alone.
     """
-    said = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",")
-    client = request.remote or ""
-    for each in reversed(said):
+    for each in reversed(forwarded.split(",")):
         address = _address(client)
         if address is None or not any(address in network for network in proxies):
             break

@@ -21,7 +21,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from sqlite3 import Connection
@@ -266,6 +266,8 @@ def begin_epoch(db: Connection) -> None:
 _CURSOR: Final = re.compile(r"([0-9a-f]{16})-(\d{1,18})(?:-(\d{1,18}))?")
 #: Rows that are looked at in one query where not all match.
 _ROWS: Final = 1_000
+#: More than the number of any change.
+_ENDLESS: Final = 1 << 62
 _START_ANEW: Final = "empty your copy, and start anew at 0"
 
 
@@ -463,11 +465,24 @@ async def told_versions(
     return known | {page: None for page, seq, said in told if said is None and seq <= after.begun}
 
 
-async def newest(db: Reader, limit: int) -> list[LastChange]:
-    """Return the last changes but noise, newest first, each by itself."""
-    sql = _CHANGES.replace("ORDER BY c.seq", "ORDER BY c.seq DESC").replace(":told", "c.seq - 1")
-    asked = {"after": 0, "noise": False, "most": limit}
-    return list(map(row_to(LastChange), await db.execute_fetchall(sql, asked)))
+async def newest(
+    db: Reader, limit: int, is_wanted: Callable[[str], bool] = bool
+) -> list[LastChange]:
+    """Return the last changes but noise of wanted URLs, newest first, each by itself."""
+    seqs, before, rows = list[int](), _ENDLESS, _ROWS
+    listing = (
+        "SELECT c.seq, p.url FROM change AS c JOIN page AS p ON p.id = c.page_id "
+        "WHERE c.seq < ? AND c.kind <> 'noise' ORDER BY c.seq DESC LIMIT ?"
+    )
+    while len(seqs) < limit and rows == _ROWS:
+        told = [*await db.execute_fetchall(listing, (before, _ROWS))]
+        seqs += [seq for seq, url in told if is_wanted(url)]
+        before, rows = told[-1][0] if told else 0, len(told)
+    chosen = "c.seq IN (SELECT value FROM json_each(:seqs))"
+    sql = _CHANGES.replace("ORDER BY c.seq", f"AND {chosen} ORDER BY c.seq DESC")
+    asked = {"after": 0, "noise": False, "most": limit, "seqs": as_json(seqs[:limit])}
+    found = await db.execute_fetchall(sql.replace(":told", "c.seq - 1"), asked)
+    return list(map(row_to(LastChange), found))
 
 
 async def document_of(db: Reader, page_id: int) -> int | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
@@ -23,6 +24,10 @@ __all__ = ["site"]
 
 FRESHET = str(Path(sys.executable).with_name("freshet"))
 TOKEN = "0123456789abcdef0123"
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    b'"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}\n'
+)
 
 
 def by_stdio(site: Site, *words: str) -> Client:
@@ -31,10 +36,13 @@ def by_stdio(site: Site, *words: str) -> Client:
 
 
 @asynccontextmanager
-async def by_http(site: Site, *words: str, token: str = "") -> AsyncIterator[str]:
+async def by_http(
+    site: Site, *words: str, token: str = "", proxies: str = "[]"
+) -> AsyncIterator[str]:
     """Yield the address of a server over HTTP."""
     told = site.db.with_name("freshet.toml")
-    told.write_text(f'[operation]\ntoken = "{token}"\n', "utf-8")
+    said = f'[operation]\ntoken = "{token}"\ntrusted_proxies = {proxies}\n'
+    told.write_text(said, "utf-8")
     words = ("mcp", "--db", str(site.db), "--listen", "127.0.0.1:0", *words)
     pipe = asyncio.subprocess.PIPE
     server = await asyncio.create_subprocess_exec(
@@ -213,6 +221,54 @@ async def test_over_http_nobody_guesses_the_token(site: Site) -> None:
         assert [each.status_code for each in answers] == [401] * 5 + [429] * 3
         right = {"Authorization": f"Bearer {TOKEN}"}
         assert (await plain.post(address, json={}, headers=right)).status_code == 429
+
+
+@pytest.mark.parametrize(
+    ("proxies", "expected"), [('["127.0.0.1/32"]', [401] * 8), ("[]", [401] * 5 + [429] * 3)]
+)
+async def test_over_http_a_trusted_proxy_names_who_guesses(
+    site: Site, proxies: str, expected: list[int]
+) -> None:
+    async with (
+        by_http(site, token=TOKEN, proxies=proxies) as address, httpx2.AsyncClient() as plain,
+    ):  # fmt: skip
+        answers = [
+            await plain.post(
+                address, json={},
+                headers={"Authorization": f"Bearer {n}", "X-Forwarded-For": f"10.0.0.{n}"},
+            )
+            for n in range(8)
+        ]  # fmt: skip
+        assert [each.status_code for each in answers] == expected
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http", "http with a client"])
+async def test_ctrl_c_ends_it_in_one_line(site: Site, transport: str) -> None:
+    words = [] if transport == "stdio" else ["--listen", "127.0.0.1:0"]
+    pipe = asyncio.subprocess.PIPE
+    server = await asyncio.create_subprocess_exec(
+        FRESHET, "mcp", "--db", str(site.db), *words, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    assert server.stderr is not None
+    async with httpx2.AsyncClient() as plain:
+        if words:
+            line = ""
+            while not line.startswith("listening:"):
+                line = (await server.stderr.readline()).decode()
+                assert line, "it has ended"
+            address = line.split()[1]
+            assert (await plain.post(address, json={})).status_code >= 400
+            if transport == "http":
+                await plain.aclose()
+        else:
+            server.stdin.write(INITIALIZE)
+            assert b'"result"' in await server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(server.communicate(), 30)
+    assert (server.returncode, out) == (130, b"")
+    assert err.decode().splitlines() == ["freshet: interrupted"]
 
 
 async def test_over_http_without_a_token_only_this_machine_reads(site: Site) -> None:

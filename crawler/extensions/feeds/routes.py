@@ -38,8 +38,8 @@ FEED: Final = "feed"
 RULE: Final = "rule:"
 FEEDS: Final = "/feeds/"
 _ATOM: Final = "/v1/changefeed.atom"
-#: Entries of a feed, and changes that are looked at for them.
-_NEWS, _LOOKED = 50, 5_000
+#: Entries of a feed.
+_NEWS: Final = 50
 #: Characters of a summary, blocks and characters of an entry.
 _SUMMARY_WIDTH, _BLOCKS, _BLOCK_CHARS = 200, 20, 1_000
 _AROUND: Final = 80
@@ -117,10 +117,8 @@ async def _newest(db: Reader, of: str) -> _News:
     now = await changefeed.position(db, "now")
     if of.startswith(RULE):
         return now.epoch, await _told_by(db, of.removeprefix(RULE))
-    found = await changefeed.newest(db, _LOOKED if of else _NEWS)
-    if of:
-        sites = Sites([StoredSite(match=of)])
-        found = [it for it in found if sites.matching(it.url)][:_NEWS]
+    sites = Sites([StoredSite(match=of)] if of else [])
+    found = await changefeed.newest(db, _NEWS, lambda url: not of or bool(sites.matching(url)))
     return now.epoch, [(str(it.seq), it) for it in found]
 
 

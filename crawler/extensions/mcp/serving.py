@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import os
+import signal
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -22,9 +25,9 @@ from freshet.crawler.extensions.mcp.tools import ReadingTools, Told, Url
 from freshet.crawler.library import Library, asking
 from freshet.crawler.logs import configure_logging, hide, read_secret
 from freshet.crawler.network import parser_of
-from freshet.crawler.service.logins import Logins
+from freshet.crawler.service.logins import Logins, Networks, client_behind
 from freshet.crawler.store import Store
-from freshet.crawler.terminal import replaced, say
+from freshet.crawler.terminal import INTERRUPTED, replaced, say
 from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.tables.runs import VISIT, SiteSetting
 
@@ -108,7 +111,16 @@ def serve(store: Store, settings: Settings, acting: Acting | None, *, over_http:
     if over_http:
         _serve_http(server, settings.operation, acts=acting is not None)
     else:
+        signal.signal(signal.SIGINT, partial(_end, store))
         asyncio.run(server.run_stdio_async())
+
+
+def _end(store: Store, *_signal: object) -> None:
+    """End at once: the SDK's thread waits for the next line, which nothing but the client ends."""
+    store.close()
+    sys.stderr.write("freshet: interrupted\n")
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 def _told(tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,8 +167,9 @@ def _serve_http(server: Any, operation: Operation, *, acts: bool) -> None:
         transport_security=security,
     )  # fmt: skip
     config = uvicorn.Config(
-        _guarded(app, token) if token else app, log_config=None, access_log=False, lifespan="on"
-    )
+        _guarded(app, token, operation.trusted_proxies),
+        log_config=None, access_log=False, lifespan="on", proxy_headers=False,
+    )  # fmt: skip
     try:
         listening = socket.create_server(
             (address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -170,18 +183,27 @@ def _serve_http(server: Any, operation: Operation, *, acts: bool) -> None:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
 
 
-def _guarded(app: _Asgi, token: str) -> _Asgi:
-    """Return an application that answers only who brings the token, and who does not guess it."""
+def _guarded(app: _Asgi, token: str, proxies: Networks) -> _Asgi:
+    """Return an application that answers only who brings the token, and who does not guess it.
+
+    Without a token it answers everybody.
+    """
+    if not token:
+        return app
     logins = Logins(token)
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        said = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        said, forwarded = (
+            ",".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
+            for name in (b"authorization", b"x-forwarded-for")
+        )
+        client = client_behind((scope["client"] or [""])[0], forwarded, proxies)
         status, why = 401, _WANTED
         try:
-            if logins.opens(said, (scope["client"] or [""])[0]):
+            if logins.opens(said, client):
                 await app(scope, receive, send)
                 return
         except Refused as error:

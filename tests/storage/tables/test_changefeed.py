@@ -539,3 +539,20 @@ async def test_a_body_is_kept_behind_noise_of_any_age(store: CrawlStore, absent:
     await maintenance.prune(store.database, Retention(1, DAY_S), START + 9 * DAY_S)
     kept = await store.rows("SELECT v.id FROM version AS v JOIN body ON digest = body_digest")
     assert kept == [(1,), (3,)]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 1_000])
+async def test_the_newest_changes_of_some_urls_are_found_behind_all_others(
+    store: CrawlStore, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(changefeed, "_ROWS", rows)
+    await store.admit(*PATHS)
+    due = {path: await store.taken(path) for path in PATHS}
+    for number, path in enumerate((*PATHS, "/a", "/c")):
+        await store.apply(what_happens(due[path], "changed", number))
+    urls = [each.url for each in await changefeed.newest(store.database.reader, 9)]
+    assert [url[-2:] for url in urls] == ["/c", "/a", "/b"]
+    for url in urls:
+        found = await changefeed.newest(store.database.reader, 1, url.__eq__)
+        assert [each.url for each in found] == [url]
+    assert await changefeed.newest(store.database.reader, 9, lambda url: False) == []
