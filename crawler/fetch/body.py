@@ -14,6 +14,7 @@ from freshet.crawler.fetch.responses import (
     MAX_LAYERS,
     SNIFFED_BYTES,
     BoundedDecoder,
+    begins_as_zlib,
     codings_of,
     gunzip_short,
     is_evidently_text,
@@ -352,7 +353,7 @@ class Intake:
             return True
         # What does not begin as gzip is none: a text in any encoding will do.
         is_gzip = not self._is_gzip or self._wire.startswith(GZIP_MAGIC)
-        return bool(head) and not is_gzip and not looks_binary(head)
+        return bool(head) and not (is_gzip or looks_binary(head) or begins_as_zlib(head))
 
     def _is_whole(self) -> bool:
         return self._is_complete or self.is_cut

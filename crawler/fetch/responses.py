@@ -382,6 +382,11 @@ class Gzip:
         return self._member is not None and self._member.eof
 
 
+def begins_as_zlib(data: bytes) -> bool:
+    """Return whether data has the header of RFC 1950, as one of 500 others has by chance."""
+    return len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+
+
 class _Deflate:
     """The zlib format (RFC 1950), or bare deflate (RFC 1951), which some servers send."""
 
@@ -397,7 +402,7 @@ class _Deflate:
             if len(self._held) < 2:
                 return
             data = self._held
-            is_zlib = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            is_zlib = begins_as_zlib(data)
             self._stream = zlib.decompressobj(_ZLIB if is_zlib and self.is_checked else _RAW)
             data = data[2:] if is_zlib and not self.is_checked else data
         if not self._stream.eof:

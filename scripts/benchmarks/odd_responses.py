@@ -46,7 +46,7 @@ def _chunked(*pieces: bytes) -> bytes:
 _TE = b"Transfer-Encoding: chunked"
 _PARTS = (TEXT[:20], TEXT[20:])
 _GZIP, _BR = gzip.compress(TEXT), bytes(brotli.compress(TEXT))
-_ZSTD = zstandard.compress(TEXT)
+_ZSTD, _ZLIB = zstandard.compress(TEXT), zlib.compress(TEXT)
 
 
 def _coded(coding: bytes, body: bytes, length: int | None = None, *more: bytes) -> bytes:
@@ -208,7 +208,13 @@ CODINGS = (
     Odd("gzip with half of its checksum", _coded(b"gzip", _GZIP[:-6])),
     Odd("gzip without its size, in chunks",
         _head(b"Content-Encoding: gzip", _TE) + _chunked(_GZIP[:-4])),
-    Odd("gzip said, zlib sent", _coded(b"gzip", zlib.compress(TEXT))),
+    Odd("deflate without its checksum", _coded(b"deflate", _ZLIB[:-4])),
+    Odd("deflate with half of its checksum", _coded(b"deflate", _ZLIB[:-2])),
+    Odd("deflate with a wrong checksum", _coded(b"deflate", _ZLIB[:-4] + b"\1\2\3\4")),
+    *(Odd(f"{said} said, {sent} sent", _coded(said.encode(), body))
+      for said in ("gzip", "deflate", "br", "zstd")
+      for sent, body in (("gzip", _GZIP), ("zlib", _ZLIB), ("br", _BR), ("zstd", _ZSTD))
+      if said != sent and (said, sent) != ("deflate", "zlib")),
     Odd("x-gzip said, bare deflate sent", _coded(b"x-gzip", zlib.compress(TEXT, wbits=-15))),
     Odd("gzip with rubbish behind it", _coded(b"gzip", _GZIP + b"rubbish")),
     Odd("bare deflate", _coded(b"deflate", zlib.compress(TEXT, wbits=-15))),

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import gzip
+import zlib
 
 import pytest
 
@@ -39,6 +40,19 @@ def serves(odd: Odd) -> Answer:
 async def test_what_other_clients_read_is_read(odd: Odd) -> None:
     result, _ = await exchange(serves(odd), limits=LIMITS)
     assert (result.outcome, result.body, result.detail) == ("fetched", TEXT, None)
+
+
+@pytest.mark.parametrize("said", ["deflate", "br", "zstd", "gzip"])
+@pytest.mark.parametrize("packed", [zlib.compress(TEXT), gzip.compress(TEXT)], ids=["zlib", "gzip"])
+@pytest.mark.parametrize("harm", ["cut", "damaged"])
+async def test_what_is_cut_or_damaged_is_no_page_in_whatever_coding(
+    said: str, packed: bytes, harm: str
+) -> None:
+    half = len(packed) // 2
+    body = packed[:half] if harm == "cut" else packed[:half] + b"\xff\xff" + packed[half + 2 :]
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {said}\r\nContent-Length: {len(body)}\r\n\r\n"
+    result, _ = await exchange(sends(head.encode() + body), limits=LIMITS)
+    assert (result.outcome, result.body) == ("failed", b"")
 
 
 @pytest.mark.parametrize("odd", UNSURE, ids=lambda odd: odd.name)
