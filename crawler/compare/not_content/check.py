@@ -227,7 +227,7 @@ class NotContentCheck:
         several = host.pages >= _PROBED_FROM
         # The first page may be a block page that only the next one's probe shows.
         is_first = not several and judge.wants_probe(now)
-        if facts.tells or is_first or judge.shows_pages(now):
+        if facts.tells or is_first or judge.may_know(due.fetch_url, now):
             await self._turns.take()
             found = host.judge(due, facts, now)
         is_refused = found is not None and found.is_refused

@@ -233,6 +233,11 @@ class Family:
     replaced: tuple[int, ...] = ()
     is_content: bool = False
 
+    @property
+    def has_returned(self) -> bool:
+        """Return whether it stands in place of several contents, and was none itself."""
+        return not self.is_content and len(self.replaced) >= _MANY
+
 
 _STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[Family, ...]])
 
@@ -292,6 +297,16 @@ class HostJudge:
     def shows_pages(self, at: float) -> bool:
         """Return whether the host answers with a page for missing URLs."""
         return any(page is not None for _, page in self._fresh(at))
+
+    def may_know(self, url: str, at: float) -> bool:
+        """Return whether the page at a URL may be known by the host, without a sign of its own.
+
+        The host shows a page for missing URLs; or a page took the place of content at this URL, and
+        then at others, too.
+        """
+        number = _number(url)
+        returned = (number in each.urls and each.has_returned for each in self.families)
+        return self.shows_pages(at) or any(returned)
 
     def learn_probe(self, answer: PageFacts | None, at: float) -> dict[str, NotContent]:
         """Learn the answer to a probe at ``at`` (Unix seconds): a page, or None if it is honest.
@@ -424,7 +439,9 @@ def _number(url: str) -> int:
 
 def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:
     """Say in place of how many contents the very page is shown now, None if of too few."""
-    if facts.before is None or family is None or family.is_content or family.page.own != page.own:
+    if family is None or family.is_content or family.page.own != page.own:
+        return None
+    if facts.before is None and _number(facts.url) not in family.urls:
         return None
     count = len(_replaced(family, facts))
     return f"{count} {_RETURNED}" if count >= _MANY else None

@@ -287,3 +287,44 @@ async def test_a_new_page_in_place_of_doubtful_ones_is_doubtful(said: str) -> No
     # It stays while the text stays, however long it is.
     doubt = Doubt("error_page", 0.1, found[1].doubt.why)
     assert (await seen_again(body, doubt, host)).doubt is not None
+
+
+#: Pages of more than sixty words, as hosts show them in place of what they took away.
+SHOWN = {
+    "menu": MENU[:900],
+    "home": "".join(f"<p>Rooms with a view of the valley, number {n}.</p>" for n in range(12)),
+    "shop": "".join(f"<h3>Bell {n}</h3><p>Cast of bronze, for doors.</p>" for n in range(15)),
+    "note": f"<p>{' '.join(f'This house has moved, as {n} others did.' for n in range(9))}</p>",
+}
+
+
+@pytest.mark.parametrize("said", SHOWN.values(), ids=SHOWN)
+async def test_the_first_url_of_a_page_that_others_show_later_is_doubtful_too(said: str) -> None:
+    host = Checked()
+    body = f"<html><title>Inn</title><body><main><ul>{said}</ul></main></body></html>".encode()
+
+    async def replaced(number: int) -> CheckedPage:
+        old = sketch([f"{text} of {number}" for text in CLAUSES[number:]])
+        host.past.histories[number] = PageHistory(old.to_bytes(), None, 0)
+        return await host.see(number, body, Digests(b"old", old.text_digest))
+
+    assert (await replaced(1)).doubt is None
+    assert (await seen_again(body, None, host)).doubt is None
+    assert (await replaced(2)).doubt is not None
+    again = await seen_again(body, None, host)
+    assert again.doubt is not None
+    assert (again.verdict, again.retractions) == (None, ())
+    assert "URLs with different content before" in again.doubt.why
+
+
+async def test_a_page_that_always_stood_at_its_url_is_content_whatever_others_show_later() -> None:
+    host = Checked()
+    body = (
+        f"<html><title>Inn</title><body><main><ul>{MENU[:900]}</ul></main></body></html>".encode()
+    )
+    await host.see(1, body)
+    for number in (2, 3):
+        old = sketch([f"{text} of {number}" for text in CLAUSES])
+        host.past.histories[number] = PageHistory(old.to_bytes(), None, 0)
+        await host.see(number, body, Digests(b"old", old.text_digest))
+    assert await seen_again(body, None, host) == CheckedPage()
