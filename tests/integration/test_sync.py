@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 import sqlite3
 import sys
 import threading
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import hypot
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, TypeAlias, cast
@@ -345,6 +347,12 @@ async def test_passages_without_vectors(site: Site, tmp_path: Path) -> None:
         (["sqlite-vec:"], 2, "a target begins with one of"),
         (["sqlite-vec:/no/such/folder/x.db"], 1, "/no/such/folder/x.db: unable to open"),
         (["parquet:/dev/null/x"], 1, "/dev/null/x: Not a directory"),
+        (["http://[::1", *EMBED], 1, "http://[::1: Invalid IPv6 URL"),
+        (["http://127.0.0.1:1/x y", *EMBED], 1, "URL can't contain control characters"),
+        (["postgresql://[", *EMBED], 1, "end of string reached when looking for matching"),
+        (["postgresql://u@127.0.0.1:1/x?y=z", *EMBED], 1, 'invalid URI query parameter: "y"'),
+        (["qdrant:http://127.0.0.1:1", *EMBED], 1, "name the collection, too"),
+        (["qdrant:http://127.0.0.1:1/x", *EMBED], 1, "127.0.0.1:1/x: [Errno 111]"),
         (["sqlite-vec:x.db", "--embed", "no_such_module:f"], 2, "--embed no_such_module:f: No mod"),
         (["sqlite-vec:x.db", "--embed", "json:no_such"], 2, "name it as module:function"),
         (["sqlite-vec:x.db", "--embed", "json:loads"], 1, "--embed json:loads failed: TypeError"),
@@ -362,24 +370,111 @@ async def test_what_cannot_be_done_is_told_in_one_line(
     assert result.stderr.count("\n") == 1
 
 
-async def test_vectors_of_another_model_or_length_are_refused_and_nothing_is_lost(
-    site: Site, model: Model, tmp_path: Path
+@pytest.mark.parametrize(
+    ("kind", "file", "said", "message"),
+    [
+        ("sqlite-vec", "", "this is a text", "file is not a database; name another file"),
+        ("parquet", "", "this is a text", "File exists; make room or name another folder"),
+        ("parquet", "current/place.json", "{", "Is a directory; make room or name another"),
+        ("parquet", "v1/place.json", "{", "Expecting property name"),
+        ("parquet", "v1/place.json", "[]", "this is no place of `freshet sync`: []"),
+        ("parquet", "v1/place.json", '{"a": 1}', "this is no place of `freshet sync`"),
+        ("parquet", "v1/place.json", '{"cursor": 1}', "this is no place of `freshet sync`"),
+        ("qdrant", "", "this is a text", "File exists"),
+        ("qdrant", "meta.json", "{", "Expecting property name"),
+        ("qdrant", "meta.json", "[]", "it is no folder of Qdrant; name another one"),
+    ],
+)
+async def test_a_target_of_others_is_left_as_it_is(
+    site: Site, model: Model, tmp_path: Path, kind: str, file: str, said: str, message: str
 ) -> None:
-    address = f"sqlite-vec:{tmp_path}/v.db"
+    target = tmp_path / "target"
+    there = target / file if file else target
+    there.parent.mkdir(parents=True, exist_ok=True)
+    there.write_text(said, "utf-8")
+    if file.startswith("v1/"):
+        (target / "current").symlink_to("v1")
+    result = await site.typed("sync", f"{kind}:{target}", "--once", *EMBED)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
+    assert message in result.stderr
+    assert there.read_text("utf-8") == said
+
+
+async def test_a_store_is_no_target(site: Site, model: Model) -> None:
+    before = site.db.read_bytes()
+    refused = await site.typed("sync", f"sqlite-vec:{site.db}", "--once", *EMBED)
+    assert refused.exit_code == 1
+    assert refused.stderr == f"freshet: {site.db}: it is a Freshet store; name another file\n"
+    assert site.db.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("<html>", "GET is to answer"),
+        ([], "GET is to answer"),
+        ({"place": {"cursor": 5}}, "GET is to answer"),
+        ({"place": {"cursor": "5", "colour": "red"}}, "GET is to answer"),
+    ],
+)
+async def test_an_answer_that_is_no_place_is_told_in_one_line(
+    site: Site, model: Model, monkeypatch: pytest.MonkeyPatch, place: object, message: str
+) -> None:
+    answer = place.encode() if isinstance(place, str) else json.dumps(place).encode()
+    monkeypatch.setattr(http.HttpTarget, "_asked_once", lambda self, body: answer)
+    result = await site.typed("sync", "http://127.0.0.1:1/x", "--once", *EMBED)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
+    assert message in result.stderr
+
+
+async def test_vectors_of_another_model_or_length_are_refused_and_nothing_is_lost(
+    site: Site, model: Model, target: tuple[str, Callable[[], Held]]
+) -> None:
+    address, rows = target
     await synced(site, address, *EMBED)
-    before = of_sqlite(tmp_path / "v.db")
+    before = rows()
     refused = await site.typed("sync", address, "--once")
     assert (refused.exit_code, "vectors of small_model:embed" in refused.stderr) == (1, True)
     site.pages["/edited"] = EDITED
     await site.crawl()
     model.dimensions = 7
     refused = await site.typed("sync", address, "--once", *EMBED)
-    assert refused.exit_code == 1
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1), refused.output
     assert "vectors of 7 dimensions, but the target has 8" in refused.stderr
-    assert of_sqlite(tmp_path / "v.db") == before
+    assert rows() == before
     model.dimensions = 8
     await synced(site, address, *EMBED)
-    assert of_sqlite(tmp_path / "v.db") == await stored(site, model)
+    assert rows() == await stored(site, model)
+
+
+@pytest.mark.parametrize("kind", ["sqlite-vec", "parquet", "qdrant"])
+async def test_a_disk_without_room_is_told_in_one_line_and_loses_nothing(
+    site: Site, model: Model, tmp_path: Path, kind: str
+) -> None:
+    """A file may grow to 100 kB only: a write beyond that fails as on a full disk."""
+    place = tmp_path / "target"
+    await synced(site, f"{kind}:{place}", *EMBED)
+    read = {"sqlite-vec": of_sqlite, "parquet": of_parquet, "qdrant": of_qdrant}[kind]
+    before, rng = read(place), Random(1)
+    for name in ("edited", "old"):
+        words = "".join(f"<p>{rng.randbytes(600).hex()}</p>" for _ in range(160))
+        site.pages[f"/{name}"] = page(name, words)
+    await site.crawl()
+    # What the store reads once and keeps beside itself is there already.
+    expected = await stored(site, model)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        refused = await site.typed("sync", f"{kind}:{place}", "--once", *EMBED)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (refused.exit_code, refused.stderr.count("\n")) == (1, 1), refused.output
+    assert f"{place}: " in refused.stderr
+    held = read(place)
+    kept = {name: row for name, row in before.items() if not row[0].endswith(("/edited", "/old"))}
+    assert kept.items() <= held.items()
+    await synced(site, f"{kind}:{place}", *EMBED)
+    assert read(place) == expected
 
 
 async def test_two_writers_of_a_target_do_not_mix(site: Site, tmp_path: Path) -> None:

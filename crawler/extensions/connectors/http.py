@@ -44,7 +44,7 @@ class HttpTarget:
         try:
             answer = json.loads(told)
             self._tells_held = answer.get("held") is True
-            return TargetPlace(**answer["place"])
+            return TargetPlace.read(answer["place"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = 'GET is to answer {"place": {…}} as it came last, or 404'
             raise TargetError(f"{self._url}: {why}") from error
@@ -106,6 +106,8 @@ class HttpTarget:
                 raise TargetError(f"{self._url}: answers {error.code}: {said}") from error
         except (OSError, HTTPException) as error:
             raise TargetLost(f"{self._url}: {error}") from error
+        except ValueError as error:
+            raise TargetError(f"{self._url}: {error}") from error
 
     def close(self) -> None:
         """Hold nothing."""

@@ -68,7 +68,7 @@ class ParquetTarget:
         except OSError as error:
             why = error.strerror or error
             raise TargetError(f"{self._folder}: {why}; make room or name another folder") from error
-        except self._error as error:
+        except (self._error, ValueError) as error:
             said = str(error).splitlines()[0]
             raise TargetError(
                 f"{self._folder}: {said}; make room or name another folder"
@@ -95,7 +95,7 @@ class ParquetTarget:
             return (
                 None
                 if now is None
-                else TargetPlace(**json.loads((now / _PLACE).read_text("utf-8")))
+                else TargetPlace.read(json.loads((now / _PLACE).read_text("utf-8")))
             )
 
     def held(self, urls: Sequence[str], texts: Sequence[str]) -> list[HeldPassage]:

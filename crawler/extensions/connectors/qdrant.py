@@ -5,6 +5,7 @@ The place is the only point of the collection ``COLLECTION-place``. There are no
 place is written after the points, and what is written again is what is there already.
 """
 
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -43,9 +44,20 @@ class QdrantTarget:
                 url, _, name = where.rstrip("/").rpartition("/")
                 if not url.partition("//")[2]:
                     raise TargetError(f"{where}: name the collection, too: qdrant:{where}/passages")
-                self._name, self._client = name, QdrantClient(url=url)
+                # It would warn, in lines of its own, of a server that does not answer.
+                self._name = name
+                self._client = QdrantClient(url=url, check_compatibility=False)
             else:
-                self._name, self._client = _COLLECTION, QdrantClient(path=where)
+                self._name, self._client = _COLLECTION, self._local(where)
+
+    @staticmethod
+    def _local(folder: str) -> Any:
+        from qdrant_client import QdrantClient  # noqa: PLC0415 - an extra
+
+        try:
+            return QdrantClient(path=folder)
+        except (KeyError, TypeError) as error:
+            raise TargetError(f"{folder}: it is no folder of Qdrant; name another one") from error
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -58,6 +70,10 @@ class QdrantTarget:
         except exceptions.UnexpectedResponse as error:
             kind = TargetLost if (error.status_code or 0) >= 500 else TargetError
             raise kind(f"{self._where}: answers {error.status_code}") from error
+        except sqlite3.Error as error:
+            # A folder is an SQLite file.
+            why = f"{error}; make room or name another folder"
+            raise TargetError(f"{self._where}: {why}") from error
         except (OSError, RuntimeError, ValueError) as error:
             line = next(iter(str(error).splitlines()), type(error).__name__)
             raise TargetError(f"{self._where}: {line}") from error
@@ -72,7 +88,7 @@ class QdrantTarget:
             if not self._client.collection_exists(self._places):
                 return None
             found = self._client.retrieve(self._places, [1], with_payload=True)
-        return TargetPlace(**(found[0].payload or {})) if found else None
+            return TargetPlace.read(found[0].payload) if found else None
 
     def _points(self, **wanted: Sequence[str]) -> Iterator[Any]:
         """Yield the points with one of the wanted values in one of the fields."""

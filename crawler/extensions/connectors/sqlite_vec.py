@@ -18,6 +18,7 @@ from freshet.crawler.extensions.connectors.targets import (
     TargetPlace,
     require,
 )
+from freshet.storage.database import APPLICATION_ID
 
 _TYPES: Final = {"LIST": "TEXT", "TIME": "REAL"}
 _NAMES: Final = (*COLUMNS, "generation")
@@ -54,6 +55,8 @@ class SqliteVecTarget:
         with self._told():
             self._db = apsw.Connection(path)
             self._db.set_busy_timeout(_BUSY_MS)
+            if self._db.execute("PRAGMA application_id").get == APPLICATION_ID:
+                raise TargetError(f"{path}: it is a Freshet store; name another file")
             self._db.enable_load_extension(True)
             self._db.load_extension(sqlite_vec.loadable_path())
             self._db.enable_load_extension(False)

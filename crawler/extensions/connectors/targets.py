@@ -7,7 +7,7 @@ target has, and what is written again is what is there already.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -42,6 +42,16 @@ class TargetPlace:
     def as_json(self) -> dict[str, Any]:
         """Return all of its fields."""
         return asdict(self)
+
+    @classmethod
+    def read(cls, said: Any) -> "TargetPlace":
+        """Return the place of which this is the JSON. Raises ValueError."""
+        kinds = {each.name: type(each.default) for each in fields(cls)}
+        if not isinstance(said, dict) or any(
+            type(value) is not kinds.get(name) for name, value in said.items()
+        ):
+            raise ValueError(f"this is no place of `freshet sync`: {str(said)[:100]}")
+        return cls(**said)
 
 
 @dataclass(frozen=True, slots=True)
