@@ -159,6 +159,11 @@ class BreadthFirst:
         del host_id
         return None
 
+    def takes_probe(self, host_id: int) -> bool:
+        """Return True: there is no budget."""
+        del host_id
+        return True
+
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
         """Fill the queues that run low."""
         while self._later and self._later[0][0] <= now:

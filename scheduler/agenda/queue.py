@@ -197,7 +197,7 @@ class ReadyQueue:
 
 #: Visits by which an account may run ahead: what was not found for a week is not made up for.
 _MOST: Final = 50.0
-#: The share of a host's requests for sitemaps and feeds that have told of no change yet.
+#: The share of a host's requests for probes, and lists that have told of no change yet.
 _OF_LISTS: Final = 0.05
 #: The share of requests for URLs that led to no content, and how many are saved for them.
 _EMPTY_SHARE: Final = 0.02
@@ -205,9 +205,9 @@ _EMPTY_MOST: Final = 10.0
 
 
 class ListQuota:
-    """Keeps requests for sitemaps and feeds that have told nothing yet below a share of a host's.
+    """Keeps requests for lists that have told nothing yet, and probes, below a share of a host's.
 
-    The first one is free. Hosts are ids.
+    Lists are sitemaps and feeds. The first request is free. Hosts are ids.
 
     Attributes:
         untold: the rows of these lists, by the last valuation.
@@ -218,10 +218,10 @@ class ListQuota:
         self._requests: Counter[int] = Counter()
         self._lists: Counter[int] = Counter()
 
-    def took(self, host_id: int, row: int) -> None:
-        """Count a request."""
+    def took(self, host_id: int, row: int | None = None) -> None:
+        """Count a request for the page of a row, or for a URL that cannot exist."""
         self._requests[host_id] += 1
-        self._lists[host_id] += row in self.untold
+        self._lists[host_id] += row is None or row in self.untold
 
     def spent(self, untold: Rows, host_ids: Sequence[int]) -> Rows:
         """Return which of these lists, that have told nothing, must not be asked next.

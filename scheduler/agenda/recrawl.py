@@ -292,6 +292,16 @@ class RecrawlAgenda:
             return None
         return self.learner.hosts.ids[int(found.targets[code])]
 
+    def takes_probe(self, host_id: int) -> bool:
+        """Return whether a host's share of requests without a page has room for one, and take it.
+
+        A page whose doubt no probe settles is delivered with its doubt.
+        """
+        if self.quota.lists.is_spent(host_id):
+            return False
+        self.quota.lists.took(host_id)
+        return True
+
     # -- times -----------------------------------------------------------------------
 
     @property

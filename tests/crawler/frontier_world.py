@@ -27,6 +27,8 @@ class Shelf:
     urls: dict[int, deque[DueUrl]] = field(default_factory=lambda: defaultdict(deque))
     #: The hosts to which others have only redirected.
     targets: dict[int, int] = field(default_factory=dict)
+    #: The hosts that get no probe.
+    unprobed: set[int] = field(default_factory=set)
 
     def put(self, due: DueUrl) -> None:
         self.urls[due.host_id].append(due)
@@ -62,6 +64,9 @@ class Shelf:
 
     def target_of(self, host_id: int) -> int | None:
         return self.targets.get(host_id)
+
+    def takes_probe(self, host_id: int) -> bool:
+        return host_id not in self.unprobed
 
 
 def page(page_id: int, host_id: int, path: str = "") -> DueUrl:

@@ -270,6 +270,13 @@ def test_what_robots_txt_forbids_is_not_probed(world: World) -> None:
     assert world.frontier.wakes_at() is None
 
 
+def test_a_host_without_room_in_its_budget_is_not_probed(world: World) -> None:
+    world.add(1, "a", parsed(ALLOW, 0.0))
+    world.shelf.unprobed.add(1)
+    assert not world.frontier.probe(1, "http://h1/none")
+    assert world.frontier.wakes_at() is None
+
+
 def test_a_host_that_turns_us_away_by_its_content_is_left_alone_as_after_a_429(
     world: World,
 ) -> None:

@@ -309,3 +309,19 @@ async def test_a_host_whose_pages_are_all_in_the_ready_queue_opens_again(
             agenda.times.is_due = True
             await agenda.replenish(100 * 86_400.0 + 3_600.0 * hour)
         assert agenda.waiting(1)
+
+
+async def test_probes_and_lists_that_tell_nothing_share_a_twentieth(site: SmallStore) -> None:
+    async with reading(site.path) as connection:
+        agenda = RecrawlAgenda(connection, SiteClockRanker(100.0), Said(), Random(0))
+        probes, lists = 0, agenda.quota.lists
+        lists.untold = np.array([3])
+        for turn in range(2_000):
+            if turn % 2 and not lists.is_spent(1):
+                lists.took(1, 3)
+            elif agenda.takes_probe(1):
+                probes += 1
+            else:
+                lists.took(1, 1)
+    assert 0 < probes <= 101
+    assert lists._lists[1] == pytest.approx(100, abs=2)

@@ -1,4 +1,4 @@
-"""Requests for sitemaps and feeds that have told nothing yet."""
+"""Requests for sitemaps and feeds that have told nothing yet, and for URLs that cannot exist."""
 
 import numpy as np
 
