@@ -346,7 +346,8 @@ def _shorter(text: str, chars: int) -> list[str]:
     if len(text) <= chars:
         return [text]
     for ends in (_LINES, _SENTENCES, _WORDS):
-        if len(parts := ends.split(text)) > 1:
+        # What ends with such an end has nothing behind it.
+        if len(parts := [part for part in ends.split(text) if part]) > 1:
             short = [piece for part in parts for piece in _shorter(part, chars)]
             return [part.rstrip() for part in _joined(short, "", chars)]
     return [text[begin : begin + chars] for begin in range(0, len(text), chars)]

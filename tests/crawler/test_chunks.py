@@ -178,3 +178,19 @@ def test_a_page_without_text_has_no_chunks() -> None:
     assert chunks_of([], [], url=URL) == ()
     with pytest.raises(ValueError, match="200 characters, not 199"):
         chunks_of([], [], 199, url=URL)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"- {'word ' * 400}\n\n- b",
+        f"- {'Word is here. ' * 200}\n\n- b",
+        f"- {'x' * 1_500}\n\n  {'y' * 1_500}\n\n- b",
+        "- " + "line\n  " * 400 + "\n\n- b",
+    ],
+)
+def test_an_item_before_an_empty_line_is_cut_where_it_is_too_long(block: str) -> None:
+    chunks = chunks_of([block], [], url="http://x.example/")
+    assert max(len(each.markdown) for each in chunks) <= 1_200
+    words = " ".join(each.markdown for each in chunks)
+    assert re.sub(r"\s", "", words) == re.sub(r"\s", "", block)
