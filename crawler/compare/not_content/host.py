@@ -441,9 +441,11 @@ def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | No
     """Say in place of how many contents the very page is shown now, None if of too few."""
     if family is None or family.is_content or family.page.own != page.own:
         return None
-    if facts.before is None and _number(facts.url) not in family.urls:
+    # A URL counts once, also one that goes back and forth between its content and error pages.
+    is_member = _number(facts.url) in family.urls
+    if facts.before is None and not is_member:
         return None
-    count = len(_replaced(family, facts))
+    count = len(family.replaced if is_member else _replaced(family, facts))
     return f"{count} {_RETURNED}" if count >= _MANY else None
 
 

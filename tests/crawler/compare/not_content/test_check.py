@@ -328,3 +328,15 @@ async def test_a_page_that_always_stood_at_its_url_is_content_whatever_others_sh
         host.past.histories[number] = PageHistory(old.to_bytes(), None, 0)
         await host.see(number, body, Digests(b"old", old.text_digest))
     assert await seen_again(body, None, host) == CheckedPage()
+
+
+async def test_a_page_that_comes_back_from_several_error_pages_is_content() -> None:
+    host = Checked()
+    said = SHOWN["home"]
+    body = f"<html><title>Inn</title><body><main>{said}</main></body></html>".encode()
+    why = "a few words stand in place of all that it said"
+    for number, doubt in enumerate((None, Doubt("error_page", 0.5, why), None)):
+        error = sketch([f"Error {number}: this page is not available, please come back later."])
+        host.past.histories[1] = PageHistory(error.to_bytes(), None, 0)
+        checked = await host.see(1, body, Digests(b"old", error.text_digest), doubt=doubt)
+        assert checked.doubt is None
