@@ -14,7 +14,6 @@ from itertools import chain, islice
 from math import inf
 from operator import itemgetter
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
@@ -433,11 +432,13 @@ class _Worker:
         worker's thread, and with that the program's end: this thread takes no such lock before
         the work has ended.
         """
-        ended = SimpleQueue["futures.Future[T]"]()
+        ended = threading.Lock()
+        ended.acquire()
         begun: futures.Future[T] | None = None
         try:
-            begun = self.submit(work, ended.put)
-            while (done := _soon(ended)) is None:
+            begun = self.submit(work, lambda _: ended.release())
+            # A signal that comes just before a wait is not handled until the wait ends.
+            while not ended.acquire(timeout=_SIGNALS_WITHIN_S):
                 pass
         except BaseException:
             # The loop is closed where another thread closed the store.
@@ -446,7 +447,7 @@ class _Worker:
                     self._loop.call_soon_threadsafe(begun.cancel)
             raise
         try:
-            return done.result()
+            return begun.result()
         except futures.CancelledError as error:
             raise StoreError(_CLOSED) from error
 
@@ -462,10 +463,3 @@ class _Worker:
 
 def _words(version: Version | None) -> str | None:
     return None if version is None else str(version)
-
-
-def _soon(ended: "SimpleQueue[T]") -> T | None:
-    """Wait for a moment: a signal that comes just before a wait is not handled until that ends."""
-    with suppress(Empty):
-        return ended.get(timeout=_SIGNALS_WITHIN_S)
-    return None

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -436,7 +435,7 @@ def interrupted(path: Path, hit: int) -> bool:
 
 
 INTERRUPTED = {
-    module.__file__ for module in (store_module, futures_base, threading, queue, tasks, base_events)
+    module.__file__ for module in (store_module, futures_base, threading, tasks, base_events)
 }
 
 

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS place (cursor TEXT, generation INTEGER, is_whole INTE
 """
 _WRITE: Final = f"INSERT OR REPLACE INTO chunk VALUES ({', '.join(f':{name}' for name in _NAMES)})"
 _OF_PAGES: Final = "page_url IN (SELECT value FROM json_each(?))"
-_OF_TEXT: Final = "substr(markdown, 1, 64) = substr(?1, 1, 64) AND markdown = ?1"
+_OF_TEXT: Final = "substr(markdown, 1, 64) = substr(:text, 1, 64) AND markdown = :text"
 _HELD: Final = "SELECT id, headings, markdown, embedding FROM chunk JOIN vector USING (id) WHERE {}"
 _BUSY_MS: Final = 10_000
 
@@ -102,7 +102,7 @@ class SqliteVecTarget:
                 return []
             found = [*self._db.execute(_HELD.format(_OF_PAGES), (json.dumps(urls),))]
             for text in texts:
-                found += self._db.execute(_HELD.format(_OF_TEXT), (text,))
+                found += self._db.execute(_HELD.format(_OF_TEXT), {"text": text})
         return [
             HeldPassage(name, tuple(json.loads(said)), text, memoryview(packed).cast("f").tolist())
             for name, said, text, packed in found
