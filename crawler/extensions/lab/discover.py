@@ -382,9 +382,12 @@ async def _with_examples(
     wanted = {(each.host_id, each.kind) for each in found if each.example is None and each.held}
     examples: dict[tuple[int, str, str | None], str] = {}
     for host_id, kind in sorted(wanted):
-        for url in reversed(await url_patterns.held(connection, host_id, kind, _EXAMPLES)):
-            sign = classify(url, TrapLimits(), lambda: datetime.now(UTC).date())
-            examples[host_id, kind, sign.shape if sign is not None else None] = url
+        urls = await url_patterns.held(connection, host_id, kind, _EXAMPLES)
+        # What is past today may have been held back as a day to come.
+        for today in (None, lambda: datetime.now(UTC).date()):
+            for url in reversed(urls):
+                sign = classify(url, TrapLimits(), today)
+                examples[host_id, kind, sign.shape if sign is not None else None] = url
     return [
         replace(each, example=each.example or examples.get((each.host_id, each.kind, each.shape)))
         for each in found
