@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from itertools import accumulate
+from itertools import chain
 from typing import Final, NamedTuple
 from unicodedata import normalize
 
@@ -118,21 +118,30 @@ def may_move_alike(come: Sequence[str], rows: Iterable[str]) -> bool:
 
     One of them has a date; others may be in the ``rows`` of its list, which are short.
     """
-    for month_first in (False, True):
-        found = sum(_count(come, month_first=month_first))
-        if found and any(
-            found + more >= _LEAST for more in accumulate(_count(rows, month_first=month_first))
-        ):
+    by_day, by_month = map(sum, zip((0, 0), *map(_counts, come), strict=True))
+    if not (by_day or by_month):
+        return False
+    for day, month in chain(((0, 0),), map(_counts, rows)):
+        by_day += day if by_day else 0
+        by_month += month if by_month else 0
+        if max(by_day, by_month) >= _LEAST:
             return True
     return False
 
 
-def _count(texts: Iterable[str], *, month_first: bool) -> Iterator[int]:
-    """Yield the numbers of dates in texts, at least one number."""
-    yield 0
-    for text in texts:
-        if _DIGIT.search(text):
-            yield len(_moments(text, month_first=month_first)[1])
+def _counts(text: str) -> tuple[int, int]:
+    """Return the numbers of dates in a text, read with the day first and with the month first.
+
+    Searching takes longer than reading, so it is done once for both.
+    """
+    if not _DIGIT.search(text):
+        return 0, 0
+    written = [*_MOMENT.finditer(text)]
+    day, month = (
+        sum(_read(each, month_first=month_first) is not None for each in written)
+        for month_first in (False, True)
+    )
+    return day, month
 
 
 def moved_alike(lists: Mapping[int, Sequence[tuple[str, str]]], at: float) -> set[int]:

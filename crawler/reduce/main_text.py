@@ -25,7 +25,7 @@ from ctypes import (
     c_void_p,
 )
 from functools import partial
-from itertools import accumulate, compress
+from itertools import accumulate, compress, count
 from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -361,13 +361,13 @@ def main_text(tree: Tree, pieces: Sequence[Piece]) -> Blocks:
     named_kinds = tuple(map(KINDS.__getitem__, kinds))
     if not any(bits):
         return Blocks(tuple(texts), named_kinds, tuple(places))
-    stay = iter(_SETTLED.of([*compress(texts, bits)]))
-    found = [
-        (text, kind, place)
-        for said, tells, kind, place in zip(texts, bits, named_kinds, places, strict=True)
-        if (text := next(stay) if tells else said)
-    ]
-    return Blocks(*zip(*found, strict=True)) if found else Blocks()
+    stay = _SETTLED.of([*compress(texts, bits)])
+    for number, text in zip(compress(count(), bits), stay, strict=True):
+        texts[number] = text
+    if all(stay):
+        return Blocks(tuple(texts), named_kinds, tuple(places))
+    kept = tuple(compress(texts, texts)), tuple(compress(named_kinds, texts))
+    return Blocks(*kept, tuple(compress(places, texts)))
 
 
 def _settled(texts: Sequence[str]) -> list[str]:

@@ -193,10 +193,12 @@ def standing(
     if not every:
         return every
     holders = pieces.holders
-    toggled = _Toggled(tree, sorted(holders))
-    shown = [number for number, node in enumerate(holders) if node not in toggled]
-    if len(shown) == len(holders):
+    ordered = sorted(holders)
+    toggled = [*_toggled(tree, ordered)]
+    hidden = {node for each in toggled for node in _within(ordered, each)}
+    if not hidden:
         return every
+    shown = [number for number, node in enumerate(holders) if node not in hidden]
     return having(main_text(tree, pieces.only(shown)), digests)
 
 
@@ -210,33 +212,26 @@ def having(blocks: Blocks, digests: Set[int]) -> Blocks:
     return Blocks(texts, kinds, tuple(compress(blocks.places, stay)))
 
 
-class _Toggled:
-    """The nodes in elements that are shown at times; one that holds most pieces is none of these.
+def _within(ordered: Sequence[int], nodes: range) -> Sequence[int]:
+    """Return those of ordered nodes that are in a range."""
+    return ordered[bisect_left(ordered, nodes.start) : bisect_left(ordered, nodes.stop)]
+
+
+def _toggled(tree: Tree, holders: Sequence[int]) -> Iterator[range]:
+    """Yield the nodes of each element that is shown at times; one that holds most pieces is none.
 
     ``holders`` are the elements of the pieces, sorted.
     """
-
-    def __init__(self, tree: Tree, holders: Sequence[int]) -> None:
-        self._tree, self._holders = tree, holders
-        self._known = {0: False, tree.body: False}
-
-    def __contains__(self, node: int) -> bool:
-        path = []
-        while node not in self._known:
-            path.append(node)
-            node = self._tree.parent[node]
-        found = self._known[node]
-        for each in reversed(path):
-            found = self._known[each] = found or self._is_toggled(each)
-        return found
-
-    def _is_toggled(self, node: int) -> bool:
-        said = self._tree.attributes(node)
-        names = said.get("id", ""), said.get("class", "")
-        if is_shown(said) and not any(map(_tells_state, names)):
-            return False
-        inside = (bisect_left(self._holders, it) for it in (self._tree.end[node], node))
-        return 2 * (next(inside) - next(inside)) <= len(self._holders)
+    body, names = tree.body, [*tree.values_of("class"), *tree.values_of("id")]
+    states = set(filter(_tells_state, {name for _, name in names}))
+    telling = {node for node, name in names if name in states}
+    for node in telling.union(*map(tree.saying, _HIDING)):
+        if not body < node < tree.end[body]:
+            continue
+        nodes = range(node, tree.end[node])
+        is_part = 0 < 2 * len(_within(holders, nodes)) <= len(holders)
+        if is_part and (node in telling or not is_shown(tree.attributes(node))):
+            yield nodes
 
 
 #: Words in names of elements that are shown at times, and those that make them a matter of style.
@@ -245,6 +240,8 @@ _STATES: Final = frozenset(
     "open opened closed current selected disabled enabled offscreen".split()
 )
 _STYLES: Final = frozenset("backface border events outline overflow select text transition".split())
+#: Attributes without which no element is hidden, but by its names.
+_HIDING: Final = frozenset({"hidden", "aria-hidden", "style"})
 _NONE: Final = frozenset({"d-none", "display-none"})
 
 

@@ -397,6 +397,19 @@ class Tree:
             owner, which = np.frombuffer(self.said, np.uint32).reshape(-1, SAID_COLUMNS).T[:2]
             yield from owner[which == number].tolist()
 
+    def values_of(self, name: str) -> list[tuple[int, str]]:
+        """Return the elements that have an attribute of that name, each with its value."""
+        if (number := self._number(name)) is None:
+            return []
+        rows = np.frombuffer(self.said, np.uint32).reshape(-1, SAID_COLUMNS)
+        owners, _, begins, ends = rows[rows[:, 1] == number].T.tolist()
+        if plain := self.plain:
+            values = [plain[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        else:
+            octets = (self.values[begin:end] for begin, end in zip(begins, ends, strict=True))
+            values = [each.decode() for each in octets]
+        return [*zip(owners, values, strict=True)]
+
     def _number(self, name: str) -> int | None:
         """Return the number of a name, None if the page does not have it."""
         if name in NUMBERS:

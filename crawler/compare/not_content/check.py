@@ -27,6 +27,7 @@ from freshet.crawler.compare.not_content.cues import (
     is_judged,
     is_short,
     may_wait,
+    most_judged,
     words_up_to,
 )
 from freshet.crawler.compare.not_content.host import (
@@ -203,7 +204,9 @@ class NotContentCheck:
         """Judge a page by its main text (``new`` is its sketch) and by its host's block pages."""
         if parsed.is_plain:
             return _CONTENT
-        count = words_up_to(parsed.blocks.texts, MOST_WHERE_CONTENT_WAS)
+        # Of a long page that says what it said only its name may tell.
+        most = MOST_WHERE_CONTENT_WAS if _has_changed(due, new) else most_judged(parsed.title)
+        count = words_up_to(parsed.blocks.texts, most)
         before = await self._before(due, new, count)
         if before.digest is None and not is_judged(parsed.title, count):
             return CheckedPage(doubt=_doubt_before(due, new), history=before.history)
@@ -273,7 +276,7 @@ class NotContentCheck:
     async def _before(self, due: DueUrl, new: Sketch, words: int) -> _Before:
         """Return the text that the page had, of which the new one of so many words is no edit."""
         old = due.digests
-        if old is None or old.text == new.text_digest or words > MOST_WHERE_CONTENT_WAS:
+        if old is None or not _has_changed(due, new) or words > MOST_WHERE_CONTENT_WAS:
             return _Before()
         if due.doubt is not None:
             return _before_doubt(due, due.doubt, words)
@@ -321,6 +324,11 @@ def _before_doubt(due: DueUrl, doubt: Doubt, words: int) -> _Before:
 
 def _sketch_of(history: PageHistory) -> Sketch:
     return Sketch.from_bytes(history.sketch)
+
+
+def _has_changed(due: DueUrl, new: Sketch) -> bool:
+    """Return whether a page had another text at its last visit."""
+    return due.digests is not None and due.digests.text != new.text_digest
 
 
 def _is_known(due: DueUrl, new: Sketch) -> bool:

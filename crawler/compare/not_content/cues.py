@@ -517,9 +517,14 @@ def is_little(texts: Sequence[str]) -> bool:
     return words_up_to(texts, _FEW_WORDS) <= _FEW_WORDS
 
 
+def most_judged(title: str | None) -> int:
+    """Return of how many words a page is judged: of more, if its title says that it is none."""
+    return MOST_WHERE_CONTENT_WAS if _is_named(title) else MOST_WORDS
+
+
 def is_judged(title: str | None, count: int) -> bool:
     """Return whether a page of so many words is short, or its title says that it is no content."""
-    return count <= MOST_WORDS or (count <= MOST_WHERE_CONTENT_WAS and _is_named(title))
+    return count <= most_judged(title)
 
 
 # The pages of a site may have one title, and a page has it at each visit.

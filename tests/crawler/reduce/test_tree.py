@@ -70,7 +70,16 @@ def test_nodes_are_in_document_order_and_know_what_stands_in_them() -> None:
     assert tree.text_of(first) == "One two three"
     assert tree.attributes(first) == {"id": "a", "class": ""}
     assert list(tree.saying("class")) == [first]
+    assert (tree.values_of("class"), tree.values_of("x")) == ([(first, "")], [])
     assert (tree.attribute_of(first, "class"), tree.attribute_of(first, "x")) == ("", None)
+
+
+def test_values_of_an_attribute_are_those_that_each_element_has() -> None:
+    for said in ("one two", "één 二"):
+        tree = agree(f"<p class='{said}'>a<b class=c>b</b><i id={said[0]}>c</i><p>d")
+        every = [(node, tree.attributes(node).get("class")) for node in range(len(tree))]
+        assert tree.values_of("class") == [each for each in every if each[1] is not None]
+        assert len(tree.values_of("class")) == 2
 
 
 def test_bits_tell_which_texts_a_body_holds() -> None:
