@@ -282,7 +282,7 @@ class Reducer:
         if due.digests is not None and due.digests.body == body_digest(result.body):
             return Verdict("unchanged", "body")
         prefix = result.body[:_PREFIX_BYTES]
-        shown = looks_like(prefix)
+        shown = looks_like(prefix, is_feed_due=due.role == "feed")
         is_feed, is_sitemap = shown == "feed", due.role == "sitemap" or shown == "sitemap"
         unread = _unread(due, result, is_listing=is_feed or is_sitemap)
         if unread is not None:

@@ -93,6 +93,7 @@ _ROOT = re.compile(rf"{_PROLOGUE}<(?:[\w.-]+:)?([\w.-]+)", re.DOTALL)
 _PAGE_ROOT = re.compile(
     rb"\s*+(?:<\?xml[^<>?]*+\?>\s*+)?(?:<!DOCTYPE html[^<>\[]*+>\s*+)?<html[\s>]", re.IGNORECASE
 )
+_FEED_ROOT = re.compile(r"<(?:[\w.-]+:)?(rss|feed|rdf)[\s>]", re.IGNORECASE)
 _ANY_ROOT = re.compile(r"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)[\s>]", re.IGNORECASE)
 #: An element with only text in it; a tag; or a CDATA section, comment, instruction or declaration,
 #: which has no end if no group matches.
@@ -127,6 +128,7 @@ _KIND_BY_ROOT: Final[dict[str, SitemapKind]] = {
 }  # fmt: skip
 #: Roots of pages, in which nothing is looked for.
 _OF_PAGES: Final = frozenset({"html", "head", "body"})
+_ROOTS: Final = _OF_PAGES | _KIND_BY_ROOT.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +191,18 @@ def sitemap_slices(
     yield Sitemap(entries.kind, entries.take(), truncated, entries.problem, entries.rejected)
 
 
-def looks_like(body_prefix: bytes) -> Literal["feed", "sitemap"] | None:
-    """Return whether a body (gzipped or not) begins like an XML sitemap, or an RSS or Atom feed."""
-    kind = _KIND_BY_ROOT.get(_root(body_prefix).lower())
+def looks_like(
+    body_prefix: bytes, *, is_feed_due: bool = False
+) -> Literal["feed", "sitemap"] | None:
+    """Return whether a body (gzipped or not) begins like an XML sitemap, or an RSS or Atom feed.
+
+    Where a feed is due, other text may stand before it, such as the notice of a program.
+    """
+    head = None if _PAGE_ROOT.match(body_prefix) else _head(body_prefix)
+    found = _ROOT.match(head) if head else None
+    if head and is_feed_due and (found is None or found[1].lower() not in _ROOTS):
+        found = _FEED_ROOT.search(head)
+    kind = _KIND_BY_ROOT.get(found[1].lower()) if found else None
     return "feed" if kind == "feed" else "sitemap" if kind in {"urlset", "index"} else None
 
 
@@ -549,16 +560,13 @@ def _beginning(pieces: Iterator[bytes]) -> tuple[bytes, BrokenFile | TooLong | N
     return head, None
 
 
-def _root(body_prefix: bytes) -> str:
-    """Return the local name of the root element; an empty text if the body begins unlike XML."""
-    if _PAGE_ROOT.match(body_prefix):
-        return "html"
+def _head(body_prefix: bytes) -> str:
+    """Return the first characters of a body, unpacked; an empty text if it is damaged."""
     try:
         head = next(gunzipped(body_prefix[:_SNIFFED_BYTES], _SNIFFED_BYTES), b"")
     except (BrokenFile, TooLong):
         return ""
-    found = _ROOT.match(xml_decoder(head).decode(head))
-    return found[1] if found else ""
+    return xml_decoder(head).decode(head)
 
 
 # -- feeds -------------------------------------------------------------------

@@ -422,6 +422,33 @@ def test_sitemaps_and_feeds_are_known_by_their_root_element(
         assert (shown == "sitemap", shown == "feed") == (is_sitemap, is_feed), body
 
 
+FEED_ROOTS = [
+    b"<rss version='2.0'>", b"<feed xmlns='http://www.w3.org/2005/Atom'>",
+    b"<rdf:RDF xmlns:rdf='x'>", b"<?xml version='1.0'?><a:feed xmlns:a='x'>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("root", FEED_ROOTS)
+@pytest.mark.parametrize(
+    "before",
+    [b"<br />\n<b>Notice</b>: Undefined index in x.php on line <b>3</b><br />\n", b"1",
+     b"Warning: mysql_connect(): no in x.php\n", b"Strict Standards: y & z < a\n",
+     b"<script>a</script>"],
+)  # fmt: skip
+def test_where_a_feed_is_due_other_text_may_stand_before_it(root: bytes, before: bytes) -> None:
+    assert looks_like(before + root, is_feed_due=True) == "feed"
+    assert looks_like(gzip.compress(before + root), is_feed_due=True) == "feed"
+    assert looks_like(before + root) is None
+
+
+@pytest.mark.parametrize("body", [
+    b"<html><rss>", b"<!DOCTYPE html><head><feed >", b"<body><rdf:RDF >", b"<br>the rss of it",
+    b"<urlset><rss >", b"", b"<br>", b"{}",
+])  # fmt: skip
+def test_where_a_feed_is_due_a_page_is_none(body: bytes) -> None:
+    assert looks_like(body, is_feed_due=True) == looks_like(body) != "feed"
+
+
 @pytest.mark.parametrize(
     ("entry", "naming", "expected"),
     [
