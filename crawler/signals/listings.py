@@ -272,8 +272,11 @@ def is_short(size: float) -> bool:
 
 
 def _is_among(sitemaps: Iterable[str], url: str) -> bool:
-    """Return whether a robots.txt at the origin of a URL names it among its sitemaps."""
-    base = f"{origin(url)}/robots.txt"
+    """Return whether a URL is a sitemap of its origin: its robots.txt names it, or its place."""
+    place = str(origin(url))
+    if url == f"{place}{WELL_KNOWN_SITEMAP}":
+        return True
+    base = f"{place}/robots.txt"
     named = filter(None, (resolve(each, base) for each in sitemaps))
     return any(is_http(each) and canonical(each) == url for each in named)
 

@@ -70,6 +70,14 @@ CASES: dict[str, tuple[Hosts, set[str]]] = {
     "named by another host only": (
         {"b": {"/robots.txt": NAMES}, "a": {"/map.xml": to(f"{CDN}/map.xml")},
          "cdn": {"/map.xml": OF_ALL}}, {"b", "cdn"}),
+    "at the usual place, named by another host": (
+        {"b": {"/robots.txt": Page(f"Sitemap: {A}/sitemap.xml")},
+         "a": {"/sitemap.xml": to(f"{CDN}/map.xml")}, "cdn": {"/map.xml": OF_ALL}},
+        {"a", "b", "cdn"}),
+    "an index at the usual place": (
+        {"b": {"/robots.txt": Page(f"Sitemap: {A}/sitemap.xml")},
+         "a": {"/sitemap.xml": to(f"{CDN}/index.xml")},
+         "cdn": {"/index.xml": index(f"{CDN}/1.xml"), "/1.xml": urlset(f"{A}/new")}}, {"a"}),
     "an open redirect": (
         {"cdn": {"/robots.txt": Page(f"Sitemap: {A}/go?to=1"), "/map.xml": OF_ALL},
          "a": {"/go?to=1": to(f"{CDN}/map.xml")}}, {"cdn"}),
