@@ -26,12 +26,9 @@ _NONE = (None, None, None)
 _NOT_MODIFIED = 304
 #: Kinds that say nothing of whether a page still has content.
 _UNTELLING = (*_SILENT, "skipped")
-#: Of ``page AS p``: since when it has no content, if so many visits over so many seconds found
-#: none; else NULL. It keeps its last version.
-NO_CONTENT_SINCE = (
-    "iif(p.no_content_visits >= 5 AND p.last_at >= p.no_content_since + 604800.0, "
-    "p.no_content_since, NULL)"
-)
+#: Of ``page AS p``: since when it has no content, if five visits over seven days found none (the
+#: fifth is not counted before); else NULL. It keeps its last version.
+NO_CONTENT_SINCE = "iif(p.no_content_visits >= 5, p.no_content_since, NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,8 @@ def _record_results(db: Connection, visits: Sequence[Visit]) -> None:
         "fetch_url = coalesce(:fetch_url, fetch_url), checked_at = iif(:good, :at, checked_at), "
         "wish_s = iif(:signed, :wish_s, wish_s), plain_at = coalesce(:plain_at, plain_at), "
         "not_modified = iif(:read, 0, not_modified + :same), read_at = iif(:read, :at, read_at), "
-        "no_content_visits = iif(:told, 0, no_content_visits + :lost), "
+        "no_content_visits = iif(:told, 0, iif(:lost AND (no_content_visits < 4 "
+        "  OR :at >= no_content_since + 604800.0), no_content_visits + 1, no_content_visits)), "
         "no_content_since = iif(:told, NULL, iif(:lost, coalesce(no_content_since, :at), "
         "  no_content_since)), "
         "doubtful_as = iif(:good, :doubtful_as, doubtful_as), "

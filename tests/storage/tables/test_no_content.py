@@ -90,6 +90,18 @@ async def test_five_visits_within_a_week_do_not_mark_it(store: CrawlStore, days:
     assert await marked(store) is None
 
 
+@pytest.mark.parametrize("late", [ERROR, SKIPPED, ("failed", 503, "http_503")])
+async def test_a_late_error_is_none_of_the_five_visits(store: CrawlStore, late: Answer) -> None:
+    await seen(store, *(LOST,) * 9, *(late,) * 75, days=0.1)
+    assert await marked(store) is None
+    assert await overview.without_content(store.database.reader) == []
+    at = START + 8.5 * DAY_S
+    await store.new_run(at)
+    entry = visit(await store.taken("/a", at), "failed", at)
+    await store.apply(replace(entry, observation=replace(entry.observation, reason="empty")))
+    assert await marked(store) == START + 0.1 * DAY_S
+
+
 @pytest.mark.parametrize(
     ("answers", "count", "read"),
     [
