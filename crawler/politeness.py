@@ -415,7 +415,7 @@ async def queue_key(
 _FINAL = frozenset(
     {
         "address", "no_such_host", "too_large", "headers_too_large", "encoding", "tls",
-        "bad_redirect", "internal",
+        "bad_redirect", "internal", "content_type", "http_204", "http_205",
     }
 )  # fmt: skip
 

@@ -275,6 +275,8 @@ class Reducer:
                 return _leading(result, result.location, kind)
             case "gone" if due.role != "page" and due.digests is None:
                 return _no_listing(due, result.detail)
+            case "skipped" if _had_text(due):
+                return _lost(result.reason, result.detail)
             case outcome:
                 return Verdict(outcome, reason=result.reason, detail=result.detail)
 
@@ -754,8 +756,14 @@ def _unread(due: DueUrl, result: FetchResult, *, is_listing: bool) -> Verdict | 
     """Return the verdict on a response that is not even parsed, None of any other."""
     no_page = no_page_type(result.header("Content-Type"))
     if no_page is not None and not is_listing:
-        return Verdict("skipped", reason="content_type", detail=no_page)
+        skipped = Verdict("skipped", reason="content_type", detail=no_page)
+        return _lost("content_type", no_page) if _had_text(due) else skipped
     return absence(result, had_text=_had_text(due), is_sitemap=due.role == "sitemap")
+
+
+def _lost(reason: str | None, detail: str | None) -> Verdict:
+    """Return the failure of a page that had a text, and says now that it has none."""
+    return Verdict("failed", reason=reason, detail=f"{detail}; the page had a text before")
 
 
 def absence(result: FetchResult, *, had_text: bool, is_sitemap: bool = False) -> Verdict | None:

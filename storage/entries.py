@@ -84,8 +84,9 @@ RETURN: Final = "return"
 REBASED: Final = "text_version"
 
 #: Reasons of failures with a response that has no text where one is due: no bytes but white space,
-#: a page without anything in it that had content before, and bytes that are no text.
-NO_CONTENT: Final = frozenset({"empty", "stub", "binary"})
+#: a page without anything in it that had content before, bytes that are no text; and of a page that
+#: had a text one that says itself that it has none, by its media type or its status.
+NO_CONTENT: Final = frozenset({"empty", "stub", "binary", "content_type", "http_204", "http_205"})
 
 #: Reasons of a failure that is a fault of this program: an exception, or its parser's process.
 OWN_FAULTS: Final = frozenset({"internal", "parser"})

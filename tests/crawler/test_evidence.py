@@ -18,8 +18,8 @@ import zstandard
 
 from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.crawler.reduce.sketch import body_digest, sketch
-from freshet.storage.entries import Role
-from freshet.storage.records import Digests, DueUrl, Visit
+from freshet.storage.entries import NO_CONTENT, Role
+from freshet.storage.records import Digests, DueUrl, FetchResult, Visit
 from tests.crawler.stages import DUE, PAGE, PROSE, Stages, answer
 
 NOISE = Random(7).randbytes(5_000)
@@ -270,6 +270,33 @@ async def test_a_page_that_never_had_content_may_be_empty(
         assert (seen.kind, seen.detail) == ("new", "the page shows no text")
     else:
         assert seen.kind == "unchanged"
+
+
+SAY_SO = {
+    "a picture": answer(png(), Content_Type="image/png"),
+    "an archive": answer(zipped(), Content_Type="application/zip"),
+    "a page to be saved": answer(PAGE, Content_Type="application/octet-stream"),
+    "a style sheet": answer(b"a {}", Content_Type="text/css"),
+    "204": replace(answer(b""), outcome="skipped", status=204, reason="http_204"),
+    "205": replace(answer(b""), outcome="skipped", status=205, reason="http_205"),
+    "unread": replace(answer(b""), outcome="skipped", reason="content_type"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("result", SAY_SO.values(), ids=SAY_SO)
+async def test_a_response_that_says_that_it_is_no_page_is_a_failure_where_a_text_was(
+    stages: Stages, result: FetchResult
+) -> None:
+    visit = await stages.take(result, KNOWN)
+    seen = visit.observation
+    assert (seen.kind, visit.capture, visit.validators) == ("failed", None, None)
+    assert seen.reason in NO_CONTENT
+    assert "had a text before" in (seen.detail or "")
+    # It is said for good, and the page is not requested again in this run.
+    assert visit.retry_at is None
+    for due in (DUE, EMPTY_BEFORE):
+        visit = await stages.take(result, due)
+        assert visit.observation.kind == "skipped"
 
 
 @pytest.mark.parametrize("role", ["feed", "sitemap"])
