@@ -74,12 +74,14 @@ class Asking(Protocol):
 class Probes:
     """Probes under way, one for a host; ``waiting`` counts the visits that wait.
 
-    ``queue`` hands a probe to the frontier; it returns whether robots.txt allows it.
+    ``queue`` hands a probe to the frontier; it returns whether robots.txt and the budget allow it.
+    A small budget may have room for it days after the visit: its answer is for the next one then.
     """
 
     def __init__(self, queue: Callable[[int, str], bool]) -> None:
         self._queue = queue
         self._answers: dict[int, asyncio.Future[FetchResult | None]] = {}
+        self._late: LruCache[int, FetchResult] = LruCache(_HOSTS)
         self._queued: Callable[[], None] | None = None
         self._is_over = False
         self.waiting = 0
@@ -91,8 +93,12 @@ class Probes:
     async def ask(self, host_id: int, url: str) -> FetchResult | None:
         """Return the response to a probe; None if robots.txt forbids it or the run ends first.
 
-        A host has at most one probe under way; concurrent callers share its response.
+        A host has at most one probe under way; concurrent callers share its response. One that
+        came when nobody waited any more is returned at once.
         """
+        late = self._late.pop(host_id, None)
+        if late is not None:
+            return late
         answer = self._answers.get(host_id)
         if answer is None:
             if self._is_over or not self._queue(host_id, url):
@@ -108,9 +114,11 @@ class Probes:
             self.waiting -= 1
 
     def answered(self, host_id: int, result: FetchResult) -> None:
-        """Pass a probe's response to the visits that wait for it."""
+        """Pass a probe's response to the visits that wait for it, or keep it for the next one."""
         answer = self._answers.pop(host_id, None)
-        if answer is not None:
+        if answer is None:
+            self._late[host_id] = result
+        else:
             answer.set_result(result)
 
     def give_up(self) -> None:
@@ -301,6 +309,8 @@ class NotContentCheck:
         result = await self.probes.ask(due.host_id, url)
         if result is None:
             return None
+        # Another one may have been asked for before.
+        url = result.url
         shown = None
         if result.outcome == "fetched":
             parsed = await self.parser.parse(result.body, url, result.header("Content-Type"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -198,8 +198,9 @@ VERSION: Final = 4
 #: Probes of a host within the lifetime of their answers.
 MOST_PROBES: Final = 3
 PROBE_LASTS_S: Final = 7 * 86_400.0
-#: An honest answer lasts longer where no page is doubtful: a small budget has better uses.
-HONEST_LASTS_S: Final = 180 * 86_400.0
+#: So long an honest answer is enough where no page is doubtful, and pages are compared with one
+#: that was shown: a small budget has better uses.
+ANSWER_LASTS_S: Final = 180 * 86_400.0
 _MOST_FAMILIES: Final = 14
 _MOST_URLS: Final = 4
 #: Short texts of a host that are remembered for a run.
@@ -287,16 +288,16 @@ class HostJudge:
         It would where no probe is known and the host has shown ``several`` pages or one with a cue,
         and where a page is doubtful of a host that was asked beside others.
         """
-        fresh = self._fresh(at)
+        fresh = self._since(at - PROBE_LASTS_S)
         if not fresh:
-            honest = any(page is None and at - then < HONEST_LASTS_S for then, page in self.probes)
+            honest = any(page is None and at - then < ANSWER_LASTS_S for then, page in self.probes)
             return self._has_cue or (several and not honest)
         doubts = self._is_doubtful or (self.shows_pages(at) and self._has_cue)
         return doubts and len(fresh) < MOST_PROBES
 
     def shows_pages(self, at: float) -> bool:
         """Return whether the host answers with a page for missing URLs."""
-        return any(page is not None for _, page in self._fresh(at))
+        return any(self._shown(at))
 
     def may_know(self, url: str, at: float) -> bool:
         """Return whether the page at a URL may be known by the host, without a sign of its own.
@@ -315,7 +316,7 @@ class HostJudge:
         run, by URL, that the answer proves to be block pages.
         """
         page = None if answer is None else print_of(answer)
-        self.probes = (*self._fresh(at), (at, page))[-MOST_PROBES:]
+        self.probes = (*self._since(at - ANSWER_LASTS_S), (at, page))[-MOST_PROBES:]
         self._has_cue = self._is_doubtful = False
         proven = {
             url: replace(doubt, why=f"{doubt.why}, and {_LIKE_PROBE_WORDS}",
@@ -331,16 +332,19 @@ class HostJudge:
     def _by_probe(self, facts: PageFacts, page: Print, at: float) -> str | None:
         """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
-        fresh = () if _is_root(facts.url) else self._fresh(at)
-        like = max((_with_title(page, each) for _, each in fresh if each is not None), default=0.0)
+        shown = () if _is_root(facts.url) else self._shown(at)
+        like = max((_with_title(page, each) for each in shown), default=0.0)
         if like < _LIKE_PROBE:
             return None
         if page.words < FEW_WORDS and weigh(facts).cues < _WORTH_A_PROBE:
             return None
         return _LIKE_PROBE_WORDS
 
-    def _fresh(self, at: float) -> tuple[Probe, ...]:
-        return tuple(probe for probe in self.probes if at - probe[0] < PROBE_LASTS_S)
+    def _since(self, at: float) -> tuple[Probe, ...]:
+        return tuple(probe for probe in self.probes if probe[0] > at)
+
+    def _shown(self, at: float) -> Iterator[Print]:
+        return (page for _, page in self._since(at - ANSWER_LASTS_S) if page is not None)
 
     # -- families --------------------------------------------------------------------
 

@@ -39,7 +39,22 @@ async def test_a_run_that_ends_keeps_nobody_waiting(world: World) -> None:
     assert await probes.ask(1, "http://h1/other") is None
 
 
-async def test_an_answer_that_nobody_waits_for_is_dropped(world: World) -> None:
+async def test_an_answer_that_comes_after_the_run_is_for_the_next_visit(world: World) -> None:
+    """A daemon with a small budget ends a run before the request after the next."""
+    probes, told = Probes(world.frontier.probe), asyncio.Event()
+    probes.begin(told.set)
+    asked = asyncio.create_task(probes.ask(1, "http://h1/none"))
+    await told.wait()
+    probes.give_up()
+    assert await asked is None
+    probes.begin(told.set)
+    assert world.requests(0.0) == [ProbeRequest(1, "http://h1/none", "a")]
+    probes.answered(1, ANSWER)
+    assert await probes.ask(1, "http://h1/other") == ANSWER
+    assert world.requests(0.0) == []
+
+
+async def test_an_answer_whose_visit_was_broken_off_is_dropped(world: World) -> None:
     probes = Probes(world.frontier.probe)
     asked = asyncio.create_task(probes.ask(1, "http://h1/none"))
     await asyncio.sleep(0)

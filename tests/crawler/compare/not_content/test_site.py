@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.compare.not_content.host import (
-    HONEST_LASTS_S,
+    ANSWER_LASTS_S,
     PROBE_LASTS_S,
     Family,
     HostJudge,
@@ -50,6 +50,19 @@ def test_a_page_like_that_of_an_impossible_url_is_a_soft_404(judge: HostJudge) -
     assert found.proofs == {Proof.PROBE}
 
 
+def test_what_a_host_shows_for_impossible_urls_is_compared_until_it_is_old(
+    judge: HostJudge,
+) -> None:
+    """A small host is rarely asked again."""
+    judge.learn_probe(bare("/things/zq7"), AT)
+    later = HostJudge.from_bytes(judge.to_bytes())
+    later.learn_probe(None, AT + PROBE_LASTS_S + 1)
+    found = later.judge(bare("/things/chair"), AT + 2 * PROBE_LASTS_S)
+    assert found is not None
+    assert found.proofs == {Proof.PROBE}
+    assert later.judge(bare("/things/desk"), AT + ANSWER_LASTS_S + 1) is None
+
+
 def test_the_root_may_show_what_a_host_shows_everywhere(judge: HostJudge) -> None:
     judge.learn_probe(bare("/things/zq7"), AT)
     assert judge.judge(bare("/"), AT + 1) is None
@@ -66,7 +79,7 @@ def test_a_probe_is_wanted_once_and_again_when_its_answer_is_old(judge: HostJudg
     judge.learn_probe(None, AT)
     assert not judge.wants_probe(AT + 1)
     assert not judge.wants_probe(AT + PROBE_LASTS_S + 1)
-    assert judge.wants_probe(AT + HONEST_LASTS_S + 1)
+    assert judge.wants_probe(AT + ANSWER_LASTS_S + 1)
     judge.judge(facts_of(WEAK, path="/doubtful"), AT + PROBE_LASTS_S)
     assert judge.wants_probe(AT + PROBE_LASTS_S + 1)
 
