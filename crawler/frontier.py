@@ -265,7 +265,7 @@ class Frontier:
     def probe(self, host_id: int, url: str) -> bool:
         """Queue a probe unless robots.txt forbids it, or the agenda; return whether it was."""
         queue = self.hosts[host_id].queue
-        if not self.robots.verdict(host_id, url).allowed or not self.agenda.takes_probe(host_id):
+        if not self.robots.verdict(host_id, url).allowed or not self.agenda.take_probe(host_id):
             return False
         queue.requests.append(ProbeRequest(host_id, url, queue.state.key))
         self._schedule(queue)

@@ -574,5 +574,5 @@ class Agenda(Protocol):
     def target_of(self, host_id: int) -> int | None:
         """Return the host to which a host has only redirected, as far as is known, or None."""
 
-    def takes_probe(self, host_id: int) -> bool:
+    def take_probe(self, host_id: int) -> bool:
         """Return whether a host may be asked for a URL that cannot exist, and count the request."""

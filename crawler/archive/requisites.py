@@ -320,9 +320,9 @@ class Requisites:
         """Return the host to which a host has only redirected, or None."""
         return self.agenda.target_of(host_id)
 
-    def takes_probe(self, host_id: int) -> bool:
+    def take_probe(self, host_id: int) -> bool:
         """Return whether a host may be asked for a URL that cannot exist, and count the request."""
-        return self.agenda.takes_probe(host_id)
+        return self.agenda.take_probe(host_id)
 
     def wakes_at(self) -> float | None:
         """Return when the next page falls due."""

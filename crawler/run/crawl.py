@@ -159,7 +159,7 @@ class BreadthFirst:
         del host_id
         return None
 
-    def takes_probe(self, host_id: int) -> bool:
+    def take_probe(self, host_id: int) -> bool:
         """Return True: there is no budget."""
         del host_id
         return True

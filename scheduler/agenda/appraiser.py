@@ -121,4 +121,4 @@ class Appraiser:
         else:
             untold = untold[~pages["captured"][untold]]
         hosts = [ids[code] for code in pages["host"][untold].tolist()]
-        return self.quota.lists.spent(untold, hosts)
+        return self.quota.aside.spent(untold, hosts)

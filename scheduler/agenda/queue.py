@@ -198,16 +198,17 @@ class ReadyQueue:
 #: Visits by which an account may run ahead: what was not found for a week is not made up for.
 _MOST: Final = 50.0
 #: The share of a host's requests for probes, and lists that have told of no change yet.
-_OF_LISTS: Final = 0.05
+_ASIDE: Final = 0.05
 #: The share of requests for URLs that led to no content, and how many are saved for them.
 _EMPTY_SHARE: Final = 0.02
 _EMPTY_MOST: Final = 10.0
 
 
-class ListQuota:
-    """Keeps requests for lists that have told nothing yet, and probes, below a share of a host's.
+class AsideQuota:
+    """Keeps the requests that are not for pages below a share of a host's.
 
-    Lists are sitemaps and feeds. The first request is free. Hosts are ids.
+    They are for lists (sitemaps and feeds) that have told nothing yet, and for URLs that cannot
+    exist (probes). The first list and the first probe of a host are free. Hosts are ids.
 
     Attributes:
         untold: the rows of these lists, by the last valuation.
@@ -216,12 +217,22 @@ class ListQuota:
     def __init__(self) -> None:
         self.untold: Rows = np.zeros(0, np.intp)
         self._requests: Counter[int] = Counter()
-        self._lists: Counter[int] = Counter()
+        self._aside: Counter[int] = Counter()
+        self._probed: set[int] = set()
 
-    def took(self, host_id: int, row: int | None = None) -> None:
-        """Count a request for the page of a row, or for a URL that cannot exist."""
+    def took(self, host_id: int, row: int) -> None:
+        """Count a request for the page of a row."""
         self._requests[host_id] += 1
-        self._lists[host_id] += row is None or row in self.untold
+        self._aside[host_id] += row in self.untold
+
+    def take_probe(self, host_id: int) -> bool:
+        """Take a request for a URL that cannot exist, if there is room; return whether."""
+        if host_id in self._probed and self.is_spent(host_id):
+            return False
+        self._probed.add(host_id)
+        self._requests[host_id] += 1
+        self._aside[host_id] += 1
+        return True
 
     def spent(self, untold: Rows, host_ids: Sequence[int]) -> Rows:
         """Return which of these lists, that have told nothing, must not be asked next.
@@ -232,8 +243,8 @@ class ListQuota:
         return untold[[self.is_spent(host_id) for host_id in host_ids]]
 
     def is_spent(self, host_id: int) -> bool:
-        """Return whether a host's next request must not be for such a list."""
-        return self._lists[host_id] > _OF_LISTS * self._requests[host_id]
+        """Return whether a host's next request must be for a page."""
+        return self._aside[host_id] > _ASIDE * self._requests[host_id]
 
 
 class EmptyQuota:
@@ -260,12 +271,12 @@ class DiscoveryQuota:
         found, revealed: visits for discovery: at pages never captured, and at those that may reveal
             some.
         refreshed: all others.
-        lists: the share of lists that have told nothing.
+        aside: the share of requests that are not for pages.
     """
 
     def __init__(self) -> None:
         self.terms = DiscoveryTerms()
-        self.lists = ListQuota()
+        self.aside = AsideQuota()
         self.found = self.revealed = self.refreshed = 0
         self._below_most = self._above_least = 0.0
 

@@ -236,7 +236,7 @@ class RecrawlAgenda:
         self._appraiser.empty.took(is_empty=None if row is None else self.pages["empty"][row])
         if row is not None:
             self.pages["paid"][row] = self.queue.paid[-1]
-            self.quota.lists.took(due.host_id, row)
+            self.quota.aside.took(due.host_id, row)
         self.draws.took()
         return due
 
@@ -292,15 +292,12 @@ class RecrawlAgenda:
             return None
         return self.learner.hosts.ids[int(found.targets[code])]
 
-    def takes_probe(self, host_id: int) -> bool:
-        """Return whether a host's share of requests without a page has room for one, and take it.
+    def take_probe(self, host_id: int) -> bool:
+        """Take a request for a URL that cannot exist, if there is room; return whether.
 
         A page whose doubt no probe settles is delivered with its doubt.
         """
-        if self.quota.lists.is_spent(host_id):
-            return False
-        self.quota.lists.took(host_id)
-        return True
+        return self.quota.aside.take_probe(host_id)
 
     # -- times -----------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ class Shelf:
     def target_of(self, host_id: int) -> int | None:
         return self.targets.get(host_id)
 
-    def takes_probe(self, host_id: int) -> bool:
+    def take_probe(self, host_id: int) -> bool:
         return host_id not in self.unprobed
 
 

@@ -278,9 +278,9 @@ async def test_a_list_that_has_told_nothing_waits_but_for_a_bound_of_its_interva
         agenda.budget = 100.0
         await agenda.open()
         agenda.pages["most"][0] = bound_days
-        agenda.quota.lists.untold = np.array([0])
+        agenda.quota.aside.untold = np.array([0])
         for _ in range(3):
-            agenda.quota.lists.took(1, 0)
+            agenda.quota.aside.took(1, 0)
         urls: list[str] = []
         for minute in range(6):
             agenda.times.is_due = True
@@ -314,14 +314,14 @@ async def test_a_host_whose_pages_are_all_in_the_ready_queue_opens_again(
 async def test_probes_and_lists_that_tell_nothing_share_a_twentieth(site: SmallStore) -> None:
     async with reading(site.path) as connection:
         agenda = RecrawlAgenda(connection, SiteClockRanker(100.0), Said(), Random(0))
-        probes, lists = 0, agenda.quota.lists
-        lists.untold = np.array([3])
+        probes, aside = 0, agenda.quota.aside
+        aside.untold = np.array([3])
         for turn in range(2_000):
-            if turn % 2 and not lists.is_spent(1):
-                lists.took(1, 3)
-            elif agenda.takes_probe(1):
+            if turn % 2 and not aside.is_spent(1):
+                aside.took(1, 3)
+            elif agenda.take_probe(1):
                 probes += 1
             else:
-                lists.took(1, 1)
+                aside.took(1, 1)
     assert 0 < probes <= 101
-    assert lists._lists[1] == pytest.approx(100, abs=2)
+    assert aside._aside[1] == pytest.approx(100, abs=2)
