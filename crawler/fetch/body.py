@@ -231,7 +231,7 @@ class Intake:
             is_late = True
         if self._is_encoded:
             await self._decode(held)
-        if self._unpack():
+        while self._unpack():
             await self._decode(held)
         self._judge()
         if is_late and not self.is_proven_whole():
@@ -282,7 +282,8 @@ class Intake:
         """
         self._take(body)
         deque(self._steps(self._rules.max_bytes) if self._is_encoded else (), 0)
-        deque(self._steps(self._rules.max_bytes) if self._unpack() else (), 0)
+        while self._unpack():
+            deque(self._steps(self._rules.max_bytes), 0)
         self._judge()
 
     def _unpack(self) -> bool:
@@ -294,7 +295,8 @@ class Intake:
         if not codings:
             self._wire = bytearray(self._decoded.getbuffer())
         self._encode(", ".join((inner, *codings)))
-        self.repairs.append("packed")
+        if "packed" not in self.repairs:
+            self.repairs.append("packed")
         return True
 
     def _take(self, chunk: bytes) -> None:

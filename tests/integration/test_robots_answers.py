@@ -134,6 +134,9 @@ UNLABELLED = {
     ),
     "with a word that is no coding": sends(page(PACKED, "Content-Encoding: utf-8")),
     "as identity": sends(page(PACKED, "Content-Encoding: identity")),
+    "packed twice": sends(page(gzip.compress(PACKED))),
+    "packed twice, in two ways": sends(page(gzip.compress(ZSTD))),
+    "packed twice, and long": sends(page(gzip.compress(gzip.compress(FILLED)))),
     "packed twice, said once": sends(page(gzip.compress(PACKED), "Content-Encoding: gzip")),
     "in chunks of a byte": sends(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
