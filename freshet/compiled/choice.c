@@ -23,6 +23,8 @@
 #define KEPT_ALIKE 2
 #define SHARE_ALIKE 3
 #define UNLIKELY_ALIKE 0.1
+/* Above it a text outside of the frame is content whatever it says. */
+#define SURE 0.8
 /* Words of a short page. */
 #define FEW_WORDS 100
 /* Characters and words of a text that may be one of a control. */
@@ -195,7 +197,8 @@ static void keep_beside(struct choice *choice)
             bool is_near = (begin
                     && nodes[nth_piece(choice->judged, begin - 1)->holder].parent == block)
                 || (end < count && nodes[nth_piece(choice->judged, end)->holder].parent == block);
-            choice->more[i] = is_near && is_outside(choice, i);
+            choice->more[i]
+                = is_near && choice->probability[i] > UNLIKELY_ALIKE && is_outside(choice, i);
         }
     }
     keep_more(choice);
@@ -470,6 +473,14 @@ static void leave_menus(struct choice *choice)
         choice->kept[i] &= !(bits_of(choice, i) & edges);
 }
 
+/* Return whether a piece outside of the frame is content whatever it says: the trees are sure of it, or
+ * it is a sentence. */
+static bool is_spared(const struct choice *choice, size_t number)
+{
+    struct span text = nth_text(choice->judged, number);
+    return choice->probability[number] >= SURE || (text.at < text.end && text.end[-1] == '.');
+}
+
 /* Note the kept pieces that may only call for an action. */
 static bool ask(struct choice *choice)
 {
@@ -478,7 +489,7 @@ static bool ask(struct choice *choice)
         uint32_t kind = nth_piece(choice->judged, i)->kind;
         if (!choice->kept[i] || kind == FIRST_HEADING || kind == TABLE
             || words->characters > CONTROL_CHARACTERS || words->words > CONTROL_WORDS
-            || is_outside(choice, i))
+            || (is_outside(choice, i) && is_spared(choice, i)))
             continue;
         struct span text = nth_text(choice->judged, i);
         /* With the "\n" behind it. */

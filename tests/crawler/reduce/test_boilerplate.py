@@ -108,7 +108,12 @@ def test_a_long_block_is_never_a_stamp() -> None:
 
 @pytest.mark.parametrize(
     "block",
-    "Read more|Get a free quote|Sign in or join|→ Subscribe!|12 comments|5 min read".split("|"),
+    (
+        "Read more|Get a free quote|Sign in or join|→ Subscribe!|12 comments|5 min read"
+        "|Related stories:|You may also like|Customers also bought|Article continues below"
+        "|Add Wawona 6 Tent to Compare|Was this page helpful?|Notify me"
+        "|Toggle the table of contents|Send feedback"
+    ).split("|"),
 )  # fmt: skip
 def test_a_button_or_label_is_a_control(block: str) -> None:
     assert is_control(block)
@@ -116,7 +121,11 @@ def test_a_button_or_label_is_a_control(block: str) -> None:
 
 @pytest.mark.parametrize(
     "block",
-    "Out of stock|12.50 EUR|Download 1.2.3|Order confirmed|Share capital|Next steps|".split("|"),
+    (
+        "Out of stock|12.50 EUR|Download 1.2.3|Order confirmed|Share capital|Next steps"
+        "|Add salt to taste|Related work|You may cancel at any time"
+        "|Open the sidebar from a script|Popular science|"
+    ).split("|"),
 )  # fmt: skip
 def test_states_prices_versions_and_headings_are_content(block: str) -> None:
     assert not is_control(block)

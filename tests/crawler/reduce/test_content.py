@@ -204,6 +204,17 @@ def test_controls_are_kept_where_they_stand_in_content(html: str, kept: list[str
         assert found == kept
 
 
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [("<p>Related stories</p>", []), ("<p>Send feedback</p>", []), ("<h3>You may like</h3>", []),
+     ("<p>Call us now.</p>", ["Call us now."]), ("<h3>Related work</h3>", ["Related work"])],
+)  # fmt: skip
+def test_labels_of_the_frame_are_left_out_between_kept_pieces(html: str, kept: list[str]) -> None:
+    tree, pieces = taken(f"<main><h1>Title of it</h1>{PROSE}{html}{PROSE}</main>")
+    texts = [text_of(tree, piece) for piece in chosen(tree, pieces, "Title of it")]
+    assert [text for text in texts if text not in {"Title of it", texts[1]}] == kept
+
+
 def test_controls_of_the_frame_are_left_out() -> None:
     tree, pieces = taken(
         f"<main><h1>T</h1>{PROSE * 3}</main>" + FRAME.format("<button>Klang</button>")

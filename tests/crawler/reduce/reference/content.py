@@ -35,6 +35,8 @@ _MOST_OF_PAGE: Final = 0.6
 _KEPT_ALIKE: Final = 2
 _SHARE_ALIKE: Final = 3
 _UNLIKELY_ALIKE: Final = 0.1
+#: Above it a text outside of the frame is content whatever it says.
+_SURE: Final = 0.8
 #: On a page of no more words all prose is content that is no frame by its place or name.
 _FEW_WORDS: Final = 100
 _FRAME: Final = PLACES["nav"] | PLACES["frame"]
@@ -86,7 +88,7 @@ def _judged(pieces: Pieces, title: str) -> list[int]:
     own = [i for i in heads if len(heads) == 1 or texts[i].casefold() in title.casefold()]
     kept.update(own[:1])
     frame = _Frame(pieces, kept)
-    kept.update(list(_beside(pieces, kept, frame)))
+    kept.update(i for i in _beside(pieces, kept, frame) if probability[i] > _UNLIKELY_ALIKE)
     if sizes[list(kept)].sum() >= _LONG_WORDS:
         likely = (probability > _UNLIKELY).tolist()
         kept.update(list(_continued(pieces, kept, sizes.tolist(), likely, frame)))
@@ -100,10 +102,15 @@ def _judged(pieces: Pieces, title: str) -> list[int]:
     # A long menu outweighs a few words, and so may an advert on a page of few.
     edges = _FRAME | _ASIDE if is_short else _FRAME
     kept = {i for i in kept if not place[holders[i]] & edges} or kept
-    # Links such as "Read more" are no content either. A cell of a table may say it of something.
+    # Links such as "Read more" are no content either, nor are such texts of which the trees are not
+    # sure. A cell of a table may say it of something, and so may a sentence.
     spared = {"h1", "table"}
     said = [
-        i for i in sorted(kept) if kinds[i] in spared or not is_control(texts[i]) or frame.lacks(i)
+        i
+        for i in sorted(kept)
+        if kinds[i] in spared
+        or not is_control(texts[i])
+        or ((probability[i] >= _SURE or texts[i].endswith(".")) and frame.lacks(i))
     ]
     return said or sorted(kept)
 
