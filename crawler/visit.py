@@ -24,13 +24,12 @@ import zstandard
 
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies, Shown
-from freshet.crawler.bounds import LruCache
-from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import COMPARED, Detector, PageHistories, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check
 from freshet.crawler.errors import NotMade, ParserLost
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import (
     first_header,
@@ -39,8 +38,9 @@ from freshet.crawler.fetch.responses import (
     is_repeatable,
     with_octets,
 )
-from freshet.crawler.frontier import Frontier, PageRequest
-from freshet.crawler.politeness import (
+from freshet.crawler.frontier.clock import Clock
+from freshet.crawler.frontier.frontier import Frontier, PageRequest
+from freshet.crawler.frontier.politeness import (
     Retries,
     answer_of,
     is_plain_host,

@@ -1,12 +1,12 @@
 from freshet.config import ConfigError
-from freshet.crawler.changefeed import Change
-from freshet.crawler.chunks import Chunk
-from freshet.crawler.documents import StoredDocument, VersionDifference
 from freshet.crawler.errors import CrawlError, UnknownPage
-from freshet.crawler.lists import SearchResult
+from freshet.crawler.read.changefeed import Change
+from freshet.crawler.read.chunks import Chunk
+from freshet.crawler.read.documents import StoredDocument, VersionDifference
+from freshet.crawler.read.lists import SearchResult
+from freshet.crawler.read.store import Store
 from freshet.crawler.robots import allowed as robots_allowed
 from freshet.crawler.run.embedded import Daemon, crawl
-from freshet.crawler.store import Store
 from freshet.crawler.urls import canonical as canonical_url
 from freshet.crawler.urls import resolve as resolve_url
 from freshet.scheduler.costs import binary_cost, harmonic_cost

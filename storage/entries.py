@@ -90,6 +90,8 @@ NO_CONTENT: Final = frozenset({"empty", "stub", "binary", "content_type", "http_
 
 #: Reasons of a failure that is a fault of this program: an exception, or its parser's process.
 OWN_FAULTS: Final = frozenset({"internal", "parser"})
+#: Words for such a fault.
+INTERNAL_ERROR: Final = "internal error of Freshet"
 
 #: Knowledge of an origin's robots.txt (RFC 9309, section 2.3.1).
 RobotsStanding: TypeAlias = Literal["parsed", "allow_all", "unreachable"]

@@ -15,9 +15,9 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from freshet.crawler import logs
+from freshet.crawler.run import logs
 from freshet.storage import database
-from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
+from tests.crawler.frontier.frontier_world import ALLOW, PRIVATE, World, parsed
 from tests.storage.crawl_store import CrawlStore, crawl_store
 from tests.storage.small_store import SmallStore, close_kept, small_store
 

@@ -1,6 +1,7 @@
 """The public Python API: the names of DESIGN, where they come from, and a light import."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from importlib import import_module, metadata
@@ -56,3 +57,25 @@ def test_import_freshet_loads_no_other_package() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert result.stdout == "['freshet']\n"
+
+
+def test_the_signatures_that_stay_are_importable_as_documented() -> None:
+    """Others import these by their full paths: neither a path nor an argument is renamed."""
+    expected = {
+        "scheduler.policies.lambda_crawl.solve": "importance change_rate bandwidth "
+        "complete_observations host host_capacity",
+        "scheduler.costs.harmonic_cost": "importance change_rate crawl_rate "
+        "complete_observations crawling",
+        "scheduler.costs.binary_cost": "importance change_rate crawl_rate "
+        "complete_observations crawling",
+        "scheduler.estimate.poisson.estimate": "intervals changed smoothing",
+        "scheduler.policies.whittle.index": "periods_since_crawl arrival_rate mean_utility decay "
+        "cost period",
+        "crawler.robots.allowed": "robots_txt user_agent url",
+        "crawler.urls.resolve": "reference base",
+        "crawler.urls.canonical": "url",
+    }
+    for path, names in expected.items():
+        module, _, function = path.rpartition(".")
+        found = inspect.signature(getattr(import_module(f"freshet.{module}"), function))
+        assert [*found.parameters][: len(names.split())] == names.split(), path

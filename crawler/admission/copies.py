@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from freshet.compiled import function
 from freshet.crawler.admission.admit import Admission
-from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.near_duplicates import LEAST_SHINGLES
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.reduce.page import markup_of
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.urls import is_session, is_token

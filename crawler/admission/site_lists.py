@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 # No DTD is read: the first sign of one ends the parsing, before an entity can be declared.
 from xml.parsers import expat
 
-from freshet.crawler.bounds import LINE_BYTES, URL_CHARS, XML_LEVELS
 from freshet.crawler.errors import UsageError
+from freshet.crawler.fetch.bounds import LINE_BYTES, URL_CHARS, XML_LEVELS
 from freshet.crawler.urls import canonical, origin, resolve
 from freshet.storage.records import StoredSeed
 

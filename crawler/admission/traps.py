@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote_plus
 
-from freshet.crawler.bounds import LruCache
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.urls import is_session, without_fragment
 from freshet.storage.entries import DATES
 

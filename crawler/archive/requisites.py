@@ -17,10 +17,10 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from freshet.crawler.archive.writer import ArchiveWriter
-from freshet.crawler.bounds import REQUISITE_BYTES, REQUISITES_WAITING, LruCache, meet
+from freshet.crawler.fetch.bounds import REQUISITE_BYTES, REQUISITES_WAITING, LruCache, meet
 from freshet.crawler.fetch.responses import media_type
-from freshet.crawler.frontier import RequisiteUrl
-from freshet.crawler.politeness import answer_of
+from freshet.crawler.frontier.frontier import RequisiteUrl
+from freshet.crawler.frontier.politeness import answer_of
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.requisites import css_references, resolved
 from freshet.crawler.signals.listings import off_loop

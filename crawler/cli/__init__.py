@@ -114,6 +114,6 @@ def _tell(kind: type[BaseException], error: BaseException, traceback: TracebackT
     """Print the traceback of an uncaught error, without the secrets in it."""
     from traceback import format_exception  # noqa: PLC0415 - hardly ever needed
 
-    from freshet.crawler.masking import masked  # noqa: PLC0415 - likewise
+    from freshet.crawler.fetch.masking import masked  # noqa: PLC0415 - likewise
 
     sys.stderr.write(masked("".join(format_exception(kind, error, traceback))))

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from freshet import __version__
-from freshet.crawler import terminal
 from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
 from freshet.crawler.archive.warc import OPEN, WHOLE
 from freshet.crawler.archive.writer import NAME, recovered
 from freshet.crawler.cli.options import Json
 from freshet.crawler.errors import ArchiveInUse, CrawlError
-from freshet.crawler.terminal import (
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import (
     counted,
     err,
     print_json,

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     counted,
     err,
     fail,

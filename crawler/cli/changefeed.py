@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 import typer
 
 from freshet.config.sites import pattern
-from freshet.crawler import terminal
-from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
-from freshet.crawler.chunks import CHUNK_CHARS, FEWEST_CHARS
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.library import Library
-from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import fail, json_text, replacing
+from freshet.crawler.read.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.read.chunks import CHUNK_CHARS, FEWEST_CHARS
+from freshet.crawler.read.library import Library
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import fail, json_text, replacing
 from freshet.storage.errors import CursorGone, trouble
 
 ChunkChars = Annotated[

@@ -12,13 +12,13 @@ from typing import Annotated, TypeAlias
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, since
-from freshet.crawler.documents import Documents, change_summary
-from freshet.crawler.library import Library, asking
-from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import moment, print_json, show_line, show_list
+from freshet.crawler.read.documents import Documents, change_summary
+from freshet.crawler.read.library import Library, asking
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import moment, print_json, show_line, show_list
 from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import PageChange

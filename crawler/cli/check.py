@@ -1,6 +1,7 @@
 """``freshet check URL``: fetch a page now, and show the result of every step."""
 
 import time
+from contextlib import AsyncExitStack
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -9,7 +10,6 @@ import typer
 
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites
-from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.config import toml_value
 from freshet.crawler.cli.contact import with_contact
@@ -23,7 +23,6 @@ from freshet.crawler.cli.options import (
     home_of,
     read_settings,
 )
-from freshet.crawler.clock import SteadyClock
 from freshet.crawler.compare.kinds import ChangeKinds
 from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
@@ -34,18 +33,28 @@ from freshet.crawler.errors import CrawlError, ParserLost
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.heads import REPAIRS
 from freshet.crawler.fetch.responses import is_repeatable
-from freshet.crawler.hooks import CHECKS, FetchedPage
-from freshet.crawler.network import Network, parser_of, with_kept
+from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.reduce.formats import as_shown
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.robots import in_force, record_of
+from freshet.crawler.run import terminal
+from freshet.crawler.run.hooks import CHECKS, FetchedPage
+from freshet.crawler.run.network import Network, parser_of, rendering, with_kept
 from freshet.crawler.run.past import StoredPast
 from freshet.crawler.run.rules import counts_at, never_at
+from freshet.crawler.run.terminal import (
+    blocks,
+    counted,
+    joined,
+    print_json,
+    show_line,
+    show_list,
+    size,
+)
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.terminal import blocks, counted, joined, print_json, show_line, show_list, size
 from freshet.crawler.urls import origin, robots_url
 from freshet.crawler.visit import absence
 from freshet.entry_points import loaded
@@ -101,24 +110,20 @@ async def check(settings: Settings, db: Path, urls: list[str], now: float, **key
     if keys:
         said = Sites(settings.sites).at(urls[0]).model_copy(update={**keys, "match": "/*"})
         settings = settings.model_copy(update={"sites": (said,)})
-    parser = parser_of(settings)
-    network = Network(settings, SteadyClock())
     sites = Sites(settings.sites)
-    try:
+    async with AsyncExitStack() as stack:
+        parser, network, fetcher = looking(settings, stack)
         await network.require_contact(urls)
         found = Check(urls[0])
         for url in urls:
             found = Check(url, [_table(each) for each in sites.matching(url)])
-            result = await visited(page_fetcher(settings, network, parser), settings, found)
+            result = await visited(fetcher, settings, found)
             if result is not None and result.outcome != "failed":
                 result = as_shown(result, settings.fetch.max_body_bytes)
                 judged = await _judged(settings, parser, db, found, result, now=now)
                 await _extended(parser, settings, judged, result)
                 return judged
         return found
-    finally:
-        await parser.close()
-        await network.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +164,19 @@ class _Alone:
         return time.time()
 
 
-def page_fetcher(settings: Settings, network: Network, parser: Parser) -> Fetcher:
-    """Return a fetcher that renders pages as a crawl would, which waits for no host."""
-    fetcher, renderer = network.fetcher, network.renderer
+def looking(settings: Settings, closed_by: AsyncExitStack) -> tuple[Parser, Network, Fetcher]:
+    """Return a parser, a network, and a fetcher that renders pages as a crawl does.
+
+    The fetcher waits for no host.
+    """
+    network = Network(settings, SteadyClock())
+    closed_by.push_async_callback(network.close)
+    parser = parser_of(settings)
+    closed_by.push_async_callback(parser.close)
+    fetcher, renderer = network.fetcher, rendering(settings, closed_by)
     if renderer is None:
-        return fetcher
-    return renderer.fetcher(fetcher, fetcher, _Alone(settings, network, parser))
+        return parser, network, fetcher
+    return parser, network, renderer.fetcher(fetcher, fetcher, _Alone(settings, network, parser))
 
 
 def _table(table: SiteSettings) -> Step:

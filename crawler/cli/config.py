@@ -10,10 +10,10 @@ from freshet.config import ConfigError
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites, StoredSite
 from freshet.config.writing import Tables, amended
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.network import with_kept
-from freshet.crawler.terminal import json_text, plain, print_json, replaced, spellings
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import with_kept
+from freshet.crawler.run.terminal import json_text, plain, print_json, replaced, spellings
 from freshet.storage.database import reading
 from freshet.storage.stores import open_stores
 

@@ -11,10 +11,10 @@ import typer
 from freshet.config import ConfigError
 from freshet.config.loading import Origins, users_file
 from freshet.config.settings import Settings, contact
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import host_to_tell
 from freshet.crawler.cli.verbs import TYPED
-from freshet.crawler.terminal import fail, say
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import fail, say
 from freshet.storage.records import StoredSeed
 
 _NAME = "crawl.contact"

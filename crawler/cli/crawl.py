@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from freshet.crawler import terminal
 from freshet.crawler.cli import options
-from freshet.crawler.provided import indexing
+from freshet.crawler.run import terminal
 from freshet.crawler.run.orders import SUMMARISED, CrawlReport
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     blocks,
     counted,
     counted_duplicates,
@@ -24,8 +23,7 @@ from freshet.crawler.terminal import (
     show_shells,
     size,
 )
-from freshet.storage.entries import REBASED
-from freshet.storage.queries.overview import INTERNAL_ERROR
+from freshet.storage.entries import INTERNAL_ERROR, REBASED
 
 # -- summary -----------------------------------------------------------------
 _show_first = partial(show_list, limit=SUMMARISED)
@@ -253,6 +251,8 @@ def crawl_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
         settings = asked(settings, origins, host, context)
     order = CrawlOrder(db, seeds, resume=resume if resume or new else None)
+    from freshet.crawler.run.wiring import indexing  # noqa: PLC0415 - slow to import
+
     if (index_of := indexing()) is not None:
         index_of.prepare(db, settings)
     if options.for_shards(db, shards, ray):

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.crawl import print_outcomes, print_seeds
 from freshet.crawler.cli.status import print_standing
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.provided import indexing
+from freshet.crawler.run import terminal
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, budget_of, crawls_per_day
-from freshet.crawler.terminal import print_json, show_line, span
+from freshet.crawler.run.terminal import print_json, show_line, span
 from freshet.storage.database import SHARDS_FILE, Owner, owner_of
 from freshet.storage.stores import is_folder
 
@@ -138,6 +137,8 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     def reread() -> DaemonOrder:
         return order_again(order, config, given, sites or [], sites_file, scope=scope)
 
+    from freshet.crawler.run.wiring import indexing  # noqa: PLC0415 - slow to import
+
     if (index_of := indexing()) is not None:
         index_of.prepare(db, settings)
     if options.for_shards(db, shards, ray):
@@ -158,9 +159,9 @@ def _kept(
 ) -> CrawlReport:
     """Keep pages fresh, and serve their store; return the report."""
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
+    from freshet.crawler.read.api import StoreApi, pages_of  # noqa: PLC0415 - likewise
     from freshet.crawler.run.daemon import keep  # noqa: PLC0415 - likewise
     from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
-    from freshet.crawler.service.api import StoreApi, pages_of  # noqa: PLC0415 - likewise
 
     async def served() -> CrawlReport:
         api = StoreApi(order.db, settings)

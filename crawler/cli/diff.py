@@ -11,11 +11,11 @@ import typer
 from rich.text import Text
 
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page
-from freshet.crawler.clock import calendar
 from freshet.crawler.compare.diff import AlignedBlock, BlockChange, Run, in_numbers, shortened
-from freshet.crawler.documents import NoHistory, VersionDifference
-from freshet.crawler.store import Store
-from freshet.crawler.terminal import (
+from freshet.crawler.frontier.clock import calendar
+from freshet.crawler.read.documents import NoHistory, VersionDifference
+from freshet.crawler.read.store import Store
+from freshet.crawler.run.terminal import (
     fail,
     inert,
     moment,

@@ -16,13 +16,13 @@ import typer
 
 from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from freshet.crawler.clock import SteadyClock
 from freshet.crawler.errors import NoSuchHost, ParserLost
-from freshet.crawler.network import Network, user_agent
+from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
-from freshet.crawler.terminal import counted, print_json, relative, show_line, show_list, size
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import Network, user_agent
+from freshet.crawler.run.terminal import counted, print_json, relative, show_line, show_list, size
 from freshet.crawler.urls import origin
 from freshet.storage import maintenance
 from freshet.storage.database import reading

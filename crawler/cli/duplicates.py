@@ -12,7 +12,6 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each, stores_at
 from freshet.crawler.compare.near_duplicates import (
     THRESHOLD,
@@ -22,8 +21,8 @@ from freshet.crawler.compare.near_duplicates import (
     optimal_banding,
     variant,
 )
-from freshet.crawler.run.upkeep import Grouping, catch_up, require_readable
-from freshet.crawler.terminal import (
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import (
     Cell,
     counted,
     counted_duplicates,
@@ -33,6 +32,7 @@ from freshet.crawler.terminal import (
     show_line,
     show_list,
 )
+from freshet.crawler.run.upkeep import Grouping, catch_up, require_readable
 from freshet.storage.database import open_store
 from freshet.storage.entries import summed
 from freshet.storage.queries import page

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli import history, options
 from freshet.crawler.cli.options import DEFAULT_DB, AnyUrl, ConfigFile, Db, Json, read_settings
+from freshet.crawler.run import terminal
 from freshet.crawler.run.explanation import Explanation, facts_of, outlook_of, read
 from freshet.crawler.run.forecast import PageForecast, Rate
-from freshet.crawler.terminal import moment, print_json, show_facts, show_line, show_list
+from freshet.crawler.run.terminal import moment, print_json, show_facts, show_line, show_list
 from freshet.storage.queries import page
 from freshet.storage.tables.claims import HeardClaim
 

@@ -10,17 +10,17 @@ from typing import IO, Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.changefeed import Change, Changefeed
-from freshet.crawler.chunks import CHUNK_CHARS
 from freshet.crawler.cli.changefeed import ChunkChars
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
-from freshet.crawler.clock import dated, iso
-from freshet.crawler.documents import StoredDocument
 from freshet.crawler.errors import needs_extra
-from freshet.crawler.library import Library
-from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import err, fail, inert, json_text, replacing, say, written
+from freshet.crawler.frontier.clock import dated, iso
+from freshet.crawler.read.changefeed import Change, Changefeed
+from freshet.crawler.read.chunks import CHUNK_CHARS
+from freshet.crawler.read.documents import StoredDocument
+from freshet.crawler.read.library import Library
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import err, fail, inert, json_text, replacing, say, written
 from freshet.storage.queries import overview, page
 from freshet.storage.queries.overview import EXPORTS
 from freshet.storage.stores import open_stores

@@ -12,7 +12,6 @@ from typing import IO, Annotated, Any, Final
 
 import typer
 
-from freshet.crawler import terminal
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan
 from freshet.crawler.archive.text import Slice
@@ -20,9 +19,10 @@ from freshet.crawler.archive.warc import RENDERED
 from freshet.crawler.archive.writer import recovered
 from freshet.crawler.cli.archive import warc_files
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings, stores_at
-from freshet.crawler.documents import cache_of, forget_documents
 from freshet.crawler.errors import ArchiveInUse, CrawlError
-from freshet.crawler.terminal import (
+from freshet.crawler.read.documents import cache_of, forget_documents
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import (
     counted,
     err,
     fail,

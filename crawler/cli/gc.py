@@ -11,8 +11,8 @@ import typer
 from freshet.config.settings import StoreSettings
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
+from freshet.crawler.run.terminal import err, fail, print_json, show_line, show_list, size
 from freshet.crawler.run.upkeep import retention_of
-from freshet.crawler.terminal import err, fail, print_json, show_line, show_list, size
 from freshet.storage import maintenance
 from freshet.storage.database import open_store, owner_of
 from freshet.storage.entries import summed

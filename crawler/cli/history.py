@@ -13,13 +13,14 @@ from typing import Annotated, Literal
 import aiosqlite
 import typer
 
-from freshet.crawler import documents, terminal
-from freshet.crawler.chunks import CHUNK_CHARS
 from freshet.crawler.cli.changefeed import ChunkChars
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, Page, home_of
-from freshet.crawler.documents import StoredDocument, in_kinds
-from freshet.crawler.store import Store
-from freshet.crawler.terminal import (
+from freshet.crawler.read import documents
+from freshet.crawler.read.chunks import CHUNK_CHARS
+from freshet.crawler.read.documents import StoredDocument, in_kinds
+from freshet.crawler.read.store import Store
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import (
     Cell,
     blocks,
     fail,

@@ -23,7 +23,7 @@ from freshet.crawler.admission.importers import (
 )
 from freshet.crawler.cli.options import Json, read_list
 from freshet.crawler.errors import CrawlError, UnreadableList
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     counted,
     plain,
     print_json,

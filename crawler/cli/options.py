@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from freshet.config import ConfigError
-from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import (
     MAX_BYTES,
     SiteList,
     read_sites,
     seeds_from_arguments,
 )
-from freshet.crawler.clock import moment_of
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.terminal import fail, say
+from freshet.crawler.frontier.clock import moment_of
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import fail, say
 from freshet.entry_points import found, loaded
 from freshet.storage.database import open_store
 from freshet.storage.errors import trouble
@@ -229,7 +229,7 @@ def home_of(db: Path, url: str, config: Path | None) -> Path:
     """Return the store that holds a URL or host: the file itself, or its shard of a folder."""
     if not is_folder(db):
         return db
-    from freshet.crawler.network import shard_of  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.network import shard_of  # noqa: PLC0415 - slow to import
 
     groups = read_settings(config, {})[0].politeness.groups
     with terminal.told_in_one_line():
@@ -266,7 +266,7 @@ def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[
     try:
         settings, origins = load(file, given)
         if any(each.include or each.ignore for each in settings.sites):
-            from freshet.crawler.network import selector_hints  # noqa: PLC0415 - likewise
+            from freshet.crawler.run.network import selector_hints  # noqa: PLC0415 - likewise
 
             selector_hints(settings)
     except (ConfigError, UsageError) as error:
@@ -454,7 +454,7 @@ def host_to_tell(settings: "Settings", db: Path | None, seeds: Sequence[StoredSe
 
 def _public_host(settings: "Settings", db: Path | None, urls: Sequence[str]) -> str | None:
     """Return a public host of these URLs, or else of the store ``db``; None: there is none."""
-    from freshet.crawler.network import public_host  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.network import public_host  # noqa: PLC0415 - slow to import
 
     host = public_host(urls, settings.network.resolve)
     if host is None and db is not None and db.exists():

@@ -11,11 +11,11 @@ from rich.live import Live as LiveDisplay
 from rich.table import Table
 from rich.text import Text
 
-from freshet.crawler.logs import LogFormat, configure_logging
 from freshet.crawler.run.crawl import Live
+from freshet.crawler.run.logs import LogFormat, configure_logging
 from freshet.crawler.run.orders import DaemonSnapshot
+from freshet.crawler.run.terminal import blocks, counted, err, percent, span, spending
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.terminal import blocks, counted, err, percent, span, spending
 from freshet.storage.records import Acknowledged, Visit
 
 _REFRESH_PER_S = 4

@@ -10,17 +10,17 @@ from typing import Annotated, Final
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.hooks import COMPARISONS, Compared, Comparing
+from freshet.crawler.run import terminal
+from freshet.crawler.run.hooks import COMPARISONS, Compared, Comparing
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
+from freshet.crawler.run.player import Counts
 from freshet.crawler.run.replay import Archives, Losses, replay
-from freshet.crawler.terminal import err, fail, print_json, show_list
+from freshet.crawler.run.terminal import err, fail, print_json, show_list
 from freshet.entry_points import loaded
 from freshet.scheduler import PolicyError
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.queue.rankers import ranker_of
 
 #: What compares policies; None without the extension.
 _COMPARING: Final[Comparing | None] = next(iter(loaded(COMPARISONS).values()), None)

@@ -10,18 +10,18 @@ from sqlite3 import Connection
 from typing import Final
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.compare.history import PageRecord
 from freshet.crawler.errors import CrawlError, ParserLost
-from freshet.crawler.network import parser_of, with_kept
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import sketch
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of, with_kept
 from freshet.crawler.run.past import parse_content
+from freshet.crawler.run.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.storage.database import Database, open_store
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import index

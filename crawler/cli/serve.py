@@ -9,13 +9,13 @@ import typer
 
 from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
-from freshet.crawler.logs import configure_logging
-from freshet.crawler.service.api import StoreApi, pages_of
+from freshet.crawler.read.api import StoreApi, pages_of
+from freshet.crawler.run import terminal
+from freshet.crawler.run.logs import configure_logging
+from freshet.crawler.run.terminal import say
 from freshet.crawler.service.http import Health, HttpServer, listening
 from freshet.crawler.service.metrics import process_metrics
-from freshet.crawler.terminal import say
 from freshet.storage.errors import StoreError
 from freshet.storage.stores import open_stores
 

@@ -13,11 +13,11 @@ import typer
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, read_each
 from freshet.crawler.run.forecast import daemon_settings
 from freshet.crawler.run.state import DaemonState, load_state
+from freshet.crawler.run.terminal import counted, print_json, show_line, show_list, span, when
 from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.terminal import counted, print_json, show_line, show_list, span, when
-from freshet.scheduler.agenda.rankers import IntervalRanker, PolicyRanker
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.sources_trust import Reputation, Trust
+from freshet.scheduler.queue.rankers import IntervalRanker, PolicyRanker
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.storage.queries import page
 from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import ClaimSource

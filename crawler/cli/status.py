@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, Db, Json, stores_at, tell_down
-from freshet.crawler.hooks import status_parts
+from freshet.crawler.run import terminal
+from freshet.crawler.run.hooks import status_parts
 from freshet.crawler.run.orders import AUDITED_S
 from freshet.crawler.run.status import StoreStatus, merged, read_shard, read_status, since_of
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     amount,
     clock_time,
     counted,

@@ -133,7 +133,7 @@ class _Verb(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         # Whatever a store holds: also where what was read is printed.
-        from freshet.crawler.terminal import told_in_one_line  # noqa: PLC0415 - the verb has it
+        from freshet.crawler.run.terminal import told_in_one_line  # noqa: PLC0415 - the verb has it
 
         with told_in_one_line():
             return super().invoke(ctx)

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.history import (
     ALWAYS,
     COME,
@@ -56,6 +55,7 @@ from freshet.crawler.compare.history import (
     is_near,
     later,
 )
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import Sketch, resemblance
 from freshet.storage import value

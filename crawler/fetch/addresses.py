@@ -19,8 +19,8 @@ import pycares
 from aiodns import error as dns_error
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from freshet.crawler.bounds import LruCache
 from freshet.crawler.errors import NoSuchHost, ResolverSilent
+from freshet.crawler.fetch.bounds import LruCache
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from io import BytesIO
 from typing import NamedTuple
 
-from freshet.crawler.bounds import HELD_BYTES, meet
 from freshet.crawler.errors import Unfetched
+from freshet.crawler.fetch.bounds import HELD_BYTES, meet
 from freshet.crawler.fetch.responses import (
     GZIP_MAGIC,
     MAX_LAYERS,

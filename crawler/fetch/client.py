@@ -20,13 +20,13 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from freshet.crawler.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
-from freshet.crawler.clock import Clock, Standstills, SteadyClock
 from freshet.crawler.errors import NotMade, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_disguised, is_this_machine
 from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake, short_body
+from freshet.crawler.fetch.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, field_bytes, request_bytes
 from freshet.crawler.fetch.heads import ResponseHead
+from freshet.crawler.fetch.masking import MASK
 from freshet.crawler.fetch.responses import (
     PLAIN,
     REPEATED,
@@ -39,7 +39,7 @@ from freshet.crawler.fetch.responses import (
     whole_bytes,
 )
 from freshet.crawler.fetch.transport import Access, Connections
-from freshet.crawler.masking import MASK
+from freshet.crawler.frontier.clock import Clock, Standstills, SteadyClock
 from freshet.crawler.reduce.formats import no_page_type
 from freshet.crawler.urls import origin, registrable_domain
 from freshet.storage import value

@@ -7,8 +7,8 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, NamedTuple, cast
 
-from freshet.crawler.bounds import INTERIM_RESPONSES, meet
 from freshet.crawler.errors import Unfetched
+from freshet.crawler.fetch.bounds import INTERIM_RESPONSES, meet
 from freshet.crawler.fetch.heads import Chunks, ResponseHead, head_end, read_head
 
 #: Bytes of a body that are read ahead; what comes beyond them stays in the kernel.

@@ -17,8 +17,8 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
-from freshet.crawler.bounds import GZIP_MEMBERS, VALIDATOR_CHARS, meet
 from freshet.crawler.errors import Unfetched
+from freshet.crawler.fetch.bounds import GZIP_MEMBERS, VALIDATOR_CHARS, meet
 from freshet.crawler.urls import is_http, resolve, without_credentials
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult

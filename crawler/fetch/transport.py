@@ -23,9 +23,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from yarl import URL
 
-from freshet.crawler.bounds import RECEIVE_BYTES, connections
 from freshet.crawler.errors import NoSuchHost, ResolverSilent, Unfetched
 from freshet.crawler.fetch.addresses import AddressGuard, is_address
+from freshet.crawler.fetch.bounds import RECEIVE_BYTES, connections
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection
 
 #: OpenSSL's errors when the peer speaks another protocol, plain HTTP for one.

@@ -27,9 +27,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from freshet.crawler.bounds import SLOW_BYTES, LruCache, meet
-from freshet.crawler.clock import Turns
 from freshet.crawler.errors import ParserLost
+from freshet.crawler.fetch.bounds import SLOW_BYTES, LruCache, meet
+from freshet.crawler.frontier.clock import Turns
 from freshet.crawler.reduce.blocks import TEXT_VERSION, Blocks
 from freshet.crawler.reduce.formats import MODULES, format_of
 from freshet.crawler.reduce.page import ParsedPage, Side, beginning, parse, selector_of, standing

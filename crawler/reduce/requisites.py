@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
-from freshet.crawler.bounds import URL_CHARS
+from freshet.crawler.fetch.bounds import URL_CHARS
 from freshet.crawler.reduce.links import relations
 from freshet.crawler.reduce.tree import Tree
 from freshet.crawler.urls import resolve_all, without_credentials

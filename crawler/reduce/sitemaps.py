@@ -20,8 +20,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.bounds import XML_LEVELS
 from freshet.crawler.errors import BrokenFile
+from freshet.crawler.fetch.bounds import XML_LEVELS
 from freshet.crawler.fetch.responses import GZIP_MAGIC, Gzip
 from freshet.crawler.reduce.blocks import ROOT, Blocks, alike, below, compared
 from freshet.crawler.reduce.charset import xml_decoder

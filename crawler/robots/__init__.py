@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from freshet.crawler.bounds import SITEMAPS
+from freshet.crawler.fetch.bounds import SITEMAPS
 from freshet.storage.entries import RobotsRecord, RobotsStanding
 from freshet.storage.records import FetchResult
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, inf, log2
 from random import Random
 
-from freshet.crawler.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS, LruCache
-from freshet.crawler.politeness import PolitenessRules, back_off_s
+from freshet.crawler.fetch.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS, LruCache
+from freshet.crawler.frontier.politeness import PolitenessRules, back_off_s
 from freshet.crawler.robots import RobotsTxt, RobotsVerdict, after_fetch, in_force
 from freshet.crawler.urls import resolve
 from freshet.storage.entries import Host, RobotsRecord

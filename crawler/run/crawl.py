@@ -16,16 +16,15 @@ import aiosqlite
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import HasRoom, Seeding
-from freshet.crawler.bounds import LISTED_URLS, connections
-from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import UsageError
+from freshet.crawler.fetch.bounds import LISTED_URLS, connections
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.hooks import Companions, RunShard, check_companions
-from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.politeness import Pacer
-from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
-from freshet.crawler.provided import open_index, require_renderer
+from freshet.crawler.frontier.clock import Clock, SteadyClock
+from freshet.crawler.frontier.politeness import Pacer
+from freshet.crawler.run.hooks import Companions, RunShard, check_companions
+from freshet.crawler.run.network import Network, parser_of, rendering, require_renderer, with_kept
 from freshet.crawler.run.orders import CrawlReport, DaemonSnapshot, Tally, make_report
+from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.upkeep import (
     Grouping,
@@ -41,6 +40,7 @@ from freshet.crawler.run.wiring import (
     Observer,
     RunContext,
     archiving,
+    open_index,
     stopping_on_signals,
 )
 from freshet.storage import maintenance
@@ -322,6 +322,7 @@ async def crawl(
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
+        renderer = rendering(settings, stack)
         await network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
@@ -354,7 +355,7 @@ async def crawl(
             has_room=has_room,
             shard=shard,
             archive=archive,
-            renderer=network.renderer,
+            renderer=renderer,
         )
         beside = Companions(context, network)
         stack.push_async_callback(beside.close)

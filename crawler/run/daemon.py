@@ -16,18 +16,15 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import HasRoom, Seeding
-from freshet.crawler.bounds import connections
-from freshet.crawler.clock import Clock, SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
+from freshet.crawler.fetch.bounds import connections
 from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
-from freshet.crawler.hooks import Companions, RunShard, check_companions
-from freshet.crawler.importance import ListedPage
-from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.politeness import Pacer
-from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
-from freshet.crawler.provided import open_index, require_renderer
+from freshet.crawler.frontier.clock import Clock, SteadyClock
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daily import EVERY_S, DailyUpkeep
+from freshet.crawler.run.hooks import Companions, RunShard, check_companions
+from freshet.crawler.run.importance import ListedPage
 from freshet.crawler.run.in_force import (
     BrowserWishes,
     DefaultBudget,
@@ -41,8 +38,10 @@ from freshet.crawler.run.in_force import (
     waiting_for_a_restart,
     with_budget,
 )
+from freshet.crawler.run.network import Network, parser_of, rendering, require_renderer, with_kept
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, Tally, make_report
+from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.reports import Reports
 from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.service import Service
@@ -62,13 +61,14 @@ from freshet.crawler.run.wiring import (
     RunContext,
     archiving,
     described,
+    open_index,
     stopping_on_signals,
 )
 from freshet.scheduler import PolicyError
-from freshet.scheduler.agenda.hooks import AgendaHooks
-from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
 from freshet.scheduler.arrays import Bools
+from freshet.scheduler.queue.hooks import AgendaHooks
+from freshet.scheduler.queue.rankers import ranker_of
+from freshet.scheduler.queue.recrawl import RecrawlAgenda
 from freshet.storage.database import Database, open_store
 from freshet.storage.entries import Outlook
 from freshet.storage.errors import StoreError
@@ -126,6 +126,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         at_reload_signals = stack.enter_context(_reload_signals(embedded=embedded))
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
+        renderer = rendering(settings, stack)
         await network.require_contact([seed.url for seed in order.seeds])
         database = await _open_store(order, shard, embedded=embedded, closed_by=stack)
         settings = await with_kept(settings, database.reader)
@@ -156,7 +157,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             has_room=has_room,
             shard=shard,
             archive=archive,
-            renderer=network.renderer,
+            renderer=renderer,
         )
         stack.push_async_callback(service.leave)
         learns_by = learning_budget(order, per_day)

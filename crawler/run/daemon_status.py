@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.run.orders import AUDITED_S
-from freshet.scheduler.agenda.audit import Staleness, staleness
+from freshet.scheduler.queue.audit import Staleness, staleness
 from freshet.storage.database import owner_of
 from freshet.storage.entries import Outlook, summed
 from freshet.storage.queries import columns, page

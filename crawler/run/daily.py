@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from freshet.crawler.importance import interests
 from freshet.crawler.run.crawl import COMPARED
+from freshet.crawler.run.importance import interests
 from freshet.crawler.run.upkeep import Grouping, catch_up, correct, retention_of
-from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.policies.greedy_index import SearchQuality
+from freshet.scheduler.queue.rankers import ranker_of
 from freshet.storage import maintenance
 from freshet.storage.extensions import recorders
 from freshet.storage.queries import columns
@@ -20,10 +20,10 @@ from freshet.storage.tables import observations
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from freshet.crawler.hooks import Companions
-    from freshet.crawler.politeness import Pacer
-    from freshet.crawler.pool import FetchPool
+    from freshet.crawler.frontier.politeness import Pacer
+    from freshet.crawler.run.hooks import Companions
     from freshet.crawler.run.in_force import InForce
+    from freshet.crawler.run.pool import FetchPool
     from freshet.crawler.run.state import DaemonState
     from freshet.crawler.run.wiring import RunContext
 

@@ -10,11 +10,11 @@ from typing import TypeAlias
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import read_sites, seeds_from_arguments
-from freshet.crawler.pool import FetchPool
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.crawl import crawl as crawl_until_done
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, budget_of
+from freshet.crawler.run.pool import FetchPool
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.queries import page
 from freshet.storage.records import Acknowledged, Observation, StoredSeed, Visit

@@ -8,7 +8,7 @@ from typing import Final
 import aiosqlite
 
 from freshet.config.settings import Settings
-from freshet.crawler import documents
+from freshet.crawler.read import documents
 from freshet.crawler.robots import RobotsVerdict, in_force, is_fresh
 from freshet.crawler.run.forecast import (
     Completeness,
@@ -18,7 +18,7 @@ from freshet.crawler.run.forecast import (
     forecast_page,
     rate_of,
 )
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     Cell,
     amount,
     counted,

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from freshet.config.loading import recorded
 from freshet.config.settings import DaemonSettings, Settings
 from freshet.config.sites import Sites, StoredSite
-from freshet.crawler.capacities import key_of
-from freshet.crawler.importance import (
+from freshet.crawler.run.capacities import key_of
+from freshet.crawler.run.importance import (
     DEFAULT,
     Importance,
     Weighing,
@@ -27,7 +27,7 @@ from freshet.crawler.importance import (
     speaking,
     terms,
 )
-from freshet.crawler.network import with_kept
+from freshet.crawler.run.network import with_kept
 from freshet.scheduler import policy
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from freshet.config.settings import Settings
-    from freshet.crawler.politeness import Pacer
-    from freshet.crawler.pool import FetchPool
+    from freshet.crawler.frontier.politeness import Pacer
     from freshet.crawler.run.orders import DaemonOrder
-    from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+    from freshet.crawler.run.pool import FetchPool
     from freshet.scheduler.arrays import Bools
+    from freshet.scheduler.queue.recrawl import RecrawlAgenda
     from freshet.storage.database import Database
     from freshet.storage.records import StoredSeed
 

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from freshet.crawler.capacities import Limits
-from freshet.crawler.politeness import Pacer
+from freshet.crawler.frontier.politeness import Pacer
+from freshet.crawler.run.capacities import Limits
 from freshet.crawler.run.orders import DaemonSnapshot
 from freshet.crawler.run.state import DaemonState
-from freshet.scheduler.agenda.ephemeral import item_terms
-from freshet.scheduler.agenda.expected import Census, Forecast, forecast, price, sources, wanted
-from freshet.scheduler.agenda.ranker import Beliefs
-from freshet.scheduler.agenda.valuer import Valuation
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policy import IndexPolicy, Policy
+from freshet.scheduler.queue.ephemeral import item_terms
+from freshet.scheduler.queue.expected import Census, Forecast, forecast, price, sources, wanted
+from freshet.scheduler.queue.ranker import Beliefs
+from freshet.scheduler.queue.valuer import Valuation
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import Database
 from freshet.storage.entries import CappedQueue, Discovered, Outlook, SiteOutlook

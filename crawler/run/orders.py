@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import aiosqlite
 
 from freshet.crawler.errors import UsageError
-from freshet.crawler.terminal import fail
+from freshet.crawler.run.terminal import fail
 from freshet.storage.entries import OWN_FAULTS, REBASED, Outlook
 from freshet.storage.queries import overview
 from freshet.storage.queries.overview import PageChange, WaitingHost
@@ -25,8 +25,8 @@ from freshet.storage.tables.url_patterns import Throttle
 
 if TYPE_CHECKING:
     from freshet.config.settings import Settings
-    from freshet.crawler.pool import Ending
     from freshet.crawler.reduce.parser_process import Parser
+    from freshet.crawler.run.pool import Ending
 
 
 ANSWERED = frozenset({"new", "changed", "unchanged", REBASED})
@@ -371,6 +371,6 @@ async def _summaries(
     """Return what changed in words, by URL; nothing without a parser."""
     if parser is None or not changed:
         return {}
-    from freshet.crawler.documents import change_summary  # noqa: PLC0415 - slow to import
+    from freshet.crawler.read.documents import change_summary  # noqa: PLC0415 - slow to import
 
     return {it.url: await change_summary(reader, parser, it, _SUMMARY_WIDTH) for it in changed}

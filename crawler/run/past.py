@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import aiosqlite
     from zstandard import ZstdCompressionDict
 
-    from freshet.crawler.clock import Clock
     from freshet.crawler.compare.ladder import Content
+    from freshet.crawler.frontier.clock import Clock
     from freshet.crawler.reduce.blocks import Blocks
     from freshet.crawler.reduce.page import ParsedPage
     from freshet.crawler.reduce.sitemaps import Feed

@@ -24,18 +24,17 @@ from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
 from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
 from freshet.crawler.archive.records import ArchivedExchange, Damage
-from freshet.crawler.archive.replay import Counts, Played, Player
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.network import parser_of, with_kept
-from freshet.crawler.pool import Supervisor
-from freshet.crawler.provided import open_index
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import BreadthFirst
+from freshet.crawler.run.network import parser_of, with_kept
 from freshet.crawler.run.orders import CrawlReport, Tally, make_report
+from freshet.crawler.run.player import Counts, Played, Player
+from freshet.crawler.run.pool import Supervisor
 from freshet.crawler.run.rules import copy_rule, depth_at
 from freshet.crawler.run.upkeep import correct, retention_of
-from freshet.crawler.run.wiring import Assembly, RunContext
+from freshet.crawler.run.wiring import Assembly, RunContext, open_index
 from freshet.crawler.urls import origin
 from freshet.storage import maintenance
 from freshet.storage.database import Database, open_store

@@ -9,13 +9,13 @@ import numpy as np
 from aiosqlite import Connection as Reader
 
 from freshet import __version__
-from freshet.crawler.logs import REPORTS
-from freshet.crawler.politeness import Pacer
-from freshet.crawler.pool import Ending
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.in_force import DefaultBudget, recurring
+from freshet.crawler.run.logs import REPORTS
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import DaemonOrder, Tally
-from freshet.crawler.terminal import amount, counted, percent, span
+from freshet.crawler.run.pool import Ending
+from freshet.crawler.run.terminal import amount, counted, percent, span
 from freshet.scheduler.costs import binary_cost
 from freshet.storage.queries import columns
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler.admission.admit import HasRoom, ScopeKind
-from freshet.crawler.politeness import Hours, PolitenessRules, RulesAt
+from freshet.crawler.frontier.politeness import Hours, PolitenessRules, RulesAt
 from freshet.crawler.urls import site_key
 from freshet.storage.entries import Channel
 from freshet.storage.tables import pages

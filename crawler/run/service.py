@@ -27,17 +27,17 @@ from typing import Final
 
 from freshet import __version__
 from freshet.config.settings import Operation
-from freshet.crawler.bounds import met
-from freshet.crawler.clock import iso
-from freshet.crawler.pool import FetchPool
+from freshet.crawler.fetch.bounds import met
+from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import AUDITED_S
+from freshet.crawler.run.pool import FetchPool
+from freshet.crawler.run.terminal import counted, percent, spending
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HtmlPages, HttpServer
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
-from freshet.crawler.terminal import counted, percent, spending
-from freshet.scheduler.agenda.audit import Staleness
+from freshet.scheduler.queue.audit import Staleness
 from freshet.storage.database import Database, store_errors
 from freshet.storage.entries import Outlook
 from freshet.storage.errors import StoreError

@@ -13,18 +13,18 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler.capacities import Limits, costs_of, exchange_of, limits_of
-from freshet.crawler.importance import Areas, Weighing, interests, learnt_items, terms, weigh
+from freshet.crawler.run.capacities import Limits, costs_of, exchange_of, limits_of
+from freshet.crawler.run.importance import Areas, Weighing, interests, learnt_items, terms, weigh
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
-from freshet.scheduler.agenda.hooks import AgendaHooks
-from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.snapshots import Others, Snapshots
-from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.arrays import Bools, Column, Ints
 from freshet.scheduler.policies.greedy_index import SearchQuality
+from freshet.scheduler.queue.hooks import AgendaHooks
+from freshet.scheduler.queue.ranker import Ranker
+from freshet.scheduler.queue.rankers import PolicyRanker, ranker_of
+from freshet.scheduler.queue.recrawl import RecrawlAgenda
+from freshet.scheduler.queue.snapshots import Others, Snapshots
+from freshet.scheduler.queue.terms import Terms
 from freshet.storage.database import Database
 from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from freshet.crawler.hooks import merged_parts, parts_of
+from freshet.crawler.run.hooks import merged_parts, parts_of
 from freshet.storage.database import owner_of
 from freshet.storage.entries import RobotsRecord, summed
 from freshet.storage.queries import overview, page

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from freshet.config.settings import StoreSettings
-from freshet.crawler.clock import STEP_S, Clock, pause
 from freshet.crawler.compare import history
 from freshet.crawler.compare.history import PageMemory, PageRecord
 from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
@@ -29,10 +28,11 @@ from freshet.crawler.compare.near_duplicates import (
     optimal_banding,
 )
 from freshet.crawler.compare.not_content import host
-from freshet.crawler.hooks import RunShard
+from freshet.crawler.frontier.clock import STEP_S, Clock, pause
 from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
-from freshet.crawler.terminal import moment, span
+from freshet.crawler.run.hooks import RunShard
+from freshet.crawler.run.terminal import moment, span
 from freshet.storage.database import Database
 from freshet.storage.entries import Amendment, HostState, Kind, Rung
 from freshet.storage.errors import StoreError, StoreUnavailable
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from freshet.crawler.compare.templates import Correction
-    from freshet.crawler.pool import FetchPool
+    from freshet.crawler.run.pool import FetchPool
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,6 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies, ParameterPairs
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.bounds import met
-from freshet.crawler.clock import Clock
 from freshet.crawler.compare.ladder import Detector
 from freshet.crawler.compare.not_content.check import (
     Asking,
@@ -30,17 +28,24 @@ from freshet.crawler.compare.not_content.check import (
     waits_for_scripts,
 )
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable, CrawlError, UsageError
+from freshet.crawler.fetch.bounds import met
 from freshet.crawler.fetch.client import Fetcher
-from freshet.crawler.frontier import Frontier
-from freshet.crawler.network import selector_hints, user_agent
-from freshet.crawler.politeness import HostQueues, Pacer, Retries
-from freshet.crawler.pool import Ending, FetchPool, PoolRules, Supervisor
-from freshet.crawler.provided import PageFetcher, PageRenderer, RunIndex, require_renderer
+from freshet.crawler.frontier.clock import Clock
+from freshet.crawler.frontier.frontier import Frontier
+from freshet.crawler.frontier.politeness import HostQueues, Pacer, Retries
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
-from freshet.crawler.requester import Requester
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
+from freshet.crawler.run.network import (
+    PageFetcher,
+    PageRenderer,
+    require_renderer,
+    selector_hints,
+    user_agent,
+)
 from freshet.crawler.run.past import StoredPast
+from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
+from freshet.crawler.run.requester import Requester
 from freshet.crawler.run.rules import (
     copy_rule,
     counts_at,
@@ -55,10 +60,11 @@ from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin
 from freshet.crawler.visit import Comparer, Packer, Pipeline, Recorder, Reducer
+from freshet.entry_points import loaded
 from freshet.storage.database import Database, sqlite_errors
 from freshet.storage.entries import Host
 from freshet.storage.errors import StoreUnavailable
-from freshet.storage.extensions import recorders
+from freshet.storage.extensions import INDEXES, Indexed, Recording, recorders
 from freshet.storage.records import Acknowledged, Agenda, StoredSeed, WriterHost
 from freshet.storage.tables import hosts, pages, runs
 from freshet.storage.writer import VisitTables, Writer
@@ -85,6 +91,52 @@ class _OpenAgenda(Agenda, Protocol):
 
     async def open(self) -> None:
         """Read the store; called once, before anything else."""
+
+
+class RunIndex(Recording):
+    """An index of pages by their text, in a run: it follows each visit; by itself there is none."""
+
+    #: Whether it wants the words of captures.
+    exists: bool = False
+
+    def lines(self, title: str | None, texts: Sequence[str], kinds: Sequence[str]) -> str:
+        """Return the words of a capture, as :meth:`Indexed.lines`; called if it exists."""
+        raise NotImplementedError
+
+    async def keep_up(
+        self, database: Database, parser: Parser, settings: Settings, now: float
+    ) -> None:
+        """Index what the index lacks; called now and then, and at the end of a crawl.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+
+
+class Indexing(Indexed, Protocol):
+    """An index of pages by their text (entry points ``INDEXES``): a module, or an object."""
+
+    def prepare(self, path: Path, settings: Settings) -> None:
+        """Make the index of a store where the settings want one; a verb that writes begins so."""
+
+    async def open_index(self, database: Database, settings: Settings) -> RunIndex:
+        """Make, delete or keep the index of a store, as the settings say; return it for a run.
+
+        Raises:
+            UsageError: the settings cannot be obeyed.
+            StoreError: the store cannot be written.
+        """
+
+
+def indexing() -> Indexing | None:
+    """Return the index that an extension keeps, if there is one."""
+    return next(iter(loaded(INDEXES).values()), None)
+
+
+async def open_index(database: Database, settings: Settings) -> RunIndex:
+    """Return the index of a store for a run; raises as :meth:`Indexing.open_index`."""
+    found = indexing()
+    return RunIndex() if found is None else await found.open_index(database, settings)
 
 
 class OwnPages(Protocol):

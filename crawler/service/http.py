@@ -34,10 +34,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from freshet.config.settings import Operation
-from freshet.crawler.bounds import open_files
-from freshet.crawler.clock import dated
 from freshet.crawler.errors import CrawlError, Refused, UnknownPage, UsageError
-from freshet.crawler.logs import hide, read_secret
+from freshet.crawler.fetch.bounds import open_files
+from freshet.crawler.frontier.clock import dated
+from freshet.crawler.run.logs import hide, read_secret
+from freshet.crawler.run.terminal import json_text
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logins import (
     CSRF,
@@ -48,7 +49,6 @@ from freshet.crawler.service.logins import (
     place_of,
     stood_at,
 )
-from freshet.crawler.terminal import json_text
 from freshet.storage.errors import CursorGone, StoreError
 
 log = logging.getLogger(__name__)
@@ -220,7 +220,7 @@ def leading(path: str) -> Answer:
     return whole(b"", status=HTTPStatus.SEE_OTHER, headers={hdrs.LOCATION: path})
 
 
-#: Entry points that give a function of a :class:`freshet.crawler.service.api.StoreApi` and the
+#: Entry points that give a function of a :class:`freshet.crawler.read.api.StoreApi` and the
 #: settings, which returns :class:`HtmlPages`; the first one is used.
 DASHBOARDS: Final = "freshet.dashboards"
 

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
-from freshet.crawler.bounds import LruCache
 from freshet.crawler.errors import Refused
-from freshet.crawler.senders import Buckets
+from freshet.crawler.fetch.bounds import LruCache
+from freshet.crawler.service.senders import Buckets
 
 Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 LOGIN: Final = "/login"

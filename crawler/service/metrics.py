@@ -23,7 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from freshet.scheduler.agenda.audit import Staleness
+from freshet.scheduler.queue.audit import Staleness
 from freshet.storage.entries import HostState, Outlook
 from freshet.storage.records import Acknowledged, Entry, Note, Visit
 

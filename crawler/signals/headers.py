@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from freshet.crawler.bounds import LruCache
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.reduce.page import MAX_HEADER, header_links
 from freshet.crawler.signals.dates import span_of
 from freshet.crawler.signals.listings import Claimed, Complaints, claimed

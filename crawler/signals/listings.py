@@ -16,9 +16,9 @@ from math import inf
 from typing import Final, Protocol, TypeVar
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, sitemap_links
-from freshet.crawler.bounds import LruCache, meet
-from freshet.crawler.clock import Turns
+from freshet.crawler.fetch.bounds import LruCache, meet
 from freshet.crawler.fetch.responses import GZIP_MAGIC
+from freshet.crawler.frontier.clock import Turns
 from freshet.crawler.reduce.links import is_feed, relations
 from freshet.crawler.reduce.page import header_links
 from freshet.crawler.reduce.sitemaps import (

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from html import escape
 from http import HTTPStatus
 
-from freshet.crawler.bounds import LruCache
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.synthetic_web.content import Content, Form, Link, Place, generator, version_at
 from freshet.crawler.synthetic_web.difficult_sites import trap_content
 from freshet.crawler.synthetic_web.site import (

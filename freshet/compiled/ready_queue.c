@@ -1,4 +1,4 @@
-/* The choice of the worthiest pages, a few of each host: scheduler/agenda/queue.py. */
+/* The choice of the worthiest pages, a few of each host: scheduler/queue/ready.py. */
 
 #include "core.h"
 

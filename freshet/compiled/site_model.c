@@ -1,5 +1,5 @@
 /* Change rates of a site's pages and its clock, learnt by sessions: scheduler/estimate/site_model.py
- * has the method, scheduler/agenda/site_clock_ranker.py the worth of a visit. */
+ * has the method, scheduler/queue/site_clock_ranker.py the worth of a visit. */
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@ sessions. Between two visits within one session days count.
 their logarithm. A page that was unchanged over the time t has the likelihood e^{−γt}, a changed one
 1 − e^{−γt}. The prior is fitted to the pages of the site, by expectation and maximisation, from a
 general one that weighs as much as eight pages. That of a page which presumably changes more often
-than others of its site (:func:`~freshet.scheduler.agenda.pages.presumed_pace`) is the same one,
+than others of its site (:func:`~freshet.scheduler.queue.pages.presumed_pace`) is the same one,
 moved up by as many points. Rates drift: a page gets another one once in 1,500 days, and each change
 is judged by that. So a quiet page that turns busy is believed after a few changes, however long it
 was quiet (fixed share, Herbster and Warmuth 1998).

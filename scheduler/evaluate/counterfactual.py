@@ -23,12 +23,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.rankers import IntervalRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures, content_before
 from freshet.scheduler.evaluate.serving import Batch, Progress, serve
+from freshet.scheduler.queue.ranker import Ranker
+from freshet.scheduler.queue.rankers import IntervalRanker
 from freshet.scheduler.sources import Rows
 
 _STEPS_A_TURN: Final = 20.0

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from freshet.scheduler import PolicyError
-from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.evidence import Evidence
@@ -20,6 +19,7 @@ from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
 from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
 from freshet.scheduler.evaluate.serving import PolicyProgress, silent
+from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.sources import Rows
 
 #: Changes a day from which on a page belongs to a class, but for the last one.

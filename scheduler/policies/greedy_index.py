@@ -184,7 +184,7 @@ def fresh_share(x: Floats) -> Floats:
 # Pages of a site change together: it is rewritten, a template is edited, an hour is busy. A daemon
 # that follows this policy learns a clock for each site from its visits, and values a page by the
 # clock's time since the last visit instead of the days
-# (:mod:`freshet.scheduler.agenda.site_clock_ranker` has the equations).
+# (:mod:`freshet.scheduler.queue.site_clock_ranker` has the equations).
 #
 # That takes the history of sites. A table of sources has none: it has change rates, which are
 # constant. There no clock is proven, the site's time is the days, and the index is the greedy one:

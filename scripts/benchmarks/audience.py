@@ -26,8 +26,8 @@ from statistics import mean, stdev
 from freshet.crawler.extensions.readers.audience import OpenedLists, note_opening
 from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.extensions.search.searching import Query, search
-from freshet.crawler.library import Library
-from freshet.crawler.lists import Listed, MadeFor, Showing, record, seed_of
+from freshet.crawler.read.library import Library
+from freshet.crawler.read.lists import Listed, MadeFor, Showing, record, seed_of
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.queries import page
 from scripts.benchmarks import command

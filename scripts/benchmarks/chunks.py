@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from freshet.crawler.chunks import CHUNK_CHARS, chunks_of
+from freshet.crawler.read.chunks import CHUNK_CHARS, chunks_of
 from freshet.crawler.reduce.document import document
 from scripts.benchmarks.command import arguments, finish
 from scripts.benchmarks.manuals import pages

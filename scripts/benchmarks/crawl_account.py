@@ -65,7 +65,7 @@ class _Account:
         if file not in self.modules:
             inside = file.removeprefix(f"{self.root}/").removeprefix("freshet/")
             is_ours = file.startswith(self.root) and "site-packages" not in file
-            is_program = inside == "crawler/terminal.py" or inside.startswith("crawler/cli/")
+            is_program = inside == "crawler/run/terminal.py" or inside.startswith("crawler/cli/")
             is_ours = is_ours and not inside.startswith("scripts/") and not is_program
             self.modules[file] = inside.removesuffix(".py") if is_ours else None
         return self.modules[file]

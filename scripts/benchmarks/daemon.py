@@ -18,7 +18,7 @@ import numpy as np
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder

@@ -35,16 +35,16 @@ from unittest.mock import patch
 import numpy as np
 
 from freshet.config.loading import load
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.wiring import Observer
-from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.agenda.snapshots import Others, Snapshots
 from freshet.scheduler.arrays import Bools
+from freshet.scheduler.queue.rankers import ranker_of
+from freshet.scheduler.queue.snapshots import Others, Snapshots
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import Acknowledged, FetchResult
 from scripts.benchmarks import command

@@ -26,7 +26,7 @@ import uvloop
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from scripts.benchmarks import command

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from freshet.crawler.importance import Areas
-from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.crawler.run.importance import Areas
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate import evidence as recrawl
+from freshet.scheduler.queue.ranker import Ranker
+from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.queries import columns as columns_queries

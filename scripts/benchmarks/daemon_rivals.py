@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from freshet.scheduler.agenda.ranker import Beliefs, Ranker
-from freshet.scheduler.agenda.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import Evidence, SignalBatch, VisitResults
 from freshet.scheduler.estimate.poisson import PoissonMle
@@ -21,6 +19,8 @@ from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCr
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl
 from freshet.scheduler.policy import IntervalPolicy, Pace, Revisit
+from freshet.scheduler.queue.ranker import Beliefs, Ranker
+from freshet.scheduler.queue.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.sources import Rows, SourceTable
 
 #: Days from one plan of the published LambdaCrawl to the next.

@@ -21,10 +21,10 @@ from typing import TypeAlias
 import numpy as np
 import zstandard
 
-from freshet.crawler.importance import Areas
-from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.crawler.run.importance import Areas
 from freshet.scheduler.estimate.evidence import VisitResults
+from freshet.scheduler.queue.ranker import Ranker
+from freshet.scheduler.queue.rankers import ranker_of
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_rivals import RIVALS
 

@@ -10,8 +10,8 @@ from random import Random
 
 import numpy as np
 
-from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import Clock
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.sources import Rows

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.synthetic_web.content import DAY_S, Form, Place
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher

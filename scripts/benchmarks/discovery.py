@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.agenda.new_pages import HubPages
-from freshet.scheduler.agenda.pages import PageTable
+from freshet.scheduler.queue.new_pages import HubPages
+from freshet.scheduler.queue.pages import PageTable
 from scripts.benchmarks import command, discovery_joint
 from scripts.benchmarks.daemon_recorded import Stretch
 from scripts.benchmarks.discovery_joint import Judged, Variant

@@ -19,9 +19,9 @@ import uvloop
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import SteadyClock
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits
 from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, OursOrTheirs
+from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from scripts.benchmarks.fuzz_commands import Case, run_command
 from scripts.benchmarks.fuzz_inputs import http_answer, mutated

@@ -40,7 +40,7 @@ from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.extensions.shards import shard as running
 from freshet.crawler.extensions.shards.shard import Coordinator, Shard
-from freshet.crawler.pagerank import MASS, hashes, outflow, pagerank, ranked
+from freshet.crawler.run.pagerank import MASS, hashes, outflow, pagerank, ranked
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand

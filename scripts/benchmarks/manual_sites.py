@@ -20,8 +20,8 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.urls import canonical
 from freshet.storage.records import FetchResult
 

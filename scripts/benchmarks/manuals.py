@@ -26,7 +26,7 @@ import zstandard
 from selectolax.lexbor import LexborHTMLParser
 
 import freshet
-from freshet.crawler.documents import cache_of
+from freshet.crawler.read.documents import cache_of
 from freshet.storage.database import open_store
 from freshet.storage.errors import StoreError
 from scripts.benchmarks.command import arguments, finish

@@ -5,7 +5,7 @@ lists of ten pages of the copy each day, at place i with the probability 1/i, an
 with the probability of its appeal, half of that where the copy is out of date. Each day some links
 are set to pages in proportion to how often they were opened lately. All pages change once in five
 days; a budget of a visit for each page in five days is divided by LambdaCrawl's optimum for the
-importances of ``freshet.crawler.importance``, weighed daily. A new page enters by a rule:
+importances of ``freshet.crawler.run.importance``, weighed daily. A new page enters by a rule:
 
     least    the least share of its site, until the next weighing
     median   the median share of its section, until the next weighing
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.extensions.readers.appeal import Appeal
-from freshet.crawler.importance import divided, section
-from freshet.crawler.pagerank import pagerank
+from freshet.crawler.run.importance import divided, section
+from freshet.crawler.run.pagerank import pagerank
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies import lambda_crawl
 from scripts.benchmarks.command import arguments, finish, say

@@ -2,7 +2,7 @@
 
 A Poisson regression: a site's rate, times a factor of the depth (that of the second links is 1),
 times one where the URL is dated. Sites weigh the same. The range is that of the fits without one of
-the sites; :func:`freshet.scheduler.agenda.pages.presumed_pace` uses more cautious factors.
+the sites; :func:`freshet.scheduler.queue.pages.presumed_pace` uses more cautious factors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from freshet.scheduler.agenda.pages import is_dated
+from freshet.scheduler.queue.pages import is_dated
 from scripts.benchmarks.recorded_web import Recording
 from scripts.benchmarks.site_windows import DAY_S, Window
 

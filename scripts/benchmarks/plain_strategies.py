@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.urls import canonical, resolve
 from freshet.scheduler.policies.adaptive_intervals import NutchAdaptive, StormCrawlerAdaptive

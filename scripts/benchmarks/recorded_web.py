@@ -22,9 +22,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 import zstandard
 
-from freshet.crawler.clock import Clock
 from freshet.crawler.fetch.client import Accept, Request
 from freshet.crawler.fetch.responses import judge
+from freshet.crawler.frontier.clock import Clock
 from freshet.storage.records import FetchResult, Validators
 
 #: A page is due from the time of the answer that named it: at once, in a time that stands still.

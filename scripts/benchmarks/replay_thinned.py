@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import kendalltau
 
-from freshet.crawler.importance import Areas
+from freshet.crawler.run.importance import Areas
 from freshet.scheduler.evaluate.captures import GONE, Captures
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.verdicts import Bounded, compare

@@ -36,7 +36,7 @@ import zstandard
 from freshet.crawler.extensions.search import searching, tables
 from freshet.crawler.extensions.search.searching import Query
 from freshet.crawler.extensions.search.words import index_lines, normalised
-from freshet.crawler.library import Library
+from freshet.crawler.read.library import Library
 from freshet.crawler.reduce.page import parse
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.database import open_store

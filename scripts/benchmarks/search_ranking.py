@@ -25,7 +25,7 @@ import bm25s  # type: ignore[import-not-found]  # an extra of this benchmark
 from freshet.crawler.extensions.search import queries
 from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.extensions.search.words import normalised
-from freshet.crawler.library import Library
+from freshet.crawler.read.library import Library
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.queries import page
 from scripts.benchmarks.search import Written, filled, indexed

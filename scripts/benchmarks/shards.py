@@ -21,9 +21,7 @@ from time import process_time
 import numpy as np
 
 from freshet.crawler.extensions.shards.shard import Coordinator
-from freshet.crawler.politeness import Pacer
-from freshet.scheduler.agenda.ranker import Ranker
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate import judging
@@ -32,6 +30,8 @@ from freshet.scheduler.evaluate.judging import Crawls
 from freshet.scheduler.evaluate.runners import RandomWorld
 from freshet.scheduler.evaluate.serving import worthiest
 from freshet.scheduler.evaluate.world import World, surrogate
+from freshet.scheduler.queue.ranker import Ranker
+from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import PRICES, DemandCurve, divide
 from freshet.scheduler.sources import Rows, SourceTable

@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.politeness import Pacer
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run import daemon
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.orders import DaemonOrder

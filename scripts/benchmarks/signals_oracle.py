@@ -1,6 +1,6 @@
 """What would be paid if it were known which signals are true, but the rates had to be learnt.
 
-The learning is the daemon's (:mod:`scheduler.agenda.site_clock_ranker`), host by host, without the
+The learning is the daemon's (:mod:`scheduler.queue.site_clock_ranker`), host by host, without the
 daemon: no robots.txt, no polls, no window, and no page waits for its first visit.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.sources import Rows
 from scripts.benchmarks.signals_reference import Stage
 from scripts.benchmarks.signals_web import Hosts

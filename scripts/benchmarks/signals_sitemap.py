@@ -23,7 +23,7 @@ from typing import Any
 
 from freshet.crawler.admission.admit import Admission, Scope
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.frontier.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings

@@ -18,9 +18,9 @@ from statistics import fmean, geometric_mean
 
 import numpy as np
 
-from freshet.scheduler.agenda.rankers import ranker_of
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
+from freshet.scheduler.queue.rankers import ranker_of
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from scripts.benchmarks import command
 from scripts.benchmarks.daemon_sites import (
     Page,

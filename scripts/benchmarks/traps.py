@@ -37,8 +37,8 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.run.terminal import setting_of
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.terminal import setting_of
 from freshet.crawler.urls import canonical
 from scripts.benchmarks.command import arguments, finish, say, workspace
 from scripts.benchmarks.manual_sites import (

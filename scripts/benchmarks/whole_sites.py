@@ -35,22 +35,22 @@ import uvloop
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import Clock, VirtualClock
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.run import notes
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.scheduler.agenda import pages, queue
-from freshet.scheduler.agenda.existence import Existence
-from freshet.scheduler.agenda.new_pages import HubPages
-from freshet.scheduler.agenda.pages import PageTable
-from freshet.scheduler.agenda.sessions import Sessions
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.discovery.hub_covers import Discovery
 from freshet.scheduler.discovery.precedents import Revealing
 from freshet.scheduler.estimate.site_model import SiteLearner
+from freshet.scheduler.queue import pages, ready
+from freshet.scheduler.queue.existence import Existence
+from freshet.scheduler.queue.new_pages import HubPages
+from freshet.scheduler.queue.pages import PageTable
+from freshet.scheduler.queue.sessions import Sessions
 from freshet.scheduler.sources import Rows
 from freshet.storage.database import reading
 from freshet.storage.records import FetchResult
@@ -109,7 +109,7 @@ WITHOUT: Final[Mapping[str, Sequence[tuple[object, str, object]]]] = {
     "sessions": [(Sessions, "open", lambda self, *_, **__: _all_open(self))],
     "sessions by worth": [(Sessions, "_of_served", _served)],
     "worth of dead URLs": [(PageTable, "_empty", lambda t: np.zeros(len(t), np.bool_))],
-    "share of dead URLs": [(queue, "_EMPTY_SHARE", 1.0)],
+    "share of dead URLs": [(ready, "_EMPTY_SHARE", 1.0)],
     "dead links once more": [(pages, "_EARLY_TRIES", inf)],
     "dead links linked anew": [(PageTable, "admit_again", _admitted)],
     "existence": [(Existence, "of_new", lambda _, rows: np.ones(len(rows)))],

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from freshet.scheduler.arrays import Floats
 from scripts.benchmarks.command import say
 from scripts.reproductions import bandit_policies as bandits

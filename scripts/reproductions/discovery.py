@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from freshet.crawler.terminal import Cell, counted, show_line, show_list
+from freshet.crawler.run.terminal import Cell, counted, show_line, show_list
 from freshet.scheduler.arrays import Floats
 from scripts.benchmarks.command import say
 from scripts.reproductions import discovery_drawing as drawing

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from scripts.reproductions.courses import spread
 from scripts.reproductions.discovery_online import (
     BUDGETS,

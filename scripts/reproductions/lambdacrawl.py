@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.evaluate.simulate import simulate
 from freshet.scheduler.evaluate.world import surrogate

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from scripts.benchmarks.command import say
 from scripts.reproductions.promotion_live import Study, ratios
 from scripts.reproductions.promotion_model import (

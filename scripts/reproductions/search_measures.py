@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from scipy.stats import spearmanr
 
-from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Bools, Floats
+from freshet.scheduler.queue.rankers import ranker_of
 from scripts.reproductions import search_policies as policies
 from scripts.reproductions.search_snapshots import Snapshots
 from scripts.reproductions.search_weeks import (

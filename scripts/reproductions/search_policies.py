@@ -33,10 +33,10 @@ from typing import Final
 import numpy as np
 
 from freshet.crawler.extensions.readers.search_quality import Marks, as_importance
-from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.serving import Valuer
+from freshet.scheduler.queue.ranker import Ranker
 from scripts.reproductions.search_weeks import WEEK, HeldCopies, Policy
 
 #: Days by which δ is shrunk towards its mean.

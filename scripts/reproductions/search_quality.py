@@ -14,7 +14,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from scripts.benchmarks.command import say
 from scripts.reproductions import search_drawing as drawing
 from scripts.reproductions.discovery_recorded import directory

@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from freshet.crawler.extensions.readers.appeal import Appeal, Attention, kl_upper_bound
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from scripts.benchmarks.command import say
 from scripts.reproductions.drawing import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION

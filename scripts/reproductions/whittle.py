@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from freshet.scheduler.ephemeral.policies import dual, relaxed, whittle_by_age
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from freshet.crawler.terminal import Cell, show_line, show_list
+from freshet.crawler.run.terminal import Cell, show_line, show_list
 from freshet.scheduler.ephemeral.policies import round_robin, whittle_by_age
 from scripts.benchmarks.command import say
 from scripts.reproductions import whittle_drawing as drawing

@@ -13,7 +13,7 @@ import aiosqlite
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, row_to
-from freshet.storage.entries import OWN_FAULTS, REBASED, REFRESHED
+from freshet.storage.entries import INTERNAL_ERROR, OWN_FAULTS, REBASED, REFRESHED
 from freshet.storage.tables.observations import IS_EXPLAINED, NUMBER, SIGNIFICANT
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
 
@@ -251,10 +251,6 @@ async def kinds(db: Reader, run_id: int, after: int = 0) -> dict[str, int]:
     )
     rows = await db.execute_fetchall(sql, {"run": run_id, "after": after})
     return {row[0]: row[1] for row in rows}
-
-
-#: Words for a failure that is a fault of this program.
-INTERNAL_ERROR: Final = "internal error of Freshet"
 
 
 def _why_silent(row: aiosqlite.Row) -> str:

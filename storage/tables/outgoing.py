@@ -51,7 +51,7 @@ def acknowledge(db: Connection, page_ids: Iterable[int]) -> None:
 
 
 def take_inflow(db: Connection, shard: int, message: bytes) -> None:
-    """Put what a shard tells in the place of what it told before (:mod:`crawler.pagerank`).
+    """Put what a shard tells in the place of what it told before (:mod:`crawler.run.pagerank`).
 
     Raises:
         ValueError: the message is none of masses.

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 TESTS = [
     "tests/compiled/test_numeric.py",
     "tests/scheduler/test_search_quality.py",
-    "tests/scheduler/agenda/test_claims.py",
-    "tests/scheduler/agenda/test_site_clock_ranker.py",
+    "tests/scheduler/queue/test_claims.py",
+    "tests/scheduler/queue/test_site_clock_ranker.py",
     "tests/scheduler/estimate/test_site_model.py",
     "tests/scheduler/evaluate/test_bounds.py",
 ]

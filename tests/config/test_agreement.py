@@ -8,10 +8,10 @@ from freshet.config.loading import load
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.fetch.addresses import DnsLimits
 from freshet.crawler.fetch.client import FetchLimits
-from freshet.crawler.politeness import PolitenessRules
-from freshet.crawler.pool import PoolRules
+from freshet.crawler.frontier.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.robots.cache import RobotsRules
+from freshet.crawler.run.pool import PoolRules
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from random import Random
 from freshet.crawler.admission.admit import Admission, Redirects, Scope
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.compare.ladder import Detector
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.politeness import PolitenessRules, Retries
+from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.frontier.politeness import PolitenessRules, Retries
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import Feed, SitemapLimits, read_feed
 from freshet.crawler.signals.headers import HostHeaders
@@ -20,7 +20,7 @@ from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscove
 from freshet.crawler.visit import Comparer, Pipeline, Recorder, Reducer
 from freshet.storage.entries import Outcome, RobotsRecord
 from freshet.storage.records import DueUrl, FetchResult, PageHistory, SitemapSource, Visit
-from tests.crawler.frontier_world import ALLOW, World, parsed
+from tests.crawler.frontier.frontier_world import ALLOW, World, parsed
 
 NOON = 1_800_000_000.0
 SITE = "http://h1"

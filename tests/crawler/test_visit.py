@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from freshet.crawler.admission.admit import RedirectTarget
 from freshet.crawler.compare.ladder import Verdict
 from freshet.crawler.fetch.client import Request
-from freshet.crawler.frontier import PageRequest
+from freshet.crawler.frontier.frontier import PageRequest
 from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Unparsable

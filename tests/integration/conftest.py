@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from tests.integration.eventful import Eventful, MovingSite
 from tests.integration.test_daemon import Server, Stage
 

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl
 
 import aiohttp
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import iso
+from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.queue.recrawl import RecrawlAgenda
 from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.eventful import Eventful
 from tests.integration.quick import quick, unwatched

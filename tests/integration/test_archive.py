@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.synthetic_web.web import showcase
 from scripts.synthetic_server import plain, serve

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.storage.database import reading
 from freshet.storage.maintenance import back_up, restore
 from freshet.storage.queries import columns

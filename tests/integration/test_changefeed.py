@@ -13,7 +13,7 @@ import pytest
 from typer.testing import Result
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.documents import cache_of
+from freshet.crawler.read.documents import cache_of
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.console import freshet
 from tests.integration.quick import quick, unwatched

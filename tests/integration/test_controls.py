@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.terminal import inert, json_text
+from freshet.crawler.run.terminal import inert, json_text
 from tests.console import freshet
 from tests.integration.test_daemon import Stage
 from tests.integration.test_edited_stores import by_hand

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.logs import configure_logging
 from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.crawler.run.logs import configure_logging
 from tests.console import freshet
 from tests.crawler.fetch.hostile_server import CERTIFICATE
 from tests.integration.quick import QUICK, unwatched

@@ -16,20 +16,20 @@ from random import Random
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.crawler.importance import Importance
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.explanation import sentences
 from freshet.crawler.run.forecast import daemon_settings, forecast_page
+from freshet.crawler.run.importance import Importance
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.state import load_state
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.urls import canonical
 from freshet.scheduler import PolicyError
-from freshet.scheduler.agenda.audit import staleness
+from freshet.scheduler.queue.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.queries import columns
 from freshet.storage.records import FetchResult

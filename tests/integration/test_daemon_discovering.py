@@ -9,10 +9,10 @@ import pytest
 
 from freshet.crawler.run import state
 from freshet.crawler.run.daemon_status import read_status
-from freshet.scheduler.agenda.rankers import PolicyRanker
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
-from freshet.scheduler.agenda.terms import Terms
 from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.queue.rankers import PolicyRanker
+from freshet.scheduler.queue.recrawl import RecrawlAgenda
+from freshet.scheduler.queue.terms import Terms
 from freshet.storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Fetcher, Request
-from freshet.crawler.network import Network
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.network import Network
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.scheduler.agenda.audit import staleness
+from freshet.scheduler.queue.audit import staleness
 from freshet.storage.database import reading
 from freshet.storage.queries import columns
 from freshet.storage.records import FetchResult

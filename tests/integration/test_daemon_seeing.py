@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run import notes
 from freshet.crawler.run.daemon_status import DaemonStatus, daemon_status
 from freshet.storage.database import reading

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from freshet.crawler.logs import REPORTS
+from freshet.crawler.run.logs import REPORTS
 from tests.integration.scripted import scripted
 from tests.integration.test_commands import Shell, links, page
 from tests.integration.test_daemon import DAY_S, HOUR_S, Stage

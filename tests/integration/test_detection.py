@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.synthetic_web.content import DAY_S

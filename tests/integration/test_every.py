@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.logs import REPORTS
+from freshet.crawler.run.logs import REPORTS
 from tests.integration.test_daemon import HOUR_S, Stage
 
 ABOUT = "http://news.localhost/about"

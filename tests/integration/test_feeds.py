@@ -9,7 +9,7 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from tests.crawler.service.test_api import serving
+from tests.crawler.read.test_api import serving
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page
 from tests.integration.test_changefeed import EDITED, Site, page, site

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run import daemon
 from freshet.storage.database import write_beside
 from freshet.storage.records import FetchResult

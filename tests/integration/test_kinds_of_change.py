@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.read.store import Store
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from freshet.crawler.store import Store
 from freshet.storage.records import FetchResult
 from tests.console import as_json, freshet, shown
 from tests.crawler.stages import HTML

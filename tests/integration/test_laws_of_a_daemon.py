@@ -14,9 +14,9 @@ import zstandard
 import freshet
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.changefeed import Change
-from freshet.crawler.clock import VirtualClock
-from freshet.crawler.documents import StoredDocument
+from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.read.changefeed import Change
+from freshet.crawler.read.documents import StoredDocument
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from scripts.benchmarks.recorded_web import RecordedWeb, Recording

@@ -11,8 +11,8 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder

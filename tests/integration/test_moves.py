@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.forecast import PageForecast, forecast_page
 from freshet.storage.database import reading
 from tests.integration.eventful import ORIGIN, QUIET, Eventful, MovingSite, busy, moving

@@ -17,12 +17,12 @@ import pytest
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import iso
 from freshet.crawler.extensions.alerts import outbox
 from freshet.crawler.extensions.alerts.receivers import Delivery
 from freshet.crawler.extensions.alerts.rules import Channel
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from tenacity import RetryCallState
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run import daemon
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.storage.database import Database, open_store

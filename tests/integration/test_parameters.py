@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched

@@ -13,9 +13,9 @@ import pytest
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.logs import REPORTS
 from freshet.crawler.run import daemon
 from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.logs import REPORTS
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.storage.database import Database, open_store
 from tests.integration.quick import quick, unwatched

@@ -9,13 +9,13 @@ from random import Random
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.archive.replay import Played
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Fetcher, Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.player import Played
 from freshet.crawler.run.replay import Archives, RecordedRun, RunPast, replay
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase

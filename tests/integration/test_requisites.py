@@ -13,15 +13,15 @@ import pytest
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.archive.cdxj import surt, write_cdxj
-from freshet.crawler.archive.replay import Counts
 from freshet.crawler.cli.replay import fill
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import UsageError
 from freshet.crawler.fetch.client import Request, request_headers
 from freshet.crawler.fetch.responses import judge
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
+from freshet.crawler.run.player import Counts
 from freshet.crawler.run.replay import Losses
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult, Validators

@@ -16,9 +16,9 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli import rereduce
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.extensions.search.tables import unpacked
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.reduce import page, parser_process
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.run.crawl import CrawlOrder, crawl

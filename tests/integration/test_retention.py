@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from freshet.crawler.clock import VirtualClock
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.storage import maintenance
 from freshet.storage.database import open_store, reading
 from freshet.storage.maintenance import Retention

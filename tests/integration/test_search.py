@@ -26,7 +26,7 @@ from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import Acknowledged, Visit
 from tests.console import as_json
 from tests.console import freshet as console
-from tests.crawler.service.test_api import serving
+from tests.crawler.read.test_api import serving
 from tests.integration.quick import assert_consistent, quick
 from tests.integration.scripted import Page, Scripted, scripted
 from tests.storage.small_store import rows

@@ -26,11 +26,11 @@ import pytest
 import sqlite_vec
 from qdrant_client import QdrantClient
 
-from freshet.crawler.chunks import chunks_of
 from freshet.crawler.extensions.connectors import http, syncing
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.sqlite_vec import SqliteVecTarget
 from freshet.crawler.extensions.connectors.targets import Batch, PageContent, opened
+from freshet.crawler.read.chunks import chunks_of
 from tests.integration.scripted import Page
 from tests.integration.test_changefeed import EDITED, WORDS, Site, page, site
 

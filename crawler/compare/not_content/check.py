@@ -19,8 +19,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
 from typing import Final, NamedTuple, Protocol
 
-from freshet.crawler.bounds import LruCache
-from freshet.crawler.clock import Turns
 from freshet.crawler.compare.ladder import PageHistories
 from freshet.crawler.compare.not_content.cues import (
     MOST_WHERE_CONTENT_WAS,
@@ -49,6 +47,8 @@ from freshet.crawler.compare.not_content.page import (
     replaces,
 )
 from freshet.crawler.errors import ParserLost
+from freshet.crawler.fetch.bounds import LruCache
+from freshet.crawler.frontier.clock import Turns
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import Sketch, sketch

@@ -21,7 +21,6 @@ from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
-from freshet.crawler.bounds import LruCache
 from freshet.crawler.compare.not_content.cues import folded, title_parts, words_up_to
 from freshet.crawler.compare.not_content.evidence import (
     TICKET,
@@ -31,6 +30,7 @@ from freshet.crawler.compare.not_content.evidence import (
     weigh,
 )
 from freshet.crawler.compare.not_content.page import NotContent, NotContentKind, PageFacts, Proof
+from freshet.crawler.fetch.bounds import LruCache
 
 #: From this probability on a page is doubtful: one in fifty of the real pages is that nothing was
 #: fitted on.

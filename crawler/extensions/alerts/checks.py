@@ -6,8 +6,8 @@ from freshet.config.settings import Settings
 from freshet.crawler.cli.check import parsed_page
 from freshet.crawler.extensions.alerts.rules import condition_of, matching
 from freshet.crawler.extensions.alerts.settings import Alerts
-from freshet.crawler.hooks import FetchedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.run.hooks import FetchedPage
 
 
 async def watched(

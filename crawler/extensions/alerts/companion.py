@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from freshet.crawler.extensions.alerts.settings import Alerts
-from freshet.crawler.hooks import Companion
+from freshet.crawler.run.hooks import Companion
 from freshet.storage.extensions import Recording
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from freshet.config.settings import Settings
     from freshet.crawler.extensions.alerts.outbox import Outbox
     from freshet.crawler.extensions.alerts.tables import AlertFilter
-    from freshet.crawler.importance import Importances, ListedPage
-    from freshet.crawler.network import Network
-    from freshet.crawler.pool import FetchPool
+    from freshet.crawler.run.importance import Importances, ListedPage
+    from freshet.crawler.run.network import Network
+    from freshet.crawler.run.pool import FetchPool
     from freshet.crawler.run.wiring import Assembly, RunContext
     from freshet.storage.records import Acknowledged, Visit
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler.clock import Clock, iso
-from freshet.crawler.documents import change_summary, in_counts, in_kinds, read_text
 from freshet.crawler.errors import UnknownPage
 from freshet.crawler.extensions.alerts import tables as alerts_tables
 from freshet.crawler.extensions.alerts.rules import Channel, Condition, in_words
@@ -26,10 +24,12 @@ from freshet.crawler.extensions.alerts.tables import (
     PendingAlert,
     key_of,
 )
-from freshet.crawler.importance import Importances, ListedPage, Weighing, terms, weigh
-from freshet.crawler.lists import Audience, Listed, Showing, audience_in, link_to, seed_of
+from freshet.crawler.frontier.clock import Clock, iso
+from freshet.crawler.read.documents import change_summary, in_counts, in_kinds, read_text
+from freshet.crawler.read.lists import Audience, Listed, Showing, audience_in, link_to, seed_of
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.terminal import plain
+from freshet.crawler.run.importance import Importances, ListedPage, Weighing, terms, weigh
+from freshet.crawler.run.terminal import plain
 from freshet.storage.database import Database, reading
 from freshet.storage.entries import REFRESHED
 from freshet.storage.errors import StoreError, StoreUnavailable

@@ -21,7 +21,6 @@ from typing import Any, Final
 from tenacity import AsyncRetrying, retry_if_exception_type
 
 from freshet.config.settings import Settings
-from freshet.crawler.clock import Clock
 from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.crawler.extensions.alerts.messages import Composing
 from freshet.crawler.extensions.alerts.receivers import Delivery, Receiver
@@ -29,8 +28,9 @@ from freshet.crawler.extensions.alerts.rules import Channel, receiver
 from freshet.crawler.extensions.alerts.settings import Alerts
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import CachingResolver
-from freshet.crawler.importance import Importances
-from freshet.crawler.politeness import back_off_s
+from freshet.crawler.frontier.clock import Clock
+from freshet.crawler.frontier.politeness import back_off_s
+from freshet.crawler.run.importance import Importances
 from freshet.crawler.run.wiring import RunContext
 from freshet.storage.database import Database
 from freshet.storage.errors import StoreError, StoreUnavailable

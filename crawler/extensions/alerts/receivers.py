@@ -22,14 +22,14 @@ from aiohttp.abc import AbstractResolver
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_fixed
 from yarl import URL
 
-from freshet.crawler.clock import Clock, pause
 from freshet.crawler.errors import CrawlError, Unfetched, needs_extra
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import AddressGuard
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, field_bytes, request_bytes
 from freshet.crawler.fetch.responses import retry_after_s
 from freshet.crawler.fetch.transport import Connections
-from freshet.crawler.terminal import counted
+from freshet.crawler.frontier.clock import Clock, pause
+from freshet.crawler.run.terminal import counted
 
 #: The result of a delivery: "refused" is about the message, "failed" may pass.
 DeliveryOutcome: TypeAlias = Literal["taken", "refused", "failed"]

@@ -16,7 +16,6 @@ from yarl import URL
 
 from freshet.config.settings import Settings, masked
 from freshet.config.sites import pattern
-from freshet.crawler.clock import Clock, calendar
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts.receivers import (
     LOG,
@@ -31,11 +30,12 @@ from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
 from freshet.crawler.extensions.alerts.settings import AlertRuleSettings as RuleSettings
 from freshet.crawler.extensions.alerts.tables import AlertFilter
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, Network
-from freshet.crawler.logs import hide, hide_url, read_secret
-from freshet.crawler.network import user_agent
+from freshet.crawler.frontier.clock import Clock, calendar
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.tree import SelectorHints
+from freshet.crawler.run.logs import hide, hide_url, read_secret
+from freshet.crawler.run.network import user_agent
 from freshet.entry_points import BrokenExtension, found, load
 
 _HOUR_S: Final = 3_600.0

@@ -6,8 +6,8 @@ from aiosqlite import Connection as Reader
 
 from freshet.crawler.extensions.alerts import tables
 from freshet.crawler.extensions.alerts.tables import RuleCounts
-from freshet.crawler.hooks import StatusTable
-from freshet.crawler.terminal import counted
+from freshet.crawler.run.hooks import StatusTable
+from freshet.crawler.run.terminal import counted
 
 
 async def read(db: Reader) -> list[RuleCounts]:

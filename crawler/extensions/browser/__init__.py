@@ -16,7 +16,7 @@ from freshet.config.settings import (
     SettingsGroup,
     Text,
 )
-from freshet.crawler.network import user_agent
+from freshet.crawler.run.network import user_agent
 from freshet.crawler.run.rules import key_at
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from freshet.crawler.extensions.browser.chromium import Browsers
     from freshet.crawler.extensions.browser.rendering import RenderingFetcher
     from freshet.crawler.fetch.client import Fetcher, Request
-    from freshet.crawler.provided import LoadRules
+    from freshet.crawler.run.network import LoadRules
     from freshet.storage.records import FetchResult
 
 

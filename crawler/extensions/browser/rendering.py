@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from freshet.config.settings import RenderMode, RenderWait
-from freshet.crawler.bounds import LruCache, meet
 from freshet.crawler.errors import Unfetched
 from freshet.crawler.extensions.browser.chromium import Browsers
+from freshet.crawler.fetch.bounds import LruCache, meet
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.fetch.responses import HTML_TYPES, media_type
-from freshet.crawler.politeness import answer_of
-from freshet.crawler.provided import LoadRules
+from freshet.crawler.frontier.politeness import answer_of
 from freshet.crawler.robots import RobotsTxt, in_force, record_of
+from freshet.crawler.run.network import LoadRules
 from freshet.crawler.urls import Origin, is_http, origin, registrable_domain, resolve, robots_url
 from freshet.storage.records import FetchResult
 

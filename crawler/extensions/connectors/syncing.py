@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final, TypeAlias
 
-from freshet.crawler.bounds import LruCache
-from freshet.crawler.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
-from freshet.crawler.chunks import Chunk, to_embed
 from freshet.crawler.extensions.connectors.embedding import TEXTS_AT_ONCE, Embedder, vectors_of
 from freshet.crawler.extensions.connectors.errors import TargetError, TargetLost
 from freshet.crawler.extensions.connectors.targets import (
@@ -19,8 +16,11 @@ from freshet.crawler.extensions.connectors.targets import (
     TargetPlace,
     Vector,
 )
-from freshet.crawler.library import Library
-from freshet.crawler.terminal import counted
+from freshet.crawler.fetch.bounds import LruCache
+from freshet.crawler.read.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.read.chunks import Chunk, to_embed
+from freshet.crawler.read.library import Library
+from freshet.crawler.run.terminal import counted
 from freshet.storage.errors import CursorGone
 
 #: Seconds after which a target that did not answer is opened again, and how often.

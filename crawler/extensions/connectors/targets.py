@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from freshet.crawler.chunks import Chunk
-from freshet.crawler.clock import iso
 from freshet.crawler.errors import UsageError, needs_extra
 from freshet.crawler.extensions.connectors.errors import TargetError
+from freshet.crawler.frontier.clock import iso
+from freshet.crawler.read.chunks import Chunk
 from freshet.entry_points import found, load
 
 #: Entry points of connectors: a function that opens the target of an address, by its scheme.

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
-from freshet.crawler.library import Library
+from freshet.crawler.read.library import Library
 
 T = TypeVar("T")
 

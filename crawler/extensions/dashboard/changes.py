@@ -13,7 +13,9 @@ from aiosqlite import Connection as Reader
 
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.compare.diff import AlignedBlock, in_numbers, in_one_line
-from freshet.crawler.documents import (
+from freshet.crawler.errors import UsageError
+from freshet.crawler.extensions.dashboard.asked import Asked, value_of
+from freshet.crawler.read.documents import (
     Documents,
     change_blocks,
     difference,
@@ -21,8 +23,6 @@ from freshet.crawler.documents import (
     in_kinds,
     is_of_text,
 )
-from freshet.crawler.errors import UsageError
-from freshet.crawler.extensions.dashboard.asked import Asked, value_of
 from freshet.crawler.urls import origin
 from freshet.storage.entries import REFRESHED
 from freshet.storage.queries import overview, page

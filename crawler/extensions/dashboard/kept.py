@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from freshet.config.sites import Sites, StoredSite, place_of, with_stored
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.documents import selector_in
 from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.dashboard.asked import Asked
-from freshet.crawler.library import asking
-from freshet.crawler.network import selector_hints
+from freshet.crawler.read.documents import selector_in
+from freshet.crawler.read.library import asking
+from freshet.crawler.run.network import selector_hints
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import VISIT, SiteSetting
 

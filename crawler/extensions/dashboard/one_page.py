@@ -7,12 +7,12 @@ from operator import itemgetter
 from typing import Any
 
 from freshet.config.settings import Settings
-from freshet.crawler import documents
 from freshet.crawler.admission.site_lists import spellings
-from freshet.crawler.documents import Documents
 from freshet.crawler.extensions.dashboard import kept
 from freshet.crawler.extensions.dashboard.asked import Asked
 from freshet.crawler.extensions.dashboard.pictures import kind_of, time_line
+from freshet.crawler.read import documents
+from freshet.crawler.read.documents import Documents
 from freshet.crawler.run import explanation
 from freshet.storage.queries import page
 from freshet.storage.tables import claims

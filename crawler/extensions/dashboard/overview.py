@@ -6,15 +6,15 @@ from operator import attrgetter
 
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.clock import iso
-from freshet.crawler.documents import Documents
 from freshet.crawler.extensions.dashboard import changes, kept, sites
 from freshet.crawler.extensions.dashboard.asked import Asked
-from freshet.crawler.hooks import status_parts
-from freshet.crawler.library import asking
+from freshet.crawler.frontier.clock import iso
+from freshet.crawler.read.documents import Documents
+from freshet.crawler.read.library import asking
 from freshet.crawler.run.daemon_status import DaemonStatus
+from freshet.crawler.run.hooks import status_parts
 from freshet.crawler.run.status import Standing, merged_standing, standing
-from freshet.crawler.terminal import counted, percent
+from freshet.crawler.run.terminal import counted, percent
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import WaitingHost
 from freshet.storage.tables import observations, runs

@@ -25,12 +25,12 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.clock import iso
 from freshet.crawler.extensions.dashboard import changes, kept, one_page, overview, sites
 from freshet.crawler.extensions.dashboard.asked import PAGES, Asked, ExtensionPage
+from freshet.crawler.frontier.clock import iso
+from freshet.crawler.read.api import StoreApi
+from freshet.crawler.run import terminal
 from freshet.crawler.run.explanation import is_vague
-from freshet.crawler.service.api import StoreApi
 from freshet.crawler.service.http import EVENTS, FORM, Answer, HttpRefusal, leading, whole
 from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
 from freshet.entry_points import loaded

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from freshet.crawler.clock import calendar
-from freshet.crawler.terminal import changed_share, counted
+from freshet.crawler.frontier.clock import calendar
+from freshet.crawler.run.terminal import changed_share, counted
 from freshet.storage.entries import REBASED
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim

@@ -14,7 +14,7 @@ from freshet.crawler.errors import UnknownPage, UsageError
 from freshet.crawler.extensions.dashboard import changes, kept
 from freshet.crawler.extensions.dashboard.asked import Asked, value_of
 from freshet.crawler.extensions.dashboard.pictures import treemap
-from freshet.crawler.library import asking
+from freshet.crawler.read.library import asking
 from freshet.crawler.urls import origin
 from freshet.storage.database import as_json
 from freshet.storage.queries import sites

@@ -20,14 +20,14 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites, StoredSite
-from freshet.crawler.clock import iso
 from freshet.crawler.compare.diff import AlignedBlock, in_one_line, shortened
-from freshet.crawler.documents import Documents, difference
 from freshet.crawler.errors import UnknownPage
-from freshet.crawler.library import asking
-from freshet.crawler.service.api import PAGES, StoreApi, down_header
+from freshet.crawler.frontier.clock import iso
+from freshet.crawler.read.api import PAGES, StoreApi, down_header
+from freshet.crawler.read.documents import Documents, difference
+from freshet.crawler.read.library import asking
+from freshet.crawler.run.terminal import counted, plain
 from freshet.crawler.service.http import Answer
-from freshet.crawler.terminal import counted, plain
 from freshet.storage.entries import REFRESHED, TEXT_CHANNELS
 from freshet.storage.queries import page
 from freshet.storage.tables import changefeed, runs

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from freshet.crawler.terminal import amount
-from freshet.scheduler.agenda.audit import wilson
+from freshet.crawler.run.terminal import amount
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.verdicts import (
     RAREST,
@@ -23,6 +22,7 @@ from freshet.scheduler.evaluate.verdicts import (
     Comparison,
     PolicyVerdict,
 )
+from freshet.scheduler.queue.audit import wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

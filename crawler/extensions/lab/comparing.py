@@ -11,8 +11,8 @@ from freshet.crawler.extensions.lab.counterfactual import (
     print_answer,
 )
 from freshet.crawler.extensions.lab.report import check_folders, write_folders
-from freshet.crawler.hooks import Compared
-from freshet.crawler.terminal import print_json
+from freshet.crawler.run.hooks import Compared
+from freshet.crawler.run.terminal import print_json
 
 __all__ = ["DEFAULT_POLICIES", "check", "compare"]
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler import terminal
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.importance import Areas, terms, weigh
-from freshet.crawler.network import with_kept
-from freshet.crawler.terminal import (
+from freshet.crawler.run import terminal
+from freshet.crawler.run.importance import Areas, terms, weigh
+from freshet.crawler.run.network import with_kept
+from freshet.crawler.run.terminal import (
     Cell,
     amount,
     counted,

@@ -24,8 +24,8 @@ from freshet.crawler.extensions.dashboard.asked import Asked, value_of
 from freshet.crawler.extensions.lab.charts import thinned
 from freshet.crawler.extensions.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed
+from freshet.crawler.run.terminal import amount, percent, size, told_in_one_line
 from freshet.crawler.service.http import FORM, Answer, leading
-from freshet.crawler.terminal import amount, percent, size, told_in_one_line
 from freshet.scheduler import PolicyError
 from freshet.scheduler.evaluate.verdicts import PolicyVerdict
 from freshet.scheduler.policy import names

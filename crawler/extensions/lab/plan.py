@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from freshet.crawler.extensions.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
 from freshet.scheduler import planning
-from freshet.scheduler.agenda.terms import DiscoveryTerms
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.ephemeral.joint_plan import DecayingSources, JointPlan, joint_plan
 from freshet.scheduler.planning import Expectation, Share, rate_plan
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
+from freshet.scheduler.queue.terms import DiscoveryTerms
 from freshet.scheduler.sources import Rows, SourceTable
 
 # -- plan ephemeral ----------------------------------------------------------

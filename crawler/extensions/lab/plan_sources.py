@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import UNDECODED
-from freshet.crawler.capacities import exchange_of, key_of, numbered
 from freshet.crawler.errors import CrawlError, UsageError, needs_extra
-from freshet.crawler.importance import Weighing, learnt_items, terms, weigh
-from freshet.crawler.network import with_kept
+from freshet.crawler.run import terminal
+from freshet.crawler.run.capacities import exchange_of, key_of, numbered
+from freshet.crawler.run.importance import Weighing, learnt_items, terms, weigh
+from freshet.crawler.run.network import with_kept
 from freshet.crawler.run.state import load_state
-from freshet.crawler.terminal import replacing
+from freshet.crawler.run.terminal import replacing
 from freshet.crawler.urls import origin
 from freshet.scheduler import estimate
-from freshet.scheduler.agenda.ephemeral import item_terms, sources
-from freshet.scheduler.agenda.new_pages import Churning, recall_churn
-from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.estimate.evidence import evidence_of
+from freshet.scheduler.queue.ephemeral import item_terms, sources
+from freshet.scheduler.queue.new_pages import Churning, recall_churn
+from freshet.scheduler.queue.rankers import PolicyRanker
 from freshet.scheduler.sources import Rows
 from freshet.storage.errors import trouble
 from freshet.storage.queries import columns, link_columns, page

@@ -20,7 +20,7 @@ from freshet.crawler.errors import CrawlError, needs_extra
 from freshet.crawler.extensions.lab.charts import write_charts
 from freshet.crawler.extensions.lab.counterfactual import StoreComparison
 from freshet.crawler.extensions.lab.plan_sources import require_duckdb, write_parquet
-from freshet.crawler.terminal import err, say
+from freshet.crawler.run.terminal import err, say
 from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,
     RAREST,

@@ -16,18 +16,18 @@ from typing import Any, Final, TypeAlias
 
 from freshet import __version__
 from freshet.config.settings import Operation, Settings
-from freshet.crawler import documents
 from freshet.crawler.admission.importers import WatchedSite, merged
 from freshet.crawler.cli.daemon import reloaded
 from freshet.crawler.cli.options import read_list
 from freshet.crawler.errors import CrawlError, Refused, UnreadableList, UsageError, needs_extra
 from freshet.crawler.extensions.mcp.tools import ReadingTools, Told, Url
-from freshet.crawler.library import Library, asking
-from freshet.crawler.logs import configure_logging, hide, read_secret
-from freshet.crawler.network import parser_of
+from freshet.crawler.read import documents
+from freshet.crawler.read.library import Library, asking
+from freshet.crawler.read.store import Store
+from freshet.crawler.run.logs import configure_logging, hide, read_secret
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import INTERRUPTED, replaced, say
 from freshet.crawler.service.logins import Logins, Networks, client_behind
-from freshet.crawler.store import Store
-from freshet.crawler.terminal import INTERRUPTED, replaced, say
 from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.tables.runs import VISIT, SiteSetting
 

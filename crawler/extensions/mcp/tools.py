@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import Field
 
-from freshet.crawler.clock import dated
 from freshet.crawler.compare.diff import AlignedBlock
-from freshet.crawler.store import Store
+from freshet.crawler.frontier.clock import dated
+from freshet.crawler.read.store import Store
 from freshet.storage.errors import CursorGone
 
 Told: TypeAlias = dict[str, Any]

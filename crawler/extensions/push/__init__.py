@@ -15,8 +15,8 @@ from freshet.crawler.errors import CrawlError
 
 if TYPE_CHECKING:
     from freshet.config.settings import Settings
-    from freshet.crawler.hooks import Companion
-    from freshet.crawler.network import Network
+    from freshet.crawler.run.hooks import Companion
+    from freshet.crawler.run.network import Network
     from freshet.crawler.run.wiring import RunContext
 
 STEPS: Final[Sequence[str]] = ("schema/0001_subscription.sql",)

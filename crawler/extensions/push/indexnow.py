@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from freshet.crawler.admission.admit import Admission
-from freshet.crawler.bounds import LruCache
 from freshet.crawler.errors import Refused
 from freshet.crawler.extensions.push.hints import hint, in_scope
-from freshet.crawler.frontier import ApiRequest, Frontier
-from freshet.crawler.senders import Buckets, Inbox
+from freshet.crawler.fetch.bounds import LruCache
+from freshet.crawler.frontier.frontier import ApiRequest, Frontier
+from freshet.crawler.service.senders import Buckets, Inbox
 from freshet.crawler.urls import origin, without_fragment
 from freshet.storage.records import Entry, FetchResult
 

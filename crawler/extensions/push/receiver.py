@@ -9,13 +9,13 @@ from freshet.crawler.extensions.push.indexnow import Pinging
 from freshet.crawler.extensions.push.server import Endpoint, PushListener, Refusals
 from freshet.crawler.extensions.push.tables import load_subscriptions
 from freshet.crawler.extensions.push.websub import Leases, Subscriber
-from freshet.crawler.hooks import Companion
-from freshet.crawler.importance import Importances
-from freshet.crawler.logs import hide
-from freshet.crawler.pool import FetchPool
+from freshet.crawler.run.hooks import Companion
+from freshet.crawler.run.importance import Importances
+from freshet.crawler.run.logs import hide
+from freshet.crawler.run.pool import FetchPool
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.run.wiring import Assembly, RunContext
-from freshet.crawler.senders import Inbox
+from freshet.crawler.service.senders import Inbox
 from freshet.storage.records import Acknowledged, Entry
 
 _DAY_S = 86_400.0

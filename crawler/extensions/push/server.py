@@ -21,8 +21,8 @@ from freshet.crawler.extensions.push.websub import (
     parse_signature,
     signs,
 )
-from freshet.crawler.senders import Buckets
 from freshet.crawler.service.listening import BoundedServer
+from freshet.crawler.service.senders import Buckets
 
 # -- refusals ----------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
 from freshet.crawler.admission.admit import Admission
-from freshet.crawler.bounds import meet
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.extensions.push.hints import hint, in_scope
 from freshet.crawler.extensions.push.tables import (
@@ -29,11 +28,12 @@ from freshet.crawler.extensions.push.tables import (
     SubscriptionChange,
     SubscriptionState,
 )
-from freshet.crawler.frontier import ApiRequest, Frontier
-from freshet.crawler.politeness import HostQueues
+from freshet.crawler.fetch.bounds import meet
+from freshet.crawler.frontier.frontier import ApiRequest, Frontier
+from freshet.crawler.frontier.politeness import HostQueues
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like
-from freshet.crawler.senders import Buckets, Inbox
+from freshet.crawler.service.senders import Buckets, Inbox
 from freshet.crawler.urls import origin
 from freshet.storage.entries import Advertised, Claim, Said
 from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Visit

@@ -24,8 +24,8 @@ from freshet.crawler.extensions.readers.appeal import Appeal, Attention
 from freshet.crawler.extensions.readers.promotion import critical_degree, first_places
 from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.extensions.readers.tables import Openings
-from freshet.crawler.importance import section
-from freshet.crawler.lists import Listed, MadeFor, Showing, note
+from freshet.crawler.read.lists import Listed, MadeFor, Showing, note
+from freshet.crawler.run.importance import section
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Floats, Ints
 

@@ -24,7 +24,7 @@ from freshet.crawler.extensions.readers.quality_tables import (
 )
 from freshet.crawler.extensions.readers.search_quality import Marks, as_importance
 from freshet.crawler.extensions.search import tables as search
-from freshet.crawler.terminal import counted, moment, times
+from freshet.crawler.run.terminal import counted, moment, times
 from freshet.storage.entries import KINDS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from freshet.crawler.errors import UnknownPage
 from freshet.crawler.extensions.readers import tables
 from freshet.crawler.extensions.readers.audience import note_opening
 from freshet.crawler.extensions.readers.settings import PresentationSettings
-from freshet.crawler.library import asking, noting
-from freshet.crawler.service.api import StoreApi
+from freshet.crawler.read.api import StoreApi
+from freshet.crawler.read.library import asking, noting
 from freshet.crawler.service.http import Answer, whole
 from freshet.crawler.service.logins import is_of_others
 from freshet.storage.errors import StoreError

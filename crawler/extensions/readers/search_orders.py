@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from freshet.crawler.extensions.readers.search_quality import Marks, as_importance
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.evaluate.captures import GONE, Captures, content_before
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms, run
 from freshet.scheduler.evaluate.serving import silent
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.sources import Rows
 
 #: A gain is one if the loss is at most this share, and it is so many standard errors above 0.

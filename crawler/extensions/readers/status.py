@@ -7,8 +7,8 @@ from aiosqlite import Connection as Reader
 
 from freshet.crawler.extensions.readers import tables
 from freshet.crawler.extensions.readers.tables import ListCounts
-from freshet.crawler.hooks import StatusTable
-from freshet.crawler.terminal import counted, percent
+from freshet.crawler.run.hooks import StatusTable
+from freshet.crawler.run.terminal import counted, percent
 from freshet.storage.entries import summed
 from freshet.storage.extensions import index
 

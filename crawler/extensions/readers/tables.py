@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.lists import MadeFor, Showing
+from freshet.crawler.read.lists import MadeFor, Showing
 from freshet.storage.database import as_json, load_columns
 from freshet.storage.entries import Columns, stored
 

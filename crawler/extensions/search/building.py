@@ -9,7 +9,7 @@ from freshet.crawler.extensions.search.tables import PendingPage
 from freshet.crawler.extensions.search.words import index_lines
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.terminal import Tell
+from freshet.crawler.run.terminal import Tell
 from freshet.storage.database import Database
 
 #: Pages of one transaction: what a kill loses.

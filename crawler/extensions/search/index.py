@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from freshet.crawler.extensions.search.settings import SearchSettings
-from freshet.crawler.provided import RunIndex
+from freshet.crawler.run.wiring import RunIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -11,8 +11,8 @@ from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.dashboard.asked import Asked
 from freshet.crawler.extensions.search import tables
 from freshet.crawler.extensions.search.searching import Query, search
-from freshet.crawler.library import asking
-from freshet.crawler.lists import SearchResult
+from freshet.crawler.read.library import asking
+from freshet.crawler.read.lists import SearchResult
 
 #: Results of a page, and those that can be turned to: one costs as much as all before it.
 _SHOWN, _MOST = 10, 1_000

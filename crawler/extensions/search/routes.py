@@ -9,8 +9,8 @@ from aiohttp import web
 from freshet.config.settings import Settings
 from freshet.crawler.extensions.search.searching import Query, as_json, note_list, remember, search
 from freshet.crawler.extensions.search.settings import SearchSettings
-from freshet.crawler.lists import Audience, audience_of
-from freshet.crawler.service.api import StoreApi, down_header, down_of
+from freshet.crawler.read.api import StoreApi, down_header, down_of
+from freshet.crawler.read.lists import Audience, audience_of
 from freshet.crawler.service.http import Answer, whole
 from freshet.crawler.service.logins import is_of_others
 

@@ -21,17 +21,16 @@ from urllib.parse import urlsplit
 from aiosqlite import Connection as Reader
 
 from freshet.config.settings import Settings
-from freshet.crawler.clock import calendar, moment_of
-from freshet.crawler.documents import Documents
 from freshet.crawler.errors import ParserLost, UsageError
 from freshet.crawler.extensions.search import queries, tables
 from freshet.crawler.extensions.search.queries import MatchingPage
 from freshet.crawler.extensions.search.settings import SearchSettings
 from freshet.crawler.extensions.search.tables import PendingPage
 from freshet.crawler.extensions.search.words import normalised, places
-from freshet.crawler.hooks import SearchRequest
-from freshet.crawler.library import Library, asking, noting
-from freshet.crawler.lists import (
+from freshet.crawler.frontier.clock import calendar, moment_of
+from freshet.crawler.read.documents import Documents
+from freshet.crawler.read.library import Library, asking, noting
+from freshet.crawler.read.lists import (
     Audience,
     Listed,
     MadeFor,
@@ -43,6 +42,7 @@ from freshet.crawler.lists import (
 )
 from freshet.crawler.reduce.page import ParsedPage
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
+from freshet.crawler.run.hooks import SearchRequest
 from freshet.storage.database import write_beside
 from freshet.storage.errors import StoreError
 from freshet.storage.queries import page
@@ -527,7 +527,7 @@ async def parsed_page(
 async def found(
     library: Library, settings: Settings, asked: SearchRequest
 ) -> tuple[list[SearchResult], dict[int, str]]:
-    """Search for a program, as :class:`freshet.crawler.hooks.Searching` has it."""
+    """Search for a program, as :class:`freshet.crawler.run.hooks.Searching` has it."""
     query = Query.parse(asked.query, asked.now, site=asked.site, since=asked.since)
     results, _, down = await search(
         library, query, asked.limit, offset=asked.offset, by_importance=asked.by_importance,

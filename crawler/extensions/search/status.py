@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.crawler.extensions.search import tables
-from freshet.crawler.hooks import StatusTable
-from freshet.crawler.terminal import counted
+from freshet.crawler.run.hooks import StatusTable
+from freshet.crawler.run.terminal import counted
 
 #: Pages that are ``indexed``, those ``lacking``, and the ``quality`` of searches if it is measured.
 State: TypeAlias = Mapping[str, Any]

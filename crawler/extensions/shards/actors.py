@@ -37,19 +37,19 @@ from tenacity import Retrying, stop_after_attempt, wait_exponential
 from freshet import __version__
 from freshet.config import ConfigError
 from freshet.config.settings import Settings
-from freshet.crawler.documents import Documents
 from freshet.crawler.errors import Away, CrawlError, UnknownPage, UsageError
 from freshet.crawler.extensions.shards.shard import MANY, Coordinator, Shard
-from freshet.crawler.library import Answers, Library, Read
-from freshet.crawler.network import parser_of
+from freshet.crawler.read.documents import Documents
+from freshet.crawler.read.library import Answers, Library, Read
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
+from freshet.crawler.run.network import parser_of
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service.http import Health
 from freshet.scheduler import PolicyError
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.queue.rankers import ranker_of
 from freshet.storage.errors import StoreError
 from freshet.storage.shards import Shards
 from freshet.storage.stores import is_folder, none_answers

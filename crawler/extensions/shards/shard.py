@@ -26,14 +26,14 @@ import numpy as np
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_fixed
 
 from freshet.crawler.admission.admit import Admission
-from freshet.crawler.clock import Clock, SteadyClock, pause
 from freshet.crawler.errors import Away
-from freshet.crawler.network import shard_of
-from freshet.crawler.pagerank import outflow
-from freshet.crawler.politeness import Pacer
-from freshet.crawler.pool import FetchPool
+from freshet.crawler.frontier.clock import Clock, SteadyClock, pause
+from freshet.crawler.frontier.politeness import Pacer
+from freshet.crawler.run.network import shard_of
 from freshet.crawler.run.orders import Reread
-from freshet.crawler.senders import Inbox
+from freshet.crawler.run.pagerank import outflow
+from freshet.crawler.run.pool import FetchPool
+from freshet.crawler.service.senders import Inbox
 from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import DemandCurve, divide

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ranker import Ranker
 from freshet.scheduler.policies.adaptive_intervals import StormCrawlerAdaptive
+from freshet.scheduler.queue.ranker import Ranker
 from scripts.benchmarks.daemon_rivals import RIVALS, ByPace, Published
 from scripts.benchmarks.daemon_sites import Page, kept, looks_a_day, uniform
 

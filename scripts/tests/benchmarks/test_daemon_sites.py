@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freshet.scheduler.agenda.rankers import ranker_of
+from freshet.scheduler.queue.rankers import ranker_of
 from scripts.benchmarks.daemon_sites import Costs, Page, kept, looks_a_day, uniform
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.storage.records import FetchResult, Validators
 from scripts.benchmarks.recorded_web import RecordedWeb, Recording
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.scheduler.evaluate.runners import run_index
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policies.greedy_index import GreedyIndex

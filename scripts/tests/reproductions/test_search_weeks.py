@@ -14,11 +14,11 @@ from scipy import integrate
 from scipy.optimize import linear_sum_assignment
 
 from freshet.crawler.extensions.readers.search_quality import views
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.costs import ein
 from freshet.scheduler.evaluate.serving import serve
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.sources import SourceTable
 from scripts.reproductions import search_histograms
 from scripts.reproductions import search_policies as policies

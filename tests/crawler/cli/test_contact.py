@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from freshet.config.loading import load
-from freshet.crawler import terminal
+from freshet.crawler.run import terminal
 from tests.console import app, freshet
 
 #: No request goes there: private addresses are refused.

@@ -10,7 +10,7 @@ import pytest
 from freshet.crawler.cli.diff import page_of, print_difference
 from freshet.crawler.compare.diff import align
 from freshet.crawler.compare.history import Layout, PageMemory, SlotHistory
-from freshet.crawler.documents import VersionDifference, volatile_blocks
+from freshet.crawler.read.documents import VersionDifference, volatile_blocks
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.queries.page import StoredVersion

@@ -12,7 +12,7 @@ from freshet.crawler.cli import verbs
 from freshet.crawler.cli.options import read_list
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.lab.plan_sources import read_csv
-from freshet.crawler.terminal import replacing
+from freshet.crawler.run.terminal import replacing
 
 
 def test_an_interruption_while_the_program_starts_is_one_line(

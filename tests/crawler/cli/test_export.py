@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from freshet.crawler.clock import iso
+from freshet.crawler.frontier.clock import iso
 from tests.console import freshet, shown
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version, versioned_store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.clock import iso
+from freshet.crawler.frontier.clock import iso
 from tests.console import as_json, freshet, shown
 from tests.storage.small_store import HOST, SmallStore, small_store
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.terminal import replaced
+from freshet.crawler.run.terminal import replaced
 from tests.console import shown
 from tests.crawler.archive.test_cdxj import archived
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from freshet.crawler.terminal import replaced
+from freshet.crawler.run.terminal import replaced
 with replaced(Path(sys.argv[1])) as whole:
     whole.write_text("half of it")
     os.kill(os.getpid(), signal.SIGKILL)

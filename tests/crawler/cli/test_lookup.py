@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from freshet.crawler import documents, terminal
+from freshet.crawler.read import documents
+from freshet.crawler.run import terminal
 from freshet.storage.queries.page import snapshot
 from tests.storage.small_store import HOST, small_store
 

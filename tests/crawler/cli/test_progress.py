@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from freshet.crawler.cli.progress import Screen, watching
-from freshet.crawler.clock import iso
+from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.orders import DaemonSnapshot, Tally
 from freshet.storage.entries import CappedQueue, Kind, Outlook, Rung

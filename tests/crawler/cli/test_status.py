@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.clock import iso
-from freshet.crawler.terminal import show_not_crawled
+from freshet.crawler.frontier.clock import iso
+from freshet.crawler.run.terminal import show_not_crawled
 from tests.console import as_json, shown
 from tests.storage.small_store import HOST, SmallStore
 

@@ -19,7 +19,7 @@ theirs = types.ModuleType("theirs")
 sys.modules["theirs"] = theirs
 source = """
 import json
-from freshet.crawler.provided import RunIndex
+from freshet.crawler.run.wiring import RunIndex
 
 class Words(RunIndex):
     exists = True
@@ -55,7 +55,7 @@ class Greeting:
         return whole({"hello": "reader"}, name="")
 """
 exec(source, vars(theirs))
-theirs.Greeting.__module__ = "freshet.crawler.service.api"
+theirs.Greeting.__module__ = "freshet.crawler.read.api"
 declared = entry_points._declared
 entry_points._declared = lambda: (
     EntryPoint("theirs", "theirs", "freshet.indexes"),

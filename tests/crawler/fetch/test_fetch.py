@@ -27,7 +27,7 @@ from freshet.crawler.fetch.client import (
     OursOrTheirs,
     Request,
 )
-from freshet.crawler.masking import MASK
+from freshet.crawler.fetch.masking import MASK
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult, Validators
 from tests.crawler.fetch.dns_server import SERVFAIL, name_server

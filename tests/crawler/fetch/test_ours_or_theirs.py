@@ -7,10 +7,10 @@ from itertools import repeat
 
 import pytest
 
-from freshet.crawler import clock
-from freshet.crawler.clock import Standstills, SteadyClock
 from freshet.crawler.errors import NotMade
 from freshet.crawler.fetch.client import OursOrTheirs, Request
+from freshet.crawler.frontier import clock
+from freshet.crawler.frontier.clock import Standstills, SteadyClock
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from tests.crawler.fetch.hostile_server import Answer, closes, hostile, page, resets, sends

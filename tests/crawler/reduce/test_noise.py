@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from freshet.crawler.documents import _identified
 from freshet.crawler.extensions.alerts.rules import normal
+from freshet.crawler.read.documents import _identified
 from freshet.crawler.reduce.blocks import Blocks, compared
 from freshet.crawler.reduce.content import text_of
 from freshet.crawler.reduce.formats import pdf

@@ -4,8 +4,8 @@ import pytest
 
 from freshet.config.settings import SiteSettings
 from freshet.crawler.errors import UsageError
-from freshet.crawler.network import selector_hints
 from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
+from freshet.crawler.run.network import selector_hints
 from tests.crawler.reduce.pages import blocks_of
 from tests.integration.quick import quick
 

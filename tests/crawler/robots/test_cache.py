@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.frontier.politeness import PolitenessRules
 from freshet.crawler.robots import in_force
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.storage.entries import Host, RobotsRecord, RobotsStanding

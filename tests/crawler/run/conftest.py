@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from freshet.scheduler.agenda import snapshots
+from freshet.scheduler.queue import snapshots
 from freshet.storage.tables.snapshots import Parts
 
 

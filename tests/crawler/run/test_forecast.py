@@ -7,10 +7,10 @@ from math import expm1
 import pytest
 
 from freshet.config.loading import load
-from freshet.crawler.importance import Importance
 from freshet.crawler.run import forecast
 from freshet.crawler.run.explanation import sentences
 from freshet.crawler.run.forecast import PageForecast, forecast_page, rate_of
+from freshet.crawler.run.importance import Importance
 from freshet.storage.queries.page import snapshot
 from tests.console import as_json
 from tests.storage.small_store import HOST, SmallStore, rows

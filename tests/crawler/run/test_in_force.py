@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from freshet.crawler.politeness import Pacer
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.in_force import MOST_PER_DAY, DefaultBudget, learning_budget, recurring
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.scheduler.agenda.recrawl import RecrawlAgenda
+from freshet.scheduler.queue.recrawl import RecrawlAgenda
 
 
 def with_hosts(count: int) -> SimpleNamespace:

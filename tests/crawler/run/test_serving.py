@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.politeness import Pacer
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.service import NotifySocket, Service, Vitality, Vitals
 from freshet.crawler.service.metrics import DaemonPhase
 

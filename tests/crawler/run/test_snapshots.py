@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from freshet.config.loading import load
 from freshet.crawler.run.state import DaemonState, load_state
-from freshet.scheduler.agenda import site_clock_ranker
-from freshet.scheduler.agenda.site_clock_ranker import SiteClockRanker
+from freshet.scheduler.queue import site_clock_ranker
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.storage.database import Database, open_store
 from freshet.storage.forgetting import forget, forgettable
 from freshet.storage.records import Observation

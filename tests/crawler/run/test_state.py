@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.config.loading import load
 from freshet.config.settings import Settings
-from freshet.crawler.politeness import Pacer
+from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run import notes as notes_run
 from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.state import DaemonState, load_state

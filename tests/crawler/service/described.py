@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from freshet.crawler.service.api import description
+from freshet.crawler.read.api import description
 
 DESCRIPTION = description()
 TYPES: dict[str, type | tuple[type, ...]] = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawler.service.test_api import LINKED, SEARCH, TOKEN, Site, serving
-from tests.crawler.service.test_api import site as served
+from tests.crawler.read.test_api import LINKED, SEARCH, TOKEN, Site, serving
+from tests.crawler.read.test_api import site as served
 from tests.storage.small_store import rows
 
 site = served

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from freshet.crawler.cli.progress import watching
-from freshet.crawler.logs import LogFormat, configure_logging, hide, hide_url
+from freshet.crawler.run.logs import LogFormat, configure_logging, hide, hide_url
 
 SECRET = "s3cr3tV4lue"
 URL = f"https://me:{SECRET}@h.example/?api_key={SECRET}"

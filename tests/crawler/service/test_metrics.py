@@ -16,7 +16,7 @@ from freshet.crawler.service.metrics import (
     of_sample,
     of_shards,
 )
-from freshet.scheduler.agenda.audit import MeasuredMean, Staleness
+from freshet.scheduler.queue.audit import MeasuredMean, Staleness
 from freshet.storage.entries import CappedQueue, HostState, Kind, Outlook, RobotsRecord
 from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
 

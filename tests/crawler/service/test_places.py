@@ -8,9 +8,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from freshet.crawler.library import Library
-from tests.crawler.service.test_api import FEED, Site, serving
-from tests.crawler.service.test_api import site as served
+from freshet.crawler.read.library import Library
+from tests.crawler.read.test_api import FEED, Site, serving
+from tests.crawler.read.test_api import site as served
 from tests.storage.versioned_store import html
 
 site = served

@@ -7,7 +7,7 @@ from random import Random
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, Scope
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.politeness import PolitenessRules
+from freshet.crawler.frontier.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits, read_feed
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.signals.listings import Complaints, Listings, SitemapEntries

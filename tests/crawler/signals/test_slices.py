@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.fetch.client import Request
+from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.reduce.sitemaps import SitemapLimits, parse_sitemap, sitemap_slices
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.signals import listings

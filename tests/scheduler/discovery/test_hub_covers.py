@@ -6,9 +6,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.new_pages import HubPages
-from freshet.scheduler.agenda.pages import PageTable
 from freshet.scheduler.discovery.hub_covers import AREAS, Discovery, HubCovers
+from freshet.scheduler.queue.new_pages import HubPages
+from freshet.scheduler.queue.pages import PageTable
 
 FRONT, FEED, ARCHIVE, QUIET = range(4)
 #: Of new pages, one a week: the pages that reveal each.

@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.rankers import PolicyRanker
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.estimate.complete import CompleteSources
 from freshet.scheduler.estimate.evidence import UNASKED, SignalBatch, VisitResults
 from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.queue.rankers import PolicyRanker
 
 _PAGES: Final = 40
 _DAYS: Final = 80.0

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from freshet.scheduler.agenda.ranker import Beliefs, Ranker
-from freshet.scheduler.agenda.rankers import ranker_of
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
 from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
+from freshet.scheduler.queue.ranker import Beliefs, Ranker
+from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.sources import Rows
 from tests.scheduler.evaluate.archives import one_page, sampled
 

@@ -13,10 +13,8 @@ from typing import Annotated, TypeVar
 import typer
 
 from freshet.config.settings import Settings, shown
-from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from freshet.crawler.clock import SteadyClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.crawler.extensions.alerts.messages import Composing, stored_importances, trial
@@ -24,9 +22,11 @@ from freshet.crawler.extensions.alerts.outbox import Outbox
 from freshet.crawler.extensions.alerts.rules import channels, receiver
 from freshet.crawler.extensions.alerts.settings import Alerts
 from freshet.crawler.extensions.alerts.tables import Message, RuleCounts, key_of
-from freshet.crawler.logs import configure_logging
-from freshet.crawler.network import Network, parser_of, with_kept
-from freshet.crawler.terminal import counted, print_json, show_line, show_list, when
+from freshet.crawler.frontier.clock import SteadyClock
+from freshet.crawler.run import terminal
+from freshet.crawler.run.logs import configure_logging
+from freshet.crawler.run.network import Network, parser_of, with_kept
+from freshet.crawler.run.terminal import counted, print_json, show_line, show_list, when
 from freshet.storage.database import open_store, write_beside
 from freshet.storage.queries import page
 from freshet.storage.stores import Stores

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -17,28 +18,27 @@ from freshet.config import ConfigError
 from freshet.config.loading import HERE
 from freshet.config.settings import Settings, SiteSettings, masked
 from freshet.config.writing import amended
-from freshet.crawler import terminal
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli import options
-from freshet.crawler.cli.check import Check, page_fetcher, parsed_page, visited
+from freshet.crawler.cli.check import Check, looking, parsed_page, visited
 from freshet.crawler.cli.config import write_settings
 from freshet.crawler.cli.contact import with_contact
 from freshet.crawler.cli.progress import watching
-from freshet.crawler.clock import SteadyClock
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.extensions.alerts.receivers import LOG
 from freshet.crawler.extensions.alerts.rules import Condition, channels, joined, receiver
 from freshet.crawler.extensions.alerts.settings import AlertRuleSettings, Alerts
 from freshet.crawler.fetch.addresses import CachingResolver
-from freshet.crawler.network import Network, parser_of
+from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.reduce.blocks import compared
 from freshet.crawler.reduce.numbers import NUMBER, value_of
 from freshet.crawler.reduce.offers import Offer
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import SelectorHints
+from freshet.crawler.run import terminal
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.terminal import counted, fail, print_json, say, show_line, show_list
+from freshet.crawler.run.terminal import counted, fail, print_json, say, show_line, show_list
 from freshet.storage.database import owner_of, reading
 from freshet.storage.errors import trouble
 from freshet.storage.records import FetchResult
@@ -105,10 +105,8 @@ async def look(settings: Settings, url: str, wish: Wish) -> Look:
     Raises:
         CrawlError: it cannot be fetched or read; the message says why.
     """
-    parser = parser_of(settings)
-    network = Network(settings, SteadyClock())
-    fetcher = page_fetcher(settings, network, parser)
-    try:
+    async with AsyncExitStack() as stack:
+        parser, network, fetcher = looking(settings, stack)
         urls = terminal.spellings(url)
         await network.require_contact(urls)
         found = Check(url)
@@ -120,9 +118,6 @@ async def look(settings: Settings, url: str, wish: Wish) -> Look:
         raise CrawlError(
             f"{found.url}: {last.name}: {last.answer}: {last.why}; `freshet check` tells more"
         )
-    finally:
-        await parser.close()
-        await network.close()
 
 
 async def _followed(fetcher: Any, settings: Settings, found: Check) -> FetchResult | None:

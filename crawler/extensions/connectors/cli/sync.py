@@ -8,16 +8,16 @@ from typing import Annotated, Final
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
-from freshet.crawler.chunks import CHUNK_CHARS
 from freshet.crawler.cli.changefeed import ChunkChars
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
 from freshet.crawler.extensions.connectors.embedding import Embedder, FunctionEmbedder, HttpEmbedder
 from freshet.crawler.extensions.connectors.syncing import SyncCounts, Synchronisation, count_tokens
 from freshet.crawler.extensions.connectors.targets import opened
-from freshet.crawler.library import Library
-from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import fail, say, told_in_one_line
+from freshet.crawler.read.chunks import CHUNK_CHARS
+from freshet.crawler.read.library import Library
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import fail, say, told_in_one_line
 
 #: The environment variable with the key of the server that embeds.
 KEY: Final = "FRESHET_EMBED_KEY"

@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from freshet.config.settings import Settings
 from freshet.config.sites import StoredSite
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.cli.serve import LISTEN
 from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.feeds.routes import FEED, FEEDS, RULE
-from freshet.crawler.library import Library, asking
-from freshet.crawler.network import parser_of
-from freshet.crawler.terminal import fail, moment, print_json, say, show_line, show_list
+from freshet.crawler.read.library import Library, asking
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import fail, moment, print_json, say, show_line, show_list
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import SiteSetting
 

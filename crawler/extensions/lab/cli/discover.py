@@ -6,9 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from freshet.crawler import terminal
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, home_of
-from freshet.crawler.clock import calendar
 from freshet.crawler.extensions.lab.discover import (
     Cover,
     Throttled,
@@ -18,7 +16,9 @@ from freshet.crawler.extensions.lab.discover import (
     throttled,
     why,
 )
-from freshet.crawler.terminal import (
+from freshet.crawler.frontier.clock import calendar
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import (
     amount,
     counted,
     fail,

@@ -9,8 +9,6 @@ from typing import Annotated, Self
 import typer
 
 from freshet.config.settings import Politeness, Settings
-from freshet.crawler import terminal
-from freshet.crawler.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.extensions.lab import plan_sources
 from freshet.crawler.extensions.lab.plan import (
@@ -24,8 +22,10 @@ from freshet.crawler.extensions.lab.plan import (
     plan_with_ephemeral,
 )
 from freshet.crawler.extensions.lab.plan_sources import EphemeralPages, PlanSources, RateLearning
+from freshet.crawler.run import terminal
+from freshet.crawler.run.capacities import capacities, exchange_of, relative_delays
 from freshet.crawler.run.orders import crawls_per_day
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     Cell,
     amount,
     counted,

@@ -7,8 +7,8 @@ import typer
 
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.store import Store
-from freshet.crawler.terminal import told_in_one_line
+from freshet.crawler.read.store import Store
+from freshet.crawler.run.terminal import told_in_one_line
 
 
 def mcp_command(

@@ -16,16 +16,16 @@ from typing import IO, Annotated, Any, Final
 import typer
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
-from freshet.crawler.clock import moment_of
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.extensions.readers import tables as openings
 from freshet.crawler.extensions.readers.audience import OpenedLists, note_opening
 from freshet.crawler.extensions.readers.settings import PresentationSettings
-from freshet.crawler.lists import Showing
-from freshet.crawler.terminal import counted, fail, print_json, show_line
+from freshet.crawler.frontier.clock import moment_of
+from freshet.crawler.read.lists import Showing
+from freshet.crawler.run import terminal
+from freshet.crawler.run.terminal import counted, fail, print_json, show_line
 from freshet.crawler.urls import canonical
 from freshet.storage.database import write_beside
 from freshet.storage.errors import trouble

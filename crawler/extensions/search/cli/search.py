@@ -9,18 +9,17 @@ import typer
 from rich.text import Text
 
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Index, Json, read_settings
 from freshet.crawler.extensions.search import tables
 from freshet.crawler.extensions.search.building import index_pending
 from freshet.crawler.extensions.search.searching import Query, as_json, note_list, remember, search
 from freshet.crawler.extensions.search.settings import SearchSettings
-from freshet.crawler.library import Library
-from freshet.crawler.lists import SearchResult, audience_of
-from freshet.crawler.network import parser_of
-from freshet.crawler.run.upkeep import require_readable
-from freshet.crawler.terminal import (
+from freshet.crawler.read.library import Library
+from freshet.crawler.read.lists import SearchResult, audience_of
+from freshet.crawler.run import terminal
+from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.terminal import (
     counted,
     fail,
     moment,
@@ -32,6 +31,7 @@ from freshet.crawler.terminal import (
     show_text,
     told_in_one_line,
 )
+from freshet.crawler.run.upkeep import require_readable
 from freshet.storage.database import open_store
 from freshet.storage.stores import is_folder
 

@@ -21,18 +21,18 @@ from rich.table import Table
 
 from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler import terminal
 from freshet.crawler.cli.progress import watching
 from freshet.crawler.errors import CrawlError, needs_extra
-from freshet.crawler.logs import LogFormat
+from freshet.crawler.read.api import StoreApi, pages_of
+from freshet.crawler.run import terminal
 from freshet.crawler.run.crawl import CrawlOrder, Live
+from freshet.crawler.run.logs import LogFormat
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
 from freshet.crawler.run.service import NotifySocket
+from freshet.crawler.run.terminal import amount, counted, err, fail, say, span
 from freshet.crawler.run.upkeep import handling_reload_signals
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service import http, metrics
-from freshet.crawler.service.api import StoreApi, pages_of
-from freshet.crawler.terminal import amount, counted, err, fail, say, span
 from freshet.scheduler import PolicyError
 from freshet.storage.database import SHARDS_FILE, answer, held, store_errors
 from freshet.storage.shards import Shards

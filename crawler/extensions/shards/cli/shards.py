@@ -19,7 +19,7 @@ import typer
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings, store_of
 from freshet.crawler.extensions.shards import moving
 from freshet.crawler.extensions.shards.moving import Contents
-from freshet.crawler.terminal import (
+from freshet.crawler.run.terminal import (
     INTERRUPTED,
     Cell,
     Tell,
@@ -148,7 +148,7 @@ def _goes_on() -> Iterator[None]:
 
 
 def _place(config: Path | None) -> Place:
-    from freshet.crawler.network import domain_of  # noqa: PLC0415 - slow to import
+    from freshet.crawler.run.network import domain_of  # noqa: PLC0415 - slow to import
 
     groups = read_settings(config, {})[0].politeness.groups
     return lru_cache(65_536)(partial(domain_of, groups=groups))

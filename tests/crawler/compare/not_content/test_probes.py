@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from freshet.crawler.compare.not_content.check import Probes
-from freshet.crawler.frontier import ProbeRequest
+from freshet.crawler.frontier.frontier import ProbeRequest
 from freshet.storage.records import FetchResult
-from tests.crawler.frontier_world import World
+from tests.crawler.frontier.frontier_world import World
 
 ANSWER = FetchResult("http://h1/none", "gone", 0.0, 0.0, 404)
 

@@ -7,7 +7,6 @@ from types import ModuleType
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts import rules
 from freshet.crawler.extensions.alerts.receivers import RECEIVERS, Delivery
@@ -15,6 +14,7 @@ from freshet.crawler.extensions.alerts.rules import Channel, receiver
 from freshet.crawler.extensions.alerts.settings import Alerts
 from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import CachingResolver
+from freshet.crawler.frontier.clock import VirtualClock
 from tests.integration.quick import quick
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from freshet.crawler.clock import VirtualClock
 from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.crawler.extensions.alerts.companion import AlertRecorder
 from freshet.crawler.extensions.alerts.messages import Composing, stored_importances
@@ -23,7 +22,8 @@ from freshet.crawler.extensions.alerts.rules import Channel
 from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
 from freshet.crawler.extensions.alerts.tables import AlertFilter, Message
 from freshet.crawler.extensions.readers.audience import note_opening
-from freshet.crawler.network import parser_of
+from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.run.network import parser_of
 from freshet.storage.entries import Kind
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit, writing

@@ -11,7 +11,6 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from yarl import URL
 
-from freshet.crawler.clock import Clock, VirtualClock
 from freshet.crawler.errors import CrawlError, Unfetched
 from freshet.crawler.extensions.alerts import receivers
 from freshet.crawler.extensions.alerts.receivers import (
@@ -27,6 +26,7 @@ from freshet.crawler.extensions.alerts.tables import Message
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.connection import HttpConnection
 from freshet.crawler.fetch.transport import Connections
+from freshet.crawler.frontier.clock import Clock, VirtualClock
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.9

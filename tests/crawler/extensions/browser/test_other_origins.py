@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from freshet.config.settings import SiteSettings
-from freshet.crawler.access import access_at
 from freshet.crawler.extensions.browser import chromium as browser
 from freshet.crawler.extensions.browser import rendering
 from freshet.crawler.extensions.browser.chromium import BrowserRules, Browsers
 from freshet.crawler.extensions.browser.rendering import RenderingFetcher
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher, Request
+from freshet.crawler.run.access import access_at
 from freshet.storage.records import FetchResult
 from tests.crawler.extensions.browser.test_browser import needs_chromium
 from tests.crawler.fetch.hostile_server import HostileServer, hostile, page

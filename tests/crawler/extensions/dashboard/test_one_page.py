@@ -9,12 +9,12 @@ import aiohttp
 import pytest
 
 from freshet.crawler.extensions.dashboard.pictures import time_line
-from freshet.crawler.terminal import changed_share
+from freshet.crawler.run.terminal import changed_share
 from freshet.storage.queries.page import PastObservation
 from freshet.storage.tables.claims import HeardClaim
 from tests.crawler.extensions.dashboard.test_pages import HOSTILE, Reader, shown
+from tests.crawler.read.test_library import URLS, shard_of, sharded, shows
 from tests.crawler.run.test_forecast import believed, run_daemon
-from tests.crawler.test_library import URLS, shard_of, sharded, shows
 from tests.storage.small_store import HOST, SmallStore
 from tests.storage.versioned_store import html, version
 

@@ -11,10 +11,10 @@ from yarl import URL
 
 from freshet.crawler.extensions.dashboard import pages
 from freshet.crawler.extensions.dashboard.pages import Dashboard
-from freshet.crawler.service.api import StoreApi
+from freshet.crawler.read.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.metrics import process_metrics
-from tests.crawler.service.test_api import Site
+from tests.crawler.read.test_api import Site
 from tests.integration.quick import quick
 from tests.storage.crawl_store import START, crawl_store
 from tests.storage.versioned_store import html

@@ -21,7 +21,7 @@ from freshet.crawler.service.logins import Logins
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import SiteSetting
 from tests.crawler.extensions.dashboard.test_pages import shown
-from tests.crawler.service.test_api import Site
+from tests.crawler.read.test_api import Site
 from tests.storage.crawl_store import START, crawl_store, url_of, writing
 from tests.storage.versioned_store import html
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.extensions.lab.charts import thinned
-from freshet.scheduler.agenda.audit import wilson
+from freshet.scheduler.queue.audit import wilson
 
 
 def test_wilson_gives_the_interval_of_the_textbook() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.senders import Buckets
+from freshet.crawler.service.senders import Buckets
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 30.0), st.floats(0.1, 3.0)), max_size=100))

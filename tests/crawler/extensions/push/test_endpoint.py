@@ -14,9 +14,9 @@ from freshet.crawler.extensions.push.indexnow import Pinging
 from freshet.crawler.extensions.push.server import Endpoint, Pushed, Refusals, Reply
 from freshet.crawler.extensions.push.tables import Subscription, SubscriptionChange
 from freshet.crawler.extensions.push.websub import Leases, Subscriber
-from freshet.crawler.frontier import ApiRequest
+from freshet.crawler.frontier.frontier import ApiRequest
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.senders import Inbox
+from freshet.crawler.service.senders import Inbox
 from freshet.storage.entries import Advertised, Outcome
 from freshet.storage.records import (
     Acknowledged,
@@ -27,7 +27,7 @@ from freshet.storage.records import (
     Observation,
     Visit,
 )
-from tests.crawler.frontier_world import ALLOW, PRIVATE, World, parsed
+from tests.crawler.frontier.frontier_world import ALLOW, PRIVATE, World, parsed
 
 KEY = "0a1b2c3d"
 SITE = "http://h1"

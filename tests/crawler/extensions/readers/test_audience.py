@@ -11,7 +11,7 @@ import pytest
 from freshet.crawler.extensions.readers import tables as openings
 from freshet.crawler.extensions.readers.audience import OpenedLists
 from freshet.crawler.extensions.readers.settings import PresentationSettings
-from freshet.crawler.lists import Listed, Showing, seed_of
+from freshet.crawler.read.lists import Listed, Showing, seed_of
 from freshet.storage.database import reading, write_beside
 from tests.storage.small_store import SmallStore, small_store
 

@@ -13,7 +13,7 @@ from freshet.crawler.extensions.readers.search_quality import Workload
 from freshet.crawler.extensions.search import tables as search
 from freshet.crawler.extensions.search.index import FollowingIndex
 from freshet.crawler.extensions.search.settings import SearchSettings
-from freshet.crawler.importance import Weighing
+from freshet.crawler.run.importance import Weighing
 from freshet.crawler.run.state import steady
 from freshet.storage.records import Estimate
 from freshet.storage.tables import observations

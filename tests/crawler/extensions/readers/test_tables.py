@@ -8,7 +8,7 @@ import pytest
 
 from freshet.crawler.extensions.readers import tables as openings
 from freshet.crawler.extensions.readers.tables import ListCounts, Openings, PromotedPlaces
-from freshet.crawler.lists import MadeFor, Showing
+from freshet.crawler.read.lists import MadeFor, Showing
 from freshet.storage.database import reading, write_beside
 from freshet.storage.queries import page as page_queries
 from tests.storage.small_store import SmallStore, rows, small_store

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from tests.crawler.extensions.dashboard.test_pages import HOSTILE, Reader, shown
-from tests.crawler.service.test_api import Site
+from tests.crawler.read.test_api import Site
 from tests.storage.crawl_store import crawl_store
 from tests.storage.versioned_store import html
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.clock import moment_of
 from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.search.searching import Query, Term, snippet
 from freshet.crawler.extensions.search.words import normalised
+from freshet.crawler.frontier.clock import moment_of
 
 NOW = 1.8e9
 

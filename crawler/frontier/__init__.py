@@ -1,0 +1,1 @@
+"""Order and politeness: the frontier, host queues, and the clock they share."""

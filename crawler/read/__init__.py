@@ -1,0 +1,1 @@
+"""Readers of a store: documents, chunks, the changefeed, and the API over HTTP."""

@@ -1,0 +1,183 @@
+"""Lists of pages that people see: answers to searches, and digests of alerts.
+
+What people open of them is known to an extension, if there is one (entry points
+``freshet.audiences``): it arranges lists, and notes what they showed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from secrets import randbits
+from sqlite3 import Connection
+from typing import Final, Literal, Protocol, TypeAlias
+
+from aiosqlite import Connection as Reader
+
+from freshet.config.settings import Settings
+from freshet.crawler.frontier.clock import iso
+from freshet.crawler.read.library import Library, asking
+from freshet.entry_points import loaded
+from freshet.storage.database import write_beside
+from freshet.storage.errors import StoreError
+from freshet.storage.tables import changefeed
+
+log = logging.getLogger(__name__)
+
+_DAY_S: Final = 86_400
+
+#: For whom, or where, a list was shown.
+MadeFor: TypeAlias = Literal["terminal", "http", "digest", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A page in a list at a ``place`` from 1 on; ``promoted``: it came there by chance.
+
+    ``showing_id`` is what a link names: 63 random bits, which nobody guesses.
+    """
+
+    showing_id: int
+    page_id: int
+    place: int
+    promoted: bool
+
+    @classmethod
+    def of(cls, page_id: int, place: int, *, promoted: bool = False) -> "Showing":
+        """Return a page in a list, with an id of its own."""
+        return cls(randbits(63), page_id, place, promoted)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a list; those of a lower ``tier`` stand before all others.
+
+    ``worth`` is its relevance, ``promoted`` whether it came to its place by chance.
+    """
+
+    page_id: int
+    url: str
+    worth: float
+    tier: int = 0
+    promoted: bool = False
+
+    def shown_at(self, place: int) -> Showing:
+        """Return it at a place, from 1 on, of a list that is shown, with an id of its own."""
+        return Showing.of(self.page_id, place, promoted=self.promoted)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A page that was found. ``changed_at`` is its last significant change, in UTC.
+
+    ``is_partial``: some of the words are not on it. ``marks`` are where the words that were found
+    begin and end in ``snippet``, which is empty if the page's bytes are not kept. ``is_new``: it
+    was promoted to its place, for nobody has looked at it yet. ``showing`` is its place in the list
+    as it is recorded, and what a link to it names.
+    """
+
+    url: str
+    title: str
+    changed_at: datetime
+    score: float
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
+    is_partial: bool
+    is_new: bool
+    showing: Showing
+    #: The shard that holds the page; 0 in a file.
+    shard: int = 0
+
+    def as_json(self, *, linked: bool = False) -> dict[str, object]:
+        """Return the result as verbs and ``/v1`` print it; ``linked``: with its link."""
+        told = asdict(self) | {"changed_at": iso(self.changed_at.timestamp())}
+        del told["showing"], told["shard"]
+        return told | ({"open": link_to(self.showing)} if linked else {})
+
+
+class Audience(Protocol):
+    """The people to whom lists are shown."""
+
+    @property
+    def links(self) -> bool:
+        """True if lists that are sent link to where openings are noted."""
+
+    @property
+    def arranges(self) -> bool:
+        """True if a list may be shown in another order than that of relevance."""
+
+    def arranged(self, found: Sequence[Listed], count: int, seed: int) -> list[Listed]:
+        """Return the first ``count`` pages of a list, in the order in which they are shown.
+
+        The same ``seed`` gives the same ones, so that a longer list begins as a shorter one.
+        """
+
+    def recording(
+        self, made_for: MadeFor, at: float, listed: Sequence[Showing]
+    ) -> Callable[[Connection], bool]:
+        """Return what notes a list that was shown, in a transaction of the store."""
+
+
+#: Entry points that give :class:`Audiences`; the first one is used.
+AUDIENCES: Final = "freshet.audiences"
+
+
+class Audiences(Protocol):
+    """Knows what people open of lists: a module with this function, or an object."""
+
+    async def audience_of(self, db: Reader, settings: Settings, now: float) -> Audience | None:
+        """Return what was opened in a store so far; None if lists are not recorded."""
+
+    def nobody(self, settings: Settings) -> Audience | None:
+        """Return an audience that has not opened anything; None if lists are not recorded."""
+
+
+def _audiences() -> Audiences | None:
+    return next(iter(loaded(AUDIENCES).values()), None)
+
+
+async def audience_in(db: Reader, settings: Settings, now: float) -> Audience | None:
+    """Return the audience of a store; None if lists are not recorded."""
+    known = _audiences()
+    return None if known is None else await known.audience_of(db, settings, now)
+
+
+async def audience_of(library: Library, settings: Settings, now: float) -> Audience | None:
+    """Return the audience of a library; that of a folder is shown lists by relevance alone."""
+    known = _audiences()
+    if known is None:
+        return None
+    if library.shards is not None:
+        return known.nobody(settings)
+    return await library.one(0, asking(audience_in, settings=settings, now=now))
+
+
+async def seed_of(db: Reader, words: str, now: float) -> int:
+    """Return the seed of a list: the same for the same words in this store today."""
+    epoch = (await changefeed.position(db, "0")).epoch
+    text = f"{epoch} {now // _DAY_S:.0f} {words}"
+    return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
+
+
+def link_to(showing: Showing) -> str:
+    """Return the path on the server that notes the opening of a page, and leads on to it."""
+    return f"/o/{showing.showing_id:016x}"
+
+
+async def record(
+    path: Path, audience: Audience, made_for: MadeFor, at: float, listed: Sequence[Showing]
+) -> None:
+    """Note a list that was shown, beside whoever writes the store."""
+    await note(path, audience.recording(made_for, at, listed))
+
+
+async def note(path: Path, work: Callable[[Connection], object]) -> None:
+    """Note what is shown or opened; what cannot be noted is shown all the same."""
+    try:
+        await asyncio.to_thread(partial(write_beside, path, work))
+    except StoreError as error:
+        log.warning("what is shown and opened is not noted: %s", error)

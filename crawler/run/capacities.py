@@ -1,0 +1,109 @@
+"""Capacities of host queues: the visits a day that politeness allows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from freshet.config.settings import DaemonSettings, Ephemeral
+from freshet.scheduler.arrays import Floats
+from freshet.scheduler.queue.terms import DiscoveryTerms
+from freshet.scheduler.sources import Rows
+from freshet.storage.entries import Host
+
+# -- spacing -----------------------------------------------------------------
+
+_DAY_S = 86_400.0
+
+
+def numbered(names: Iterable[str]) -> tuple[NDArray[np.intp], list[str]]:
+    """Return each name's place among the distinct names, and these in order of appearance."""
+    codes: dict[str, int] = {}
+    places = np.array([codes.setdefault(name, len(codes)) for name in names], np.intp)
+    return places, list(codes)
+
+
+def capacities(
+    delays_s: Iterable[float | None],
+    delay_s: float,
+    connections_per_host: int = 1,
+    exchange_s: Floats | float = 0.0,
+) -> Floats:
+    """Return (H,), requests per day by host; inf without any delay.
+
+    ``delay_s`` is the least of every host, whose own is known or None. ``exchange_s`` is the
+    duration of a request; 0 gives an upper bound for the host.
+    """
+    seconds = [delay_s if own is None else max(delay_s, own) for own in delays_s]
+    with np.errstate(divide="ignore"):
+        return connections_per_host * _DAY_S / (np.array(seconds, np.float64) + exchange_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``queue`` (H,) is the host queue of each host, a row of ``keys`` and of ``per_day`` (L,)."""
+
+    queue: Rows
+    keys: list[str]
+    per_day: Floats
+
+
+def limits_of(
+    hosts: Sequence[Host],
+    exchange_s: Mapping[int, float],
+    delay_s: float,
+    connections_per_host: int = 1,
+) -> Limits:
+    """Return the limits of hosts, given the mean duration of their requests by id."""
+    queue, keys = numbered(key_of(host) for host in hosts)
+    delays: list[float | None] = [None] * len(keys)
+    known = np.array([exchange_s.get(host.host_id, np.nan) for host in hosts])
+    for code, host in zip(queue.tolist(), hosts, strict=True):
+        if host.state is not None:
+            delays[code] = host.state.delay_s
+    known_rows = ~np.isnan(known)
+    count = np.bincount(queue[known_rows], minlength=len(keys))
+    seconds = np.bincount(queue[known_rows], known[known_rows], minlength=len(keys)) / np.maximum(
+        count, 1
+    )
+    return Limits(queue, keys, capacities(delays, delay_s, connections_per_host, seconds))
+
+
+def key_of(host: Host) -> str:
+    """Return the politeness key of a host; its origin as long as it is not known."""
+    return host.origin if host.state is None else host.state.queue
+
+
+# -- exchange ----------------------------------------------------------------
+
+_DAY_HOURS: Final = 24.0
+#: Without a delay, a host that wants one costs as much as if a tenth of a second were kept.
+_LEAST_DELAY_S: Final = 0.1
+
+
+def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
+    """Return the terms on which new pages and ephemeral sources compete, by these settings."""
+    return DiscoveryTerms(
+        missing=daemon.new_page_worth,
+        item_worth=said.item_worth,
+        half_life=said.half_life_hours / _DAY_HOURS,
+        recognise=said.recognise,
+        by_delay=said.cost == "delay",
+        least=daemon.least_discovery,
+        most=daemon.most_discovery,
+        discovery=daemon.discovery,
+    )
+
+
+def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:
+    """Return (H,), the delays of ``delay_s`` between two visits to each host; at least 1."""
+    known = [None if host.state is None else host.state.delay_s for host in hosts]
+    return relative_delays(known, delay_s)
+
+
+def relative_delays(delays_s: Sequence[float | None], delay_s: float) -> Floats:
+    """Return (H,), each delay in units of ``delay_s``, at least 1; None: one."""
+    delays = np.array([delay_s if each is None else each for each in delays_s], np.float64)
+    return np.maximum(delays / max(delay_s, _LEAST_DELAY_S), 1.0)

@@ -1,0 +1,291 @@
+"""The network built from the settings: address guard, resolver, fetcher, politeness key, parser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from aiosqlite import Connection as Reader
+
+from freshet import __version__
+from freshet.config.settings import Settings
+from freshet.config.sites import Sites, with_stored
+from freshet.crawler.errors import CrawlError, UsageError
+from freshet.crawler.frontier.clock import Clock, VirtualClock
+from freshet.crawler.frontier.politeness import group_of, queue_key
+from freshet.crawler.reduce.parser_process import Parser
+from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
+from freshet.crawler.urls import origin, registrable_domain
+from freshet.entry_points import loaded
+from freshet.storage.tables import runs
+from freshet.storage.tables.runs import SiteSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+    from contextlib import AsyncExitStack
+
+    from freshet.crawler.fetch.client import Fetcher, Request
+    from freshet.crawler.fetch.transport import Access
+    from freshet.crawler.frontier.politeness import HostAnswer
+    from freshet.storage.records import FetchResult
+
+
+class Divided(Protocol):
+    """A store that is divided by domains."""
+
+    def of(self, name: str) -> int:
+        """Return the part of a registrable domain, or of a group of hosts."""
+
+
+def shard_of(at_origin: str, shards: Divided, groups: Mapping[str, Sequence[str]]) -> int:
+    """Return the shard that visits an origin, or a URL: by its group of hosts, or its domain."""
+    return shards.of(domain_of(at_origin, groups))
+
+
+def domain_of(at_origin: str, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the group of hosts to which an origin, or a URL, belongs, else its domain."""
+    host = origin(at_origin).host
+    return group_of(host, groups) or registrable_domain(host)
+
+
+class Network:
+    """The parts of the network, made once per invocation."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits  # noqa: PLC0415 - slow to import, and not needed to parse
+        from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher  # noqa: PLC0415 - likewise
+
+        network, crawl = settings.network, settings.crawl
+        self._agent = user_agent(crawl.product, crawl.contact)
+        self._contact = crawl.contact
+        self._overrides = network.resolve
+        self.resolver = CachingResolver(
+            DnsLimits(network.dns_min_ttl_s, network.dns_max_ttl_s, network.dns_negative_ttl_s),
+            network.resolve,
+        )
+        guard = AddressGuard(
+            allow_private=network.allow_private_addresses,
+            allow_networks=network.allow_networks,
+            loopback_only=not crawl.contact,
+        )
+        limits = settings.fetch.model_dump(exclude={"accept_language", "excluded_extensions"})
+        self.fetcher = NetworkFetcher(
+            user_agent=self._agent,
+            limits=FetchLimits(**limits),
+            guard=guard,
+            resolver=self.resolver,
+            accept_language=settings.fetch.accept_language,
+            access_at=_access_at(settings, self._agent),
+            now=clock.now,
+        )
+        self._politeness = settings.politeness
+
+    def obey(self, settings: Settings) -> None:
+        """Make requests as these tables of sites say from now on.
+
+        Raises:
+            CrawlError: as :func:`freshet.crawler.run.access.access_at`; all stays as it was.
+        """
+        self.fetcher.access_at = _access_at(settings, self._agent)
+
+    async def queue_key(self, url: str) -> str:
+        """Return the politeness key of a URL's host."""
+        polite = self._politeness
+        return await queue_key(url, polite.key, polite.groups, self.resolver.addresses)
+
+    async def require_contact(self, urls: Sequence[str]) -> None:
+        """Refuse to visit public hosts without a contact.
+
+        Raises:
+            UsageError: no contact is set and some URL is not on loopback.
+        """
+        for begin in range(0, 0 if self._contact else len(urls), _AT_ONCE):
+            if (host := public_host(urls[begin : begin + _AT_ONCE], self._overrides)) is not None:
+                raise UsageError(
+                    f"{host} is a public host, and a crawler must say who runs it: set a contact "
+                    "with --contact you@example.org, FRESHET_CRAWL__CONTACT or crawl.contact in "
+                    "freshet.toml"
+                )
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Close connections and cancel DNS requests."""
+        await self.fetcher.close()
+        await self.resolver.close()
+
+
+def _access_at(settings: Settings, agent: str) -> Callable[[str], Access | None]:
+    """Return what differs in the requests for a URL; raises as ``access_at``."""
+    if not settings.sites:
+        return lambda _url: None
+    from freshet.crawler.run.access import access_at  # noqa: PLC0415 - few need it
+
+    return access_at(settings.sites, agent)
+
+
+def public_host(urls: Iterable[str], resolve: Mapping[str, str]) -> str | None:
+    """Return the first host that is not on this machine, None for none.
+
+    ``resolve`` has the fixed addresses of hosts.
+    """
+    from freshet.crawler.fetch.addresses import is_this_machine  # noqa: PLC0415 - see above
+
+    hosts = (origin(url).host for url in urls)
+    return next((host for host in hosts if not is_this_machine(resolve.get(host, host))), None)
+
+
+def user_agent(product: str, contact: str) -> str:
+    """Return the User-Agent header: product and version, and where to complain."""
+    comment = f" (+{contact})" if contact else ""
+    return f"{product}/{__version__}{comment}"
+
+
+async def with_kept(settings: Settings, db: Reader) -> Settings:
+    """Return the settings with those of sites that a store keeps now."""
+    return with_stored(settings, await runs.site_settings(db))
+
+
+def selector_hints(settings: Settings) -> Callable[..., SelectorHints]:
+    """Return a function that gives the selectors of the page with a URL.
+
+    Given a tuple of what a store keeps now, it takes that in place of what was kept before.
+
+    Raises:
+        UsageError: a selector is not valid.
+    """
+    hints, own = lru_cache(maxsize=1_024)(SelectorHints), Sites(settings.sites)
+    known = lru_cache(maxsize=8)(lambda kept: Sites(with_stored(settings, kept).sites))
+    for each in settings.sites:
+        try:
+            hints(each.include or (), each.ignore or ())
+        except ValueError as error:
+            raise UsageError(f"[[sites]], {each.match}: {error}") from error
+
+    def of(url: str, kept: tuple[SiteSetting, ...] | None = None) -> SelectorHints:
+        if kept is None and not settings.sites:
+            return NO_HINTS
+        it = (own if kept is None else known(kept)).at(url)
+        return hints(it.include or (), it.ignore or ())
+
+    return of
+
+
+#: URLs that are looked at in one turn of the event loop.
+_AT_ONCE: Final = 256
+#: The parser's answer is waited for so many times longer than it may compute, and at least so long.
+_WALL_TIMES: Final = 12.0
+_WALL_LEAST_S: Final = 60.0
+
+
+def parser_of(
+    settings: Settings, clock: Clock | None = None, network: Network | None = None
+) -> Parser:
+    """Make a parser; the caller closes it. ``network`` fetches what it parses.
+
+    Under a virtual clock the wall time of its answers is not limited, and one process gives them in
+    the order of the pages: no figure of a simulation depends on the load of the machine.
+
+    Raises:
+        UsageError: as :func:`selector_hints`.
+    """
+    parse = settings.parse
+    is_virtual = isinstance(clock, VirtualClock)
+    wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)
+    return Parser(
+        time_limit_s=parse.time_limit_s,
+        wall_limit_s=None if is_virtual else wall_limit_s,
+        processes=1 if is_virtual else 2,
+        inline_bytes=parse.inline_bytes,
+        max_links=parse.max_links,
+        agent_token=settings.crawl.product.lower(),
+        hints=selector_hints(settings),
+        **({"set_aside": network.fetcher.held.release} if network else {}),
+    )
+
+
+# -- renderers of pages, from extensions ---------------------------------------------
+
+
+#: Entry points that give :class:`Rendering`; the first one is used.
+RENDERERS: Final = "freshet.renderers"
+
+
+class LoadRules(Protocol):
+    """The rules for the requests that a page makes while it is rendered."""
+
+    @property
+    def agent_token(self) -> str:
+        """The name by which robots.txt files call this crawler."""
+
+    def needs(self, result: FetchResult, /) -> Awaitable[bool]:
+        """Return whether scripts build the page."""
+
+    def queue_key(self, url: str, /) -> Awaitable[str]:
+        """Return the host queue of a URL."""
+
+    def allows(self, url: str, /) -> bool | None:
+        """Return whether a URL may be requested; None: the robots.txt is not known."""
+
+    def pause_s(self, queue: str, now: float, /) -> float:
+        """Return for how long a host queue may not be asked."""
+
+    def heed(
+        self, queue: str, now: float, answer: HostAnswer, retry_after_s: float | None, why: str, /
+    ) -> None:
+        """Take note of an answer of a host queue."""
+
+    def now(self) -> float:
+        """Return the time."""
+
+
+class PageFetcher(Protocol):
+    """A fetcher that renders the pages for which the settings say so."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        """Make one request, and render the page that comes if the settings say so."""
+
+    def obey(self, settings: Settings) -> None:
+        """Go by other settings from now on."""
+
+
+class PageRenderer(Protocol):
+    """Renders the pages of one invocation; its browsers are started when they are needed."""
+
+    def fetcher(self, pages: Fetcher, others: Fetcher, rules: LoadRules) -> PageFetcher:
+        """Return a fetcher of pages; ``others`` makes the requests of the pages themselves."""
+
+    async def close(self) -> None:
+        """End all browsers."""
+
+
+class Rendering(Protocol):
+    """Makes the renderer of an invocation: a module with these functions, or an object."""
+
+    def check(self, settings: Settings) -> None:
+        """Raise CrawlError if pages are to be rendered and cannot be."""
+
+    def renderer(self, settings: Settings) -> PageRenderer:
+        """Return a renderer, which has not started anything."""
+
+
+def rendering(settings: Settings, closed_by: AsyncExitStack) -> PageRenderer | None:
+    """Return the renderer of an invocation, None where no extension has one."""
+    renderer = next((each.renderer(settings) for each in _found().values()), None)
+    if renderer is not None:
+        closed_by.push_async_callback(renderer.close)
+    return renderer
+
+
+def require_renderer(settings: Settings) -> None:
+    """Refuse to render pages without an extension or a browser; raises CrawlError."""
+    for each in _found().values():
+        each.check(settings)
+        return
+    if any(each.render in {"when-needed", "always"} for each in settings.sites):
+        raise CrawlError("sites: render needs the extension browser, which is not installed")
+
+
+def _found() -> Mapping[str, Rendering]:
+    return loaded(RENDERERS)

@@ -1,0 +1,124 @@
+"""The work of one valuation: learn from what has come, value all pages, choose the worthiest.
+
+It is one piece of work on arrays, which may be done in a thread. Beside the ranker it changes the
+price of a request and which hosts are open.
+"""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from freshet.scheduler.arrays import Ints
+from freshet.scheduler.queue.history import NewEvidence
+from freshet.scheduler.queue.hooks import AgendaHooks
+from freshet.scheduler.queue.learner import Learner
+from freshet.scheduler.queue.ready import DiscoveryQuota, EmptyQuota
+from freshet.scheduler.queue.sessions import Sessions, begin_sessions
+from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
+from freshet.scheduler.queue.valuer import Valuation, VisitValuer, worthiest
+from freshet.scheduler.sources import Rows
+
+#: What is not favoured comes after all that is; what comes at once is no exception to that.
+_AFTER: Final = 1e-150
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The bounds of a choice.
+
+    Attributes:
+        free: (H,), how many pages of each host may be chosen, ``room`` how many in all.
+        favoured: whether visits for discovery come before all others, or after; None: neither.
+        sampling: whether pages are sampled at random.
+        saved: requests of the ``budget``, which is a number a day.
+    """
+
+    free: Ints
+    room: int
+    favoured: bool | None
+    sampling: bool
+    saved: float
+    budget: float
+
+
+@dataclass(frozen=True, slots=True)
+class Appraiser:
+    """Appraises the pages of a learner, with the sessions of hosts and the shares of requests."""
+
+    learner: Learner
+    sessions: Sessions
+    quota: DiscoveryQuota
+    empty: EmptyQuota
+    hooks: AgendaHooks
+
+    def __call__(self, evidence: NewEvidence, now: float, choice: Choice) -> Valuation:
+        """Learn from visits, value all pages and choose the worthiest that may be requested."""
+        ranker, pages, sessions = self.learner.ranker, self.learner.pages, self.sessions
+        with self.hooks.timed("learn"):
+            evidence.teach(ranker)
+        with self.hooks.timed("value"):
+            fresh = ranker.worth(now)
+        valuer = VisitValuer(
+            pages=pages,
+            hubs=self.learner.hubs,
+            hosts=self.learner.hosts,
+            ranker=ranker,
+            terms=self.quota.terms,
+            budget=choice.budget,
+            now=now,
+        )
+        values = valuer.values(fresh)
+        self._price(valuer)
+        empty_above = inf if self.empty.is_spent else sessions.price
+        left, targets = valuer.offers(values, empty_above, self._spent_lists())
+        silent = sessions.tried & valuer.unvisited()
+        may_try = not self.empty.is_spent and sessions.pays_for_silent(choice.saved, choice.budget)
+        opened = begin_sessions(
+            sessions, valuer, values, left,
+            saved=choice.saved, silent=np.zeros_like(silent) if may_try else silent,
+        )  # fmt: skip
+        for _ in range(int(np.count_nonzero(silent[opened]))):
+            # Its robots.txt is one more request for what was in vain.
+            self.empty.took(is_empty=True)
+        left[sessions.closed[pages["host"]]] = 0.0
+        if choice.favoured is not None:
+            left[values.discovers != choice.favoured] *= _AFTER
+        chosen = worthiest(left, pages["host"], choice.free, choice.room)
+        return Valuation(
+            at=now,
+            worth=values.worth,
+            discovers=values.discovers,
+            chosen=chosen,
+            has_all=len(chosen) < choice.room,
+            sources=values.sources,
+            arrivals=values.arrivals,
+            urgent=values.urgent,
+            reveals=values.revealing.pages,
+            hazard=ranker.beliefs(now).hazard if choice.sampling else np.empty(0),
+            unknown=values.revealing.unknown,
+            per_day=values.revealing.per_day,
+            opened=opened,
+            targets=targets,
+        )
+
+    def _price(self, valuer: VisitValuer) -> None:
+        """Compute the price of a request, by a ranker whose values have one."""
+        sessions, now = self.sessions, valuer.now
+        if valuer.has_price and sessions.should_reprice(now):
+            held, rate = valuer.held, valuer.ranker.beliefs(now).rate
+            importance = valuer.pages["importance"]
+            sessions.reprice(rate[held], importance[held], valuer.budget, now)
+
+    def _spent_lists(self) -> Rows:
+        """Return the rows of sitemaps and feeds that told nothing and have had their share."""
+        ranker, pages, ids = self.learner.ranker, self.learner.pages, self.learner.hosts.ids
+        untold = pages.lists()
+        if isinstance(ranker, SiteClockRanker):
+            untold = np.setdiff1d(np.union1d(untold, ranker.polled(told=False)),
+                                  ranker.polled(told=True))  # fmt: skip
+        else:
+            untold = untold[~pages["captured"][untold]]
+        hosts = [ids[code] for code in pages["host"][untold].tolist()]
+        return self.quota.aside.spent(untold, hosts)

@@ -1,0 +1,138 @@
+"""Values of visits to ephemeral sources, and the new items that are fetched at once. In days.
+
+Of a source at which items appear at the rate Λ and fade at the rate μ, a visit τ days after the
+last one is worth its Whittle index where crawls may come at any time, times importance:
+
+    W = w E (Λ/μ) [1 − (1 + μτ) e^{−μτ}] / C
+
+    w   importance of the source
+    E   item_worth: what an item is worth when it appears, in days on which a copy is stale; the
+        exchange rate between reaching new items and keeping copies fresh. Where openings have
+        taught it, times ξ, what an item of the source is worth relative to others
+    Λ   items a day (:mod:`freshet.scheduler.queue.new_pages`);  μ  ln 2 over the half-life,
+        that of the site list or of a table, or else the learnt one
+        (:mod:`freshet.scheduler.ephemeral.openings`), or else the set one
+    C   cost of a visit, in requests
+
+so that sources of items and copies compete for each request at one price. Where others reveal the
+same items, the bracket is taken for each item that the source has revealed, with τ since any page
+was visited that reveals it (:mod:`scheduler.discovery.precedents`), and averaged: an overlap is
+paid once. The items that a visit finds cost a request each as well; as each must be fetched once,
+now or later, that does not change when to visit, and C does not count them.
+
+A source that was declared to be one, or whose links churn, is never worth less than it would be as
+an ordinary page: a copy of it is kept, after all, and what is wrongly taken for a source loses
+nothing.
+
+*Items.* A missing page costs its importance a day, an item that fades w E μ e^{−μ·age} a day until
+it is reached. While that is more, the item comes before all else that is not overdue, the one that
+has most to lose first; after that it waits its turn as any page does that was found.
+
+Reference: Avrachenkov and Borkar 2018, Theorem 1, as T → 0 (:mod:`scheduler.policies.whittle`);
+what stands of overlaps and of items is ours.
+"""
+
+import numpy as np
+
+from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
+from freshet.scheduler.discovery.precedents import Revealing
+from freshet.scheduler.policies import whittle
+from freshet.scheduler.queue.new_pages import Churning, HubPages, rate_of_silent
+from freshet.scheduler.queue.pages import PageTable
+from freshet.scheduler.queue.terms import DiscoveryTerms
+from freshet.scheduler.sources import Rows
+
+
+def decaying(
+    pages: PageTable,
+    hubs: HubPages,
+    revealing: Revealing,
+    on: DiscoveryTerms,
+    now: float,
+    *,
+    cost: Floats,
+) -> tuple[tuple[Rows, Floats, Floats], tuple[Rows, Floats]]:
+    """Return the ephemeral sources on a day, and the items to fetch at once.
+
+    Of the k sources: their rows, ascending, Λ, and W; of the m items: their rows, and what a day
+    costs by which each comes later. ``cost`` (H,) is C of a visit at each host.
+    """
+    since, half_life = pages["since"], pages["half_life"]
+    row, rate = sources(
+        half_life,
+        hubs.churning,
+        on,
+        found_at=pages["found_at"],
+        since=since,
+        held=pages["captured"] & (pages["gone"] == 0),
+    )
+    if not len(row):
+        return (row, rate, rate), (row, rate)
+    decay, item_worth = item_terms(half_life[row], pages["page_id"][row], on)
+    place = np.full(len(since), -1)
+    place[row] = np.arange(len(row))
+    reveals = (place[revealing.by] >= 0) & (revealing.item >= 0)
+    by, item = place[revealing.by[reveals]], revealing.item[reveals]
+    # The index for Λ = 1, averaged over items that others reveal, too.
+    items = np.bincount(by, minlength=len(row))
+    each = np.bincount(by, whittle.ripe(decay[by] * revealing.waited[reveals]), minlength=len(row))
+    alone = whittle.ripe(decay * np.maximum(now - since[row], 0.0))
+    worth = pages["importance"][row] * item_worth * rate
+    worth *= np.where(items > 0, each / np.maximum(items, 1), alone) / decay
+    if on.by_delay:
+        worth /= cost[pages["host"][row]]
+    return (row, rate, worth), _urgent(pages, item, (decay[by], item_worth[by]), on, now)
+
+
+def sources(
+    half_life: Floats,
+    churning: Churning,
+    on: DiscoveryTerms,
+    *,
+    found_at: Floats,
+    since: Floats,
+    held: Bools,
+) -> tuple[Rows, Floats]:
+    """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
+
+    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.queue.terms.Terms` has it,
+    ``found_at`` and ``since`` are the days of the first and the last visit; of the ``held`` ones
+    there is a copy.
+    """
+    known, known_rate, is_churning = churning.rates(since)
+    is_source: Bools = half_life > 0
+    if on.recognise:
+        is_source[known[is_churning]] = True
+    row = np.flatnonzero(is_source & held & (half_life != 0))
+    rate = rate_of_silent(since[row] - found_at[row])
+    place, found = rows_among(row, known)
+    rate[place] = known_rate[found]
+    return row, rate
+
+
+def item_terms(half_life: Floats, page_id: Ints, on: DiscoveryTerms) -> tuple[Floats, Floats]:
+    """Return (k,) each, μ and E of the items of sources: as said, or else learnt, or else set."""
+    said = np.isfinite(half_life) & (half_life > 0)
+    learnt, worth, _ = on.learnt.of(page_id)
+    usual = np.where(np.isnan(learnt), on.half_life, learnt)
+    decay: Floats = np.log(2) / np.where(said, half_life, usual)
+    return decay, on.item_worth * np.where(said, 1.0, worth)
+
+
+def _urgent(
+    pages: PageTable, item: Rows, terms: tuple[Floats, Floats], on: DiscoveryTerms, now: float
+) -> tuple[Rows, Floats]:
+    """Return the rows of the items to fetch at once, and the cost of a day of delay.
+
+    ``item`` (m,) was revealed by a source of these :func:`item_terms`, (m,) each; the largest
+    count, where there are several.
+    """
+    waits = ~pages["captured"][item] & (pages["gone"][item] == 0)
+    row, which = np.unique(item[waits], return_inverse=True)
+    fastest, item_worth = np.zeros(len(row)), np.zeros(len(row))
+    for largest, values in zip((fastest, item_worth), terms, strict=True):
+        np.maximum.at(largest, which, values[waits])
+    age = np.maximum(now - pages["found_at"][row], 0.0)
+    a_day = item_worth * fastest * np.exp(-fastest * age)
+    hurry = a_day > on.missing
+    return row[hurry], pages["importance"][row[hurry]] * a_day[hurry]
