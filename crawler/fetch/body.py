@@ -321,6 +321,12 @@ class Intake:
         else:
             if self._has_checksum and not self._is_whole():
                 yield from self._trying("checksum", self._coding, limit)
+            elif not (self._is_whole() or self._decoded.tell()):
+                # To brotli one in fourteen bodies of gzip is the beginning of something.
+                coding = self._coding
+                if not (yield from self._mending(limit)):
+                    self._coding, self._is_unchecked = coding, False
+                    yield from self._decoding(limit)
 
     def _mending(self, limit: int) -> Generator[None, None, bool]:
         """Decode in other ways than the header says; return whether one of them is right."""

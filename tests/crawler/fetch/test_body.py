@@ -4,6 +4,7 @@ import os
 import tracemalloc
 from collections.abc import AsyncIterator, Iterable
 
+import brotli
 import pytest
 import zstandard
 from hypothesis import given
@@ -189,3 +190,15 @@ def test_a_drip_below_the_rate_ends_and_one_well_above_goes_on(slow: int, count:
     below, above = [slow] * len(times), [slow * 3] * len(times)
     assert not survives(slow * 1.5, times, below)
     assert survives(slow * 1.5, times, above)
+
+
+@pytest.mark.parametrize("made_at", range(0, 4000, 100))
+async def test_gzip_under_the_label_of_brotli_is_read_whenever_it_was_made(made_at: int) -> None:
+    # The time is in its header, and to brotli some are the beginning of a longer body.
+    wire = gzip.compress(b"<p>a page of words</p>\n" * 9, mtime=made_at)
+    assert (await take(intake("br"), wire))[1] == b"<p>a page of words</p>\n" * 9
+
+
+async def test_a_short_beginning_of_brotli_is_cut_short() -> None:
+    end = await failure(intake("br"), brotli.compress(b"<p>a page of words</p>\n" * 9)[:3])
+    assert end.reason == "cut_short"
