@@ -62,7 +62,7 @@ class Refused(Exception):
         self.why = why
 
 
-class Away(Exception):
+class ShardUnreachable(Exception):
     """Another shard or the coordinator did not answer."""
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import zstandard
 
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
-from freshet.crawler.admission.copies import Copies, Shown
+from freshet.crawler.admission.copies import Copies, CopyCandidate
 from freshet.crawler.compare.ladder import COMPARED, Detector, PageHistories, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
@@ -58,9 +58,9 @@ from freshet.crawler.reduce.sketch import Sketch, body_digest, sketch
 from freshet.crawler.robots import Directives, parse_directives
 from freshet.crawler.signals.headers import HostHeaders, advertised
 from freshet.crawler.signals.listings import (
-    Claimed,
     Listings,
     SitemapEntries,
+    SourceClaims,
     SourceDiscovery,
     is_short,
     off_loop,
@@ -69,10 +69,10 @@ from freshet.crawler.urls import canonical, is_http
 from freshet.storage.entries import (
     DOUBTFUL,
     REBASED,
-    Advertised,
     AliasKind,
     Channel,
     CopyFinding,
+    HubLink,
     ParameterFinding,
     Retraction,
     Role,
@@ -83,10 +83,10 @@ from freshet.storage.records import (
     Doubt,
     DueUrl,
     FetchResult,
-    Note,
     Observation,
     PageHistory,
     Rejected,
+    StoreUpdate,
     Validators,
     Visit,
 )
@@ -143,7 +143,7 @@ class ReducedFeed:
     capture: Capture
     feed: Feed
     text: Sketch
-    said: Claimed
+    said: SourceClaims
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,7 +504,7 @@ class Recorder:
         parameters: tuple[ParameterFinding, ...] = ()
         if isinstance(content, ReducedPage) and (verdict.may_be_copy or not verdict.doubt):
             kind = result.header("Content-Type")
-            shown = Shown(due.url, content.parsed.blocks.texts, result.body, kind)
+            shown = CopyCandidate(due.url, content.parsed.blocks.texts, result.body, kind)
             copies, parameters = await self.copies.find(due, content.text, shown)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
@@ -545,7 +545,7 @@ class Recorder:
             rest=self._rest(due, content),
         )
 
-    def _rest(self, due: DueUrl, content: Reduced) -> AsyncIterator[Note] | None:
+    def _rest(self, due: DueUrl, content: Reduced) -> AsyncIterator[StoreUpdate] | None:
         """Return the entries of a long sitemap's further slices."""
         if not isinstance(content, ReducedSitemap) or content.entries.more is None:
             return None
@@ -623,7 +623,7 @@ class Pipeline:
     lasting: bool = False
     requisites: Requisites | None = None
 
-    async def visit(self, request: PageRequest) -> Visit | Note:
+    async def visit(self, request: PageRequest) -> Visit | StoreUpdate:
         """Visit a due URL, or only count a request that is to be repeated as a plain one.
 
         In that case the URL waits for its host's next turn.
@@ -652,13 +652,13 @@ class Pipeline:
         may = repeat_of is None and is_repeatable(result)
         return may and may_repeat(known, result.ended_at)
 
-    def put_back(self, due: DueUrl, result: FetchResult) -> Note | None:
+    def put_back(self, due: DueUrl, result: FetchResult) -> StoreUpdate | None:
         """Put a URL back whose request is to be repeated; return its entry, or None."""
         if not self.may_repeat(due.host_id, due.repeat_of, result):
             return None
         frontier = self.recorder.frontier
         frontier.put_back(replace(due, repeat_of=result.reason))
-        return Note(result.ended_at, fetches=1, host=frontier.host_state(due.host_id))
+        return StoreUpdate(result.ended_at, fetches=1, host=frontier.host_state(due.host_id))
 
     async def fetch(self, queue: str, request: Request) -> FetchResult:
         """Make a request that the frontier has started, and report its end to the frontier.
@@ -862,7 +862,7 @@ def _doubtful(found: Verdict, doubt: Doubt) -> Verdict:
     return replace(found, doubt=doubt, reason=reason, detail=words)
 
 
-def _said(content: Reduced) -> Claimed | None:
+def _said(content: Reduced) -> SourceClaims | None:
     match content:
         case ReducedFeed(said=said) | ReducedSitemap(entries=SitemapEntries(said=said)):
             return said
@@ -924,7 +924,7 @@ def _validators(due: DueUrl, result: FetchResult, verdict: Verdict) -> Validator
     )
 
 
-def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> Advertised | None:
+def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> HubLink | None:
     match content:
         case (
             ReducedPage(parsed=ParsedPage(hub_links=hubs)) | ReducedFeed(feed=Feed(hub_links=hubs))

@@ -203,7 +203,7 @@ _ALIGNED: Final = 64
 _LASTING: Final = "/var/tmp"  # noqa: S108 - for files without names
 
 
-class Scratch:
+class ScratchArrays:
     """Arrays in files without names, which the system takes out of memory when it needs that.
 
     They are on the disk (in ``TMPDIR``, or else ``/var/tmp``) and end with the process.

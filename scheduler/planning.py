@@ -36,7 +36,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CrawlShare:
     """The number of some sources, and their crawls per day."""
 
     sources: int
@@ -88,7 +88,7 @@ def expectation(policy: str, plan: CrawlPlan, costs: Costs) -> Expectation:
     )
 
 
-def class_shares(table: SourceTable, plan: CrawlPlan) -> tuple[Share, Share]:
+def class_shares(table: SourceTable, plan: CrawlPlan) -> tuple[CrawlShare, CrawlShare]:
     """Split the budget into sources of incomplete and of complete observations."""
     complete = table.complete_observations
     return _share(plan.crawl_rate[~complete]), _share(plan.crawl_rate[complete])
@@ -132,8 +132,8 @@ def intervals(plan: CrawlPlan) -> Floats:
         return 1.0 / plan.crawl_rate
 
 
-def _share(crawl_rate: Floats) -> Share:
-    return Share(len(crawl_rate), float(crawl_rate.sum()))
+def _share(crawl_rate: Floats) -> CrawlShare:
+    return CrawlShare(len(crawl_rate), float(crawl_rate.sum()))
 
 
 def largest(values: Floats, limit: int) -> Rows:

@@ -28,7 +28,7 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from freshet.crawler.synthetic_web.answers import Responder, SiteResponse, plight
-from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
 from freshet.crawler.synthetic_web.site import Addresses, Resource, SyntheticSite, authority
 from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
@@ -93,7 +93,7 @@ class WebServer:
         Raises:
             KeyError: the web has no such site.
         """
-        return self.addresses.url(Place(name, target))
+        return self.addresses.url(SyntheticUrl(name, target))
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, and log it when its last byte is on its way."""
@@ -129,7 +129,7 @@ class WebServer:
             return plight(405, at, ("Allow", "GET, HEAD"))
         headers = request.headers
         known = Validators(headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE))
-        return self._responder.answer(Place(name, request.raw_path), at, known)
+        return self._responder.answer(SyntheticUrl(name, request.raw_path), at, known)
 
     def _record(self, exchange: LoggedExchange) -> None:
         self.log.append(exchange)

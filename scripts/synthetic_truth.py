@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from freshet.crawler.synthetic_web.content import Form, Place, Revision
+from freshet.crawler.synthetic_web.content import Form, Revision, SyntheticUrl
 from freshet.crawler.synthetic_web.site import LivingPage
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 
@@ -19,7 +19,7 @@ _OF_FRAME = frozenset({"footer", "navigation", "advert", "banner", "rebuild"})
 class Edit:
     """A change of a page that was alive. An edit of the frame counts once for each page."""
 
-    place: Place
+    place: SyntheticUrl
     at: float
     form: Form
 
@@ -41,7 +41,7 @@ class Truth:
         self._sites = web.sites
         self._documents = dict(web.documents())
 
-    def alive(self, at: float) -> frozenset[Place]:
+    def alive(self, at: float) -> frozenset[SyntheticUrl]:
         """Return the documents that answer 200, reachable or not."""
         return frozenset(place for place, page in self._documents.items() if page.is_alive(at))
 
@@ -55,7 +55,7 @@ class Truth:
         ]
         return sorted(edits, key=lambda edit: (edit.at, edit.place))
 
-    def changed_significantly(self, place: Place, first: float, second: float) -> bool:
+    def changed_significantly(self, place: SyntheticUrl, first: float, second: float) -> bool:
         """Return whether the visible main content differs between two times.
 
         An edit that was reversed in between does not count.
@@ -66,7 +66,7 @@ class Truth:
         page = self._documents[place]
         return page.content_at(first).text != page.content_at(second).text
 
-    def _edits(self, place: Place, page: LivingPage) -> Iterator[Edit]:
+    def _edits(self, place: SyntheticUrl, page: LivingPage) -> Iterator[Edit]:
         revisions: tuple[Revision, ...] = (
             *page.history.revisions,
             *self._sites[place.host].frame.revisions,

@@ -31,9 +31,9 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 import aiosqlite
 
 from freshet.storage import extensions
+from freshet.storage.connection import StoreConnection, encodable
 from freshet.storage.errors import StoreError, StoreUnavailable, trouble
 from freshet.storage.extensions import migrations, newest, oldest
-from freshet.storage.texts import StoreConnection, encodable
 
 # -- errors: one line for the user, with the file's name ---------------------
 

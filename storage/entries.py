@@ -169,7 +169,7 @@ class CopyFinding:
 class ParameterFinding:
     """A part of a host's URLs that makes copies, or not, by so many pairs of equal pages.
 
-    ``name`` is that of a :class:`~freshet.storage.identity.Variant`, with or without a value.
+    ``name`` is that of a :class:`~freshet.storage.identity.UrlVariant`, with or without a value.
     """
 
     host_id: int
@@ -283,7 +283,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourceReport:
     """The ``claims`` that a source of a host made at one time.
 
     The source is named by its ``url``, None for the host itself; ``page_id`` is the page under
@@ -335,7 +335,7 @@ def no_claims() -> Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class Advertised:
+class HubLink:
     """A page's hub and the topic as which the hub knows it; URLs."""
 
     hub: str
@@ -392,7 +392,7 @@ class SiteOutlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveryShares:
     """Shares of the visits of an invocation, and the expected unknown pages.
 
     Attributes:
@@ -456,4 +456,4 @@ class Outlook:
     next_at: float
     next_page_id: int | None
     capped: tuple[CappedQueue, ...] = ()
-    discovered: Discovered = Discovered()
+    discovered: DiscoveryShares = DiscoveryShares()

@@ -93,7 +93,7 @@ _ODD_SEGMENT: Final = re.compile(
 )
 
 
-class Variant(NamedTuple):
+class UrlVariant(NamedTuple):
     """A part of a URL, which other URLs of the page may lack: its name, value, and the rest.
 
     The name shows where it stands: ``?name`` in the query, ``;name`` in the path, ``/#3`` is
@@ -111,7 +111,7 @@ class Variant(NamedTuple):
         return self.name if is_name else f"{self.name}={self.value}"
 
 
-def variants(url: str) -> Iterator[Variant]:
+def variants(url: str) -> Iterator[UrlVariant]:
     """Yield the parts of a canonical URL that may not select its content."""
     head, _, query = url.partition("?")
     if query:
@@ -123,24 +123,24 @@ def variants(url: str) -> Iterator[Variant]:
     if ";" in head:
         for found in _PATH_PARAMETER.finditer(head):
             rest = head[: found.start()] + head[found.end() :]
-            yield Variant(f";{found[1]}", found[2], rest + end)
+            yield UrlVariant(f";{found[1]}", found[2], rest + end)
     if _ODD_SEGMENT.search(head):
         yield from _without_segments(head, end)
 
 
 def _without_parameters(
     head: str, parts: Sequence[tuple[tuple[str, str, str], str]]
-) -> Iterator[Variant]:
+) -> Iterator[UrlVariant]:
     """Yield the parameters of a query, which is given in parts, split at their signs."""
     given = defaultdict[str, list[str]](list)
     for (name, _, value), _ in parts:
         given[name].append(value)
     for name, values in given.items():
         others = "&".join(part for (other, *_), part in parts if other != name)
-        yield Variant(f"?{name}", "&".join(values), f"{head}?{others}" if others else head)
+        yield UrlVariant(f"?{name}", "&".join(values), f"{head}?{others}" if others else head)
 
 
-def _without_segments(head: str, end: str) -> Iterator[Variant]:
+def _without_segments(head: str, end: str) -> Iterator[UrlVariant]:
     """Yield the segments of a path that look like a session or a way to show a page.
 
     ``head`` is the URL without its query, which follows as ``end``.
@@ -156,7 +156,7 @@ def _without_segments(head: str, end: str) -> Iterator[Variant]:
         else:
             continue
         rest = "/".join((*segments[:i], *segments[i + 1 :]))
-        yield Variant(name, value, f"{scheme}://{site}{slash}{rest}{end}")
+        yield UrlVariant(name, value, f"{scheme}://{site}{slash}{rest}{end}")
 
 
 def without(url: str, keys: Collection[str]) -> tuple[str, str | None]:

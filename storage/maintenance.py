@@ -25,6 +25,7 @@ from typing import Final, Literal, TypeAlias
 
 import aiosqlite
 
+from freshet.storage.connection import StoreConnection
 from freshet.storage.database import (
     SHARDS_FILE,
     Database,
@@ -43,7 +44,6 @@ from freshet.storage.stores import is_folder, open_stores, shards_of
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import SIGNIFICANT
 from freshet.storage.tables.pages import FOREIGN
-from freshet.storage.texts import StoreConnection
 
 #: Called with the step and the share of it that is done.
 Progress: TypeAlias = Callable[[str, float], None]
@@ -69,7 +69,7 @@ _PAGES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class BackupCopy:
     """A checked copy on the disk; ``newest_at`` is the time of its last observation."""
 
     path: Path
@@ -87,7 +87,7 @@ def back_up(
     replace: bool,
     progress: Progress,
     mark: Callable[[sqlite3.Connection], object] = changefeed.begin_epoch,
-) -> Copied:
+) -> BackupCopy:
     """Copy a store to a file; another process may be writing the store. ``mark`` marks the copy.
 
     Raises:
@@ -104,7 +104,7 @@ def back_up(
     return _copy(db, target, replace=replace, progress=progress, mark=mark)
 
 
-def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> Copied:
+def restore(backup: Path, db: Path, *, replace: bool, progress: Progress) -> BackupCopy:
     """Make a backup the store at ``db``, locked meanwhile. Raises StoreError as :func:`back_up`."""
     if is_folder(backup):
         return _copy_shards(backup, db, replace=replace, restores=True, progress=progress)
@@ -144,7 +144,7 @@ def _shards_there(source: Path, target: Path, *, replace: bool) -> Sequence[Path
     return there
 
 
-def _put_in_place(copies: Sequence[Copied], target: Path, instead_of: Sequence[Path]) -> None:
+def _put_in_place(copies: Sequence[BackupCopy], target: Path, instead_of: Sequence[Path]) -> None:
     """Replace the shards of a folder, which tells of none until that is done."""
     (target / SHARDS_FILE).unlink(missing_ok=True)
     for path in instead_of:
@@ -157,7 +157,7 @@ def _put_in_place(copies: Sequence[Copied], target: Path, instead_of: Sequence[P
 
 def _copy_shards(
     source: Path, target: Path, *, replace: bool, restores: bool, progress: Progress
-) -> Copied:
+) -> BackupCopy:
     """Copy and check all shards of a folder before the first of another folder is replaced."""
     shards = shards_of(source)
     shards.require_settled()
@@ -200,7 +200,7 @@ def _copy(
     replace: bool,
     progress: Progress,
     mark: Callable[[sqlite3.Connection], object] = changefeed.begin_epoch,
-) -> Copied:
+) -> BackupCopy:
     """Copy a store; ``deed`` is done in the copy."""
     if not source.exists():
         raise StoreError(f"{source}: there is no such file; name a backup")
@@ -338,7 +338,7 @@ def _fill(
             raise
 
 
-def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> Copied:
+def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> BackupCopy:
     """Check a whole copy and count its contents."""
     progress("checking", 0.0)
     with sqlite_errors(target), closing(_opened(whole, target, "ro")) as copy:
@@ -350,7 +350,7 @@ def _checked(whole: Path, target: Path, schema: int, progress: Progress) -> Copi
                 "older backup"
             )
         row = copy.execute(f"SELECT ({_PAGES}), count(*), max(at) FROM observation").fetchone()
-        return Copied(target, _bytes_of(copy), schema, *row)
+        return BackupCopy(target, _bytes_of(copy), schema, *row)
 
 
 def _problems(connection: sqlite3.Connection) -> list[str]:
@@ -484,7 +484,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class DeletedRows:
     """Rows that are deleted, or would be, with about ``size_bytes`` bytes."""
 
     what: str
@@ -593,7 +593,7 @@ _RULES: Final = (
 )
 
 
-async def doomed(path: Path, retention: Retention, now: float) -> list[Rows]:
+async def doomed(path: Path, retention: Retention, now: float) -> list[DeletedRows]:
     """Count the rows that :func:`prune` would delete; another process may be writing the store."""
     async with reading(path) as reader:
         return [await _counted(reader, rule, retention.cuts(now)) for rule in _RULES]
@@ -601,7 +601,7 @@ async def doomed(path: Path, retention: Retention, now: float) -> list[Rows]:
 
 async def prune(
     database: Database, retention: Retention, now: float, *, whole: bool = False
-) -> list[Rows]:
+) -> list[DeletedRows]:
     """Delete the rows that are not to be kept, and count them, but for old figures of sites.
 
     ``whole``: look at all bodies, whatever was looked at before.
@@ -662,14 +662,16 @@ def _look(
     return newest, True
 
 
-async def _counted(reader: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]) -> Rows:
+async def _counted(
+    reader: aiosqlite.Connection, rule: _Rule, cuts: Mapping[str, float]
+) -> DeletedRows:
     count, size, bounds = 0, 0.0, _bounds(rule, cuts)
     if bounds is not None:
         sql = (
             f"WITH doomed (a, b, size) AS ({rule.doomed}) SELECT count(*), total(size) FROM doomed"
         )
         ((count, size),) = await reader.execute_fetchall(sql, bounds)
-    return Rows(rule.what, rule.table, count, int(size))
+    return DeletedRows(rule.what, rule.table, count, int(size))
 
 
 def _bounds(rule: _Rule, cuts: Mapping[str, float]) -> dict[str, float] | None:
@@ -680,16 +682,16 @@ def _bounds(rule: _Rule, cuts: Mapping[str, float]) -> dict[str, float] | None:
 
 async def _prune(
     database: Database, rule: _Rule, cuts: Mapping[str, float], *, is_lately: bool
-) -> Rows:
+) -> DeletedRows:
     bounds = _bounds(rule, cuts)
     if bounds is None:
-        return Rows(rule.what, rule.table, 0, 0)
+        return DeletedRows(rule.what, rule.table, 0, 0)
     sql = (rule.lately if is_lately else None) or rule.doomed
     count, size = await database.at_once(partial(_doom, doomed=sql, bounds=bounds))
     for first in range(0, count, _BATCH):
         await database.write(partial(_throw_away, rule=rule, first=first))
     await database.at_once(lambda db: db.execute("DROP TABLE temp.doomed"))
-    return Rows(rule.what, rule.table, count, size)
+    return DeletedRows(rule.what, rule.table, count, size)
 
 
 def _doom(db: sqlite3.Connection, doomed: str, bounds: Mapping[str, float]) -> tuple[int, int]:

@@ -373,16 +373,16 @@ class Visit:
     retractions: tuple[entries.Retraction, ...] = ()
     copies: tuple[entries.CopyFinding, ...] = ()
     parameters: tuple[entries.ParameterFinding, ...] = ()
-    said: entries.Said | None = None
+    said: entries.SourceReport | None = None
     noindex: bool | None = None
     signs: entries.HeaderSigns | None = None
     wish_s: float | None = None
-    advertised: entries.Advertised | None = None
+    advertised: entries.HubLink | None = None
     rejected: Rejected | None = None
     doubt: Doubt | None = None
     plain_at: float | None = None
     repeats: tuple[int, entries.Repeats] | None = None
-    rest: "AsyncIterator[Note] | None" = field(default=None, repr=False, compare=False)
+    rest: "AsyncIterator[StoreUpdate] | None" = field(default=None, repr=False, compare=False)
 
     @property
     def at(self) -> float:
@@ -459,14 +459,14 @@ class Estimate:
 
 
 class TableChange(Protocol):
-    """A change of an extension's tables, written in the transaction of its :class:`Note`."""
+    """A change of an extension's tables, written in the transaction of its :class:`StoreUpdate`."""
 
     def __call__(self, db: Any, /) -> None:
         """Write it with this connection of :mod:`sqlite3`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class StoreUpdate:
     """All changes that something other than a visit makes to the store, in one transaction.
 
     ``fetches`` counts requests; afterwards the host is in the state ``host``. ``robots`` is the new
@@ -483,14 +483,14 @@ class Note:
     robots: tuple[int, entries.RobotsRecord] | None = None
     repeats: tuple[int, entries.Repeats] | None = None
     seeds: tuple[tuple[int, str], ...] = ()
-    said: entries.Said | None = None
+    said: entries.SourceReport | None = None
     change: TableChange | None = None
     outlook: entries.Outlook | None = None
     sites: Sequence[entries.SiteOutlook] = ()
     estimates: tuple[Estimate, ...] = ()
 
 
-Entry = Visit | Note
+Entry = Visit | StoreUpdate
 
 
 @value(frozen=True, slots=True)

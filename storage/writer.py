@@ -23,8 +23,8 @@ from freshet.storage.records import (
     Acknowledged,
     Churn,
     Entry,
-    Note,
     Observation,
+    StoreUpdate,
     Target,
     Targets,
     Visit,
@@ -147,7 +147,7 @@ class VisitTables:
         _move_roots(db, visits)
         runs.count_fetches(db, self._run_id, sum([e.fetches for e in entries]))
         runs.count_bounds(db, self._run_id, self._newly_met)
-        for note in (e for e in entries if isinstance(e, Note)):
+        for note in (e for e in entries if isinstance(e, StoreUpdate)):
             self._record_note(db, note)
         acknowledged = [
             self._ended(db, entry, its, appeared, again)
@@ -265,7 +265,7 @@ class VisitTables:
             pages.hold_back(db, [p for p, k in trapped.items() if k == kind], kind)
         return [page for page in admitted if page.page_id not in trapped]
 
-    def _record_note(self, db: Connection, note: Note) -> None:
+    def _record_note(self, db: Connection, note: StoreUpdate) -> None:
         if note.robots is not None:
             hosts.save_robots(db, *note.robots)
         for seed_id, url in note.seeds:
@@ -452,7 +452,7 @@ class Writer:
             )
             return await self._endured([_failed(entry, why)])
         log.error("a note of the crawler cannot be stored (%s); it is dropped", why)
-        rest = await self._endured([Note(entry.at, fetches=entry.fetches, host=entry.host)])
+        rest = await self._endured([StoreUpdate(entry.at, fetches=entry.fetches, host=entry.host)])
         # Its sender waits for this one.
         return [replace(each, entry=entry) for each in rest]
 

@@ -40,8 +40,8 @@ from freshet.storage.records import (
     DueUrl,
     FetchResult,
     Links,
-    Note,
     StoredSeed,
+    StoreUpdate,
     Target,
     Targets,
 )
@@ -704,7 +704,7 @@ class Seeding:
                     # Another shard asks; the scope does not depend on the answer.
                     self._admission.scope.add_seed(seed.url)
 
-    def decided(self, now: float) -> Iterator[Note]:
+    def decided(self, now: float) -> Iterator[StoreUpdate]:
         """Yield the seeds that need no probe, and set the scope; redirects may move them later."""
         decided, self._decided = self._decided, []
         for first in range(0, len(decided), _SEEDS_AT_ONCE):
@@ -715,7 +715,7 @@ class Seeding:
         """Return the https origins whose robots.txt decides the scheme of some seeds."""
         return list(self._open)
 
-    def settle(self, at_origin: str, result: FetchResult, now: float) -> list[Note]:
+    def settle(self, at_origin: str, result: FetchResult, now: float) -> list[StoreUpdate]:
         """Decide the seeds that waited for an origin, which has answered or failed."""
         seeds = self._open.pop(at_origin, [])
         if not seeds:
@@ -726,7 +726,7 @@ class Seeding:
         pairs = [(s, s.fallback_url if fall_back and s.fallback_url else s.url) for s in seeds]
         return [self._settled(pairs, now)]
 
-    def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> Note:
+    def _settled(self, seeds: Sequence[tuple[StoredSeed, str]], now: float) -> StoreUpdate:
         targets = Targets()
         pairs = []
         for seed, url in seeds:
@@ -734,4 +734,4 @@ class Seeding:
             self._admission.scope.add_seed(page_url)
             self._admission.add(targets, page_url, url, depth=0)
             pairs.append((seed.seed_id, page_url))
-        return Note(now, targets=targets, seeds=tuple(pairs))
+        return StoreUpdate(now, targets=targets, seeds=tuple(pairs))

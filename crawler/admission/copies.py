@@ -36,7 +36,7 @@ from freshet.crawler.reduce.page import markup_of
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.urls import is_session, is_token
 from freshet.storage.entries import CopyFinding, ParameterFinding
-from freshet.storage.identity import Variant, variants, without
+from freshet.storage.identity import UrlVariant, variants, without
 from freshet.storage.records import DueUrl
 
 _WORD: Final = re.compile(r"\w+")
@@ -55,7 +55,7 @@ _LINE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CopyCandidate:
     """A page that was read: its URL, the texts of its main blocks, its bytes and their type."""
 
     url: str
@@ -64,12 +64,12 @@ class Shown:
     content_type: str | None
 
 
-def show_the_same(one: Shown, other: Shown) -> bool:
+def show_the_same(one: CopyCandidate, other: CopyCandidate) -> bool:
     """Return whether each page has, somewhere, all of the other one's main text."""
     return _has(one, other) and _has(other, one)
 
 
-def _has(page: Shown, other: Shown) -> bool:
+def _has(page: CopyCandidate, other: CopyCandidate) -> bool:
     """Return whether the main text of the ``other`` page stands on a page."""
     missing = set(other.texts).difference(page.texts)
     if not missing:
@@ -83,7 +83,7 @@ def _is_address(text: str, host: str) -> bool:
     return f"://{host}/" in text and len(_WORD.findall(text)) <= _LINE
 
 
-def _all_words(page: Shown) -> str:
+def _all_words(page: CopyCandidate) -> str:
     html = markup_of(page.body, page.content_type).decode("utf-8", "replace")
     return _words(unescape(_TAG.sub(" ", _INLINE.sub("", _UNSEEN.sub(" ", html)))))
 
@@ -116,8 +116,8 @@ class _Read(NamedTuple):
     page_id: int
     digests: tuple[bytes, ...]
     is_short: bool
-    variant: Variant | None
-    shown: Shown | None = None
+    variant: UrlVariant | None
+    shown: CopyCandidate | None = None
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class _Pairs:
     differ: bool = False
     is_copy: bool | None = None
 
-    def count(self, page_id: int, sides: Sequence[Variant], *, is_equal: bool) -> None:
+    def count(self, page_id: int, sides: Sequence[UrlVariant], *, is_equal: bool) -> None:
         """Count a pair of pages, which are equal or not."""
         if is_equal:
             self.pages.add(page_id)
@@ -139,7 +139,7 @@ class _Pairs:
         self.differ |= not is_equal
 
 
-def _compared(sides: Sequence[Variant]) -> Collection[str]:
+def _compared(sides: Sequence[UrlVariant]) -> Collection[str]:
     """Return the parts of URLs of which a pair of pages tells."""
     names = {it.name for it in sides}
     if len(sides) == 1:
@@ -157,10 +157,10 @@ class ParameterPairs:
     """
 
     def __init__(
-        self, least: int, again: Callable[[int, str], Awaitable[Shown | None]] | None = None
+        self, least: int, again: Callable[[int, str], Awaitable[CopyCandidate | None]] | None = None
     ) -> None:
         self._least, self._again = least, again
-        self._recent: LruCache[int, Shown] = LruCache(_RECENT)
+        self._recent: LruCache[int, CopyCandidate] = LruCache(_RECENT)
         self._looks: Counter[int] = Counter()
         self._texts: LruCache[tuple[int, str, str], _Read] = LruCache(_TEXTS)
         self._pairs: LruCache[tuple[int, str], _Pairs] = LruCache(_KEYS)
@@ -174,7 +174,7 @@ class ParameterPairs:
         digests: tuple[bytes, ...],
         *,
         is_short: bool,
-        shown: Shown | None = None,
+        shown: CopyCandidate | None = None,
     ) -> list[ParameterFinding]:
         """Learn from a page; return of which parameters it is known now whether they make copies.
 
@@ -238,7 +238,7 @@ class ParameterPairs:
         return pairs
 
     def _findings(
-        self, host_id: int, name: str, pairs: _Pairs, sides: Sequence[Variant]
+        self, host_id: int, name: str, pairs: _Pairs, sides: Sequence[UrlVariant]
     ) -> Sequence[ParameterFinding]:
         """Return what follows for a part of URLs from the pairs that were seen of it."""
         is_value = name == sides[0].key
@@ -268,7 +268,7 @@ class ParameterPairs:
         old = self._recent.get(old_id) or await self._again(old_id, url)
         return new is not None and old is not None and show_the_same(new, old)
 
-    def _makes_copies(self, pairs: _Pairs, sides: Sequence[Variant], *, is_value: bool) -> bool:
+    def _makes_copies(self, pairs: _Pairs, sides: Sequence[UrlVariant], *, is_value: bool) -> bool:
         if pairs.differ:
             return False
         if all(map(_may_be_session, sides)):
@@ -277,7 +277,7 @@ class ParameterPairs:
         return varies and len(pairs.pages) >= self._least and len(pairs.paths) >= _PATHS
 
 
-def _may_be_session(variant: Variant) -> bool:
+def _may_be_session(variant: UrlVariant) -> bool:
     """Return whether a part has a session's name; in the path, where they stand alone, its form."""
     in_path = variant.name[0] != "?"
     return (in_path and is_token(variant.value)) or is_session(variant.name[1:], variant.value)
@@ -376,7 +376,7 @@ class Copies:
     )
 
     async def find(
-        self, due: DueUrl, text: Sketch, shown: Shown | None = None
+        self, due: DueUrl, text: Sketch, shown: CopyCandidate | None = None
     ) -> tuple[tuple[CopyFinding, ...], tuple[ParameterFinding, ...]]:
         """Return the findings on a page and its supposed original, and on the parts of its URL.
 
@@ -404,7 +404,7 @@ class Copies:
         text: Sketch,
         digests: tuple[bytes, bytes],
         *,
-        shown: Shown | None = None,
+        shown: CopyCandidate | None = None,
     ) -> Sequence[ParameterFinding]:
         is_short = text.shingle_count < LEAST_SHINGLES
         return await self.parameters.learn(

@@ -22,7 +22,7 @@ import yaml
 
 from freshet.crawler.admission.site_lists import (
     Header,
-    Problem,
+    ListProblem,
     XmlReader,
     csv_header,
     read_sites,
@@ -56,7 +56,7 @@ class WatchedSite:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedEntry:
     """An entry that gives no site, and the reason."""
 
     where: str
@@ -64,7 +64,7 @@ class Skipped:
     reason: str
 
 
-Entry: TypeAlias = WatchedSite | Skipped
+Entry: TypeAlias = WatchedSite | SkippedEntry
 
 
 _DIVIDE: Final = "divide it"
@@ -199,15 +199,15 @@ def _watches(watches: Iterable[tuple[str, object]], kept: frozenset[str]) -> Ite
         if isinstance(watch, Mapping) and isinstance(watch.get("url"), str):
             yield _watch(where, watch, has_history=uuid in kept)
         else:
-            yield Skipped(where, str(uuid), "it has no URL")
+            yield SkippedEntry(where, str(uuid), "it has no URL")
 
 
 def _watch(where: str, watch: _Watch, *, has_history: bool) -> Entry:
     url = str(watch["url"]).strip()
     if watch.get("paused") is True:
-        return Skipped(where, url, "paused")
+        return SkippedEntry(where, url, "paused")
     if "{{" in url or "{%" in url:
-        return Skipped(where, url, "a template, not a URL")
+        return SkippedEntry(where, url, "a template, not a URL")
     lost = [words for words, holds in _LOST.items() if holds(watch)]
     if url.startswith(_RAW):
         url = url.removeprefix(_RAW)
@@ -263,7 +263,7 @@ def read_manifest(data: bytes, beside: Callable[[str], bytes | None]) -> list[En
     for number, (url, _) in enumerate(sitemap.entries, 1):
         where = f"sitemap {number}"
         if number > _MAX_SITEMAPS:
-            found.append(Skipped(where, url, f"an index of more than {_MAX_SITEMAPS:,}"))
+            found.append(SkippedEntry(where, url, f"an index of more than {_MAX_SITEMAPS:,}"))
             break
         found.extend(_named(where, url, beside))
     return [*found, *_trouble(sitemap, "index")]
@@ -274,15 +274,15 @@ def _named(where: str, url: str, beside: Callable[[str], bytes | None]) -> Itera
     name = urlsplit(url).path.rpartition("/")[2]
     data = beside(name) if _PLAIN_NAME.fullmatch(name) else None
     if data is None:
-        yield Skipped(where, url, "not beside the index, and nothing is fetched")
+        yield SkippedEntry(where, url, "not beside the index, and nothing is fetched")
         return
     try:
         sitemap = _parsed_manifest(data)
     except UnreadableList as reason:
-        yield Skipped(where, url, str(reason))
+        yield SkippedEntry(where, url, str(reason))
         return
     if sitemap.kind == "index":
-        yield Skipped(where, url, "an index in an index")
+        yield SkippedEntry(where, url, "an index in an index")
     else:
         yield from _pages(sitemap, f"{name}, ")
 
@@ -303,11 +303,11 @@ def _pages(sitemap: Sitemap, prefix: str) -> Iterator[Entry]:
 def _trouble(sitemap: Sitemap, where: str) -> Iterator[Entry]:
     """Return a sentence on the unreadable part."""
     if sitemap.truncated:
-        yield Skipped(where, "", "the rest is longer than a sitemap may be")
+        yield SkippedEntry(where, "", "the rest is longer than a sitemap may be")
     if sitemap.problem:
-        yield Skipped(where, "", f"the rest: {sitemap.problem}")
+        yield SkippedEntry(where, "", f"the rest: {sitemap.problem}")
     if sitemap.rejected:
-        yield Skipped(where, "", f"{sitemap.rejected:,} entries without a usable URL")
+        yield SkippedEntry(where, "", f"{sitemap.rejected:,} entries without a usable URL")
 
 
 # -- merging -----------------------------------------------------------------
@@ -321,7 +321,7 @@ _LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedSiteList:
     """A list with further sites.
 
     Attributes:
@@ -334,23 +334,23 @@ class Merged:
     data: bytes
     sites: tuple[WatchedSite, ...]
     added: tuple[WatchedSite, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedEntry, ...]
 
 
-def merged(old: bytes, name: str, entries: Iterable[Entry]) -> Merged:
+def merged(old: bytes, name: str, entries: Iterable[Entry]) -> MergedSiteList:
     """Add the sites of ``entries`` to a list, which may be empty; ``name`` is the list's."""
     had = _had(old, name)
     sites: dict[str, WatchedSite] = {}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedEntry] = []
     for entry in entries:
-        refused = entry if isinstance(entry, Skipped) else _refused(entry)
+        refused = entry if isinstance(entry, SkippedEntry) else _refused(entry)
         if refused is not None:
             skipped.append(refused)
         elif isinstance(entry, WatchedSite):
             sites.setdefault(page(entry.url), entry)
     added = tuple(site for url, site in sites.items() if url not in had)
     data = _with(old, name, added) if added else old
-    return Merged(data, tuple(sites.values()), added, tuple(skipped))
+    return MergedSiteList(data, tuple(sites.values()), added, tuple(skipped))
 
 
 def page(url: str) -> str:
@@ -371,11 +371,11 @@ def _had(old: bytes, name: str) -> set[str]:
     return {canonical(url) for url in urls if url is not None}
 
 
-def _refused(site: WatchedSite) -> Skipped | None:
+def _refused(site: WatchedSite) -> SkippedEntry | None:
     """Return the reason why a site cannot be imported, or None."""
     lists = seeds_from_arguments([site.url]), read_sites(site.url.encode("utf-8", "replace"), "")
     problems = [problem for each in lists for problem in each.problems]
-    return Skipped(site.where, site.url, problems[0].message) if problems else None
+    return SkippedEntry(site.where, site.url, problems[0].message) if problems else None
 
 
 def _with(old: bytes, name: str, added: Sequence[WatchedSite]) -> bytes:
@@ -438,7 +438,9 @@ def read_opml(data: bytes) -> list[Entry]:
     found: list[Entry] = []
     reader = XmlReader(lambda line, values: found.extend(_outlined(line, values)))
     if refused := reader.read(data.lstrip()):
-        problem = refused[0].message if isinstance(refused[0], Problem) else "a sitemap, not OPML"
+        problem = (
+            refused[0].message if isinstance(refused[0], ListProblem) else "a sitemap, not OPML"
+        )
         raise UnreadableList(f"line {refused[0].line}: {problem}")
     return found
 
@@ -450,7 +452,7 @@ def _outlined(line: int, values: Mapping[str, str]) -> Iterator[Entry]:
     if url:
         yield WatchedSite(where, url, name, lost=("categories",) if values.get("category") else ())
     elif values.get("type"):
-        yield Skipped(where, name, f"of type {values['type'][:40]}, without a URL")
+        yield SkippedEntry(where, name, f"of type {values['type'][:40]}, without a URL")
 
 
 # -- recognising -------------------------------------------------------------
@@ -550,7 +552,11 @@ def _words(error: yaml.YAMLError) -> str:
 def _entries(jobs: list[object]) -> Iterator[Entry]:
     for number, job in enumerate(jobs, 1):
         where = f"job {number}"
-        yield _entry(where, job) if isinstance(job, dict) else Skipped(where, str(job), "not a job")
+        yield (
+            _entry(where, job)
+            if isinstance(job, dict)
+            else SkippedEntry(where, str(job), "not a job")
+        )
 
 
 def _entry(where: str, job: dict[object, object]) -> Entry:
@@ -558,9 +564,9 @@ def _entry(where: str, job: dict[object, object]) -> Entry:
     url = _text(job.get("url")) or _text(job.get("navigate"))
     if not url:
         what = "a command, which is never run" if "command" in job or "shell" in job else "no URL"
-        return Skipped(where, name or _text(job.get("command")), what)
+        return SkippedEntry(where, name or _text(job.get("command")), what)
     if _text(job.get("enabled")).lower() in _NO:
-        return Skipped(where, url, "not enabled")
+        return SkippedEntry(where, url, "not enabled")
     lost = [str(key)[:_SHOWN] for key in job if key not in _PLAIN]
     if "navigate" in job:
         lost.append("a browser that runs JavaScript")

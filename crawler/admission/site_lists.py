@@ -1,7 +1,7 @@
 """Site lists: from a file or the command line to seeds.
 
 Text, CSV, OPML and sitemaps are distinguished by their content. An entry that is no seed
-becomes a :class:`Problem` and the others stay: one bad line must not cost a list.
+becomes a :class:`ListProblem` and the others stay: one bad line must not cost a list.
 """
 
 import csv
@@ -37,7 +37,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ListProblem:
     """A line that gives no seed: its beginning, and a sentence for people."""
 
     line: int
@@ -50,7 +50,7 @@ class SiteList:
     """The seeds of a list, each page once, and its problems, in the list's order."""
 
     seeds: tuple[StoredSeed, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[ListProblem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +113,21 @@ def spellings(text: str) -> list[str]:
 
 
 def _refused(message: str) -> SiteList:
-    return SiteList((), (Problem(1, "", message),))
+    return SiteList((), (ListProblem(1, "", message),))
 
 
-def _collect(entries: Iterable[_Entry | Problem]) -> SiteList:
+def _collect(entries: Iterable[_Entry | ListProblem]) -> SiteList:
     """Check the entries; of those with one canonical URL the first stays."""
     seeds: dict[str, StoredSeed] = {}
-    problems: list[Problem] = []
+    problems: list[ListProblem] = []
     for entry in entries:
-        if isinstance(entry, Problem):
+        if isinstance(entry, ListProblem):
             problems.append(entry)
             continue
         try:
             seed = _seed(entry)
         except ValueError as error:
-            problems.append(Problem(entry.line, _shown(entry.text), str(error)))
+            problems.append(ListProblem(entry.line, _shown(entry.text), str(error)))
             continue
         first = seeds.setdefault(canonical(seed.url), seed)
         seeds[canonical(seed.url)] = replace(
@@ -191,13 +191,13 @@ def _number(name: str, text: str, *, above_0: bool) -> float | None:
     return number
 
 
-def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | Problem]:
+def _read_lines(lines: Sequence[str], header_expected: bool) -> Iterator[_Entry | ListProblem]:
     header, start = _header(lines)
     first = lines[start] if start < len(lines) else ""
     if header is not None:
         yield from _read_csv(lines, start + 1, header)
     elif header_expected and re.search(r"[\t;,]", _COMMENT.sub("", first)):
-        yield Problem(start + 1, _shown(first), f"no column {' or '.join(_URL_COLUMNS)}")
+        yield ListProblem(start + 1, _shown(first), f"no column {' or '.join(_URL_COLUMNS)}")
     else:
         yield from _read_text(lines)
 
@@ -228,7 +228,7 @@ def _read_text(lines: Iterable[str]) -> Iterator[_Entry]:
             yield _Entry(number, text)
 
 
-def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Entry | Problem]:
+def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Entry | ListProblem]:
     """Return the rows below a header, which are the lines from index ``start``."""
     delimiter, columns = header
     column = url_column(columns)
@@ -243,7 +243,7 @@ def _read_csv(lines: Sequence[str], start: int, header: Header) -> Iterator[_Ent
         try:
             row = next(rows, None)
         except csv.Error as error:
-            yield Problem(first + 1, _shown(lines[first]), f"not CSV: {error}")
+            yield ListProblem(first + 1, _shown(lines[first]), f"not CSV: {error}")
             continue
         if row is None:
             return
@@ -262,7 +262,7 @@ class XmlReader:
 
     def __init__(self, outline: Callable[[int, dict[str, str]], None] | None = None) -> None:
         self._outline = outline or self._site
-        self._found: list[_Entry | Problem] = []
+        self._found: list[_Entry | ListProblem] = []
         self._open: list[str] = []
         self._loc: list[str] = []
         self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -271,7 +271,7 @@ class XmlReader:
         self._parser.CharacterDataHandler = self._data
         self._parser.EndElementHandler = self._end
 
-    def read(self, data: bytes) -> list[_Entry | Problem]:
+    def read(self, data: bytes) -> list[_Entry | ListProblem]:
         """Return the sites up to the first error, which comes last as a problem."""
         try:
             self._parser.Parse(data, True)
@@ -283,7 +283,7 @@ class XmlReader:
         return self._found
 
     def _fail(self, message: str) -> None:
-        self._found.append(Problem(self._parser.CurrentLineNumber, "", message))
+        self._found.append(ListProblem(self._parser.CurrentLineNumber, "", message))
 
     def _doctype(self, name: str, *_: object) -> None:
         raise ValueError(f"XML with a document type declaration ({name[:40]})")

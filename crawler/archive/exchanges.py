@@ -18,7 +18,7 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from freshet.crawler.archive.records import (
     CaptureKind,
     Damage,
-    Facts,
+    ExchangeMetadata,
     RecordPlace,
     bracketless,
     facts_of,
@@ -91,11 +91,11 @@ class _Group:
     rendered: RecordPlace | None = None
     method: str | None = None
     #: With the exchange that the metadata would be without an answer.
-    facts: tuple[Facts, IndexEntry] | None = None
+    facts: tuple[ExchangeMetadata, IndexEntry] | None = None
     spoiled: bool = False
 
 
-class Gathering:
+class ExchangeGatherer:
     """The exchanges of one file; ``skipped`` counts other records by kind."""
 
     def __init__(self, source: int, file: str) -> None:
@@ -245,7 +245,7 @@ def _place_of(found: RecordPlace | IndexEntry | None) -> tuple[int | None, int |
 
 def _joined(group: _Group) -> IndexEntry | None:
     """Return the exchange of all records of a group; None: there is neither answer nor facts."""
-    facts, bare = group.facts or (Facts(), None)
+    facts, bare = group.facts or (ExchangeMetadata(), None)
     entry = group.answer or bare
     if entry is None:
         return None
@@ -290,7 +290,7 @@ def _referring(entry: IndexEntry, fields: Mapping[str, str]) -> IndexEntry:
 # -- accounts ----------------------------------------------------------------
 # Freshet's own archives describe, in the warcinfo of each file, the run that wrote it.
 @dataclass(frozen=True, slots=True)
-class Account:
+class ArchivedRun:
     """A run: its start (Unix seconds), whether a daemon made it, and its site list."""
 
     began_at: float
@@ -308,7 +308,7 @@ _RUN: Final = TypeAdapter(_Run)
 _SEEDS: Final = TypeAdapter(tuple[StoredSeed, ...])
 
 
-def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
+def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[ArchivedRun]:
     """Return the runs in the order of their start; foreign archives have none.
 
     ``descriptions`` are the fields of the files' warcinfo records. If a run wrote several files,
@@ -320,5 +320,5 @@ def accounts_of(descriptions: Iterable[Mapping[str, str]]) -> list[Account]:
         with suppress(KeyError, ValidationError):
             run = _RUN.validate_json(fields["freshet-run"])
             seeds = _SEEDS.validate_json(fields["freshet-seeds"])
-            found[run.began] = Account(run.began, run.lasting, seeds)
+            found[run.began] = ArchivedRun(run.began, run.lasting, seeds)
     return [found[at] for at in sorted(found)]

@@ -9,13 +9,13 @@ from itertools import islice, starmap
 from pathlib import Path
 from typing import Any, Final
 
-from freshet.crawler.archive.exchanges import Gathering, IndexEntry, key
+from freshet.crawler.archive.exchanges import ExchangeGatherer, IndexEntry, key
 from freshet.crawler.archive.inputs import ArchiveFile, listed_captures, located
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan, scan_listed
 from freshet.crawler.errors import CrawlError
+from freshet.storage.connection import StoreConnection
 from freshet.storage.errors import trouble
-from freshet.storage.texts import StoreConnection
 
 #: Ours, so that no other database is overwritten: "FrIx".
 APPLICATION: Final = 0x46724978
@@ -281,7 +281,7 @@ class ArchiveIndex:
 
     def _read(self, number: int, file: ArchiveFile, *, is_listed: bool) -> None:
         """Read one file; in one transaction, so that the index holds all of it or nothing."""
-        gathering = Gathering(number, file.name)
+        gathering = ExchangeGatherer(number, file.name)
         try:
             with closing(file.open()) as source:
                 query = "SELECT at FROM listed WHERE file = ? ORDER BY at"
@@ -367,7 +367,7 @@ class ArchiveIndex:
 
 
 def _gathered(
-    gathering: Gathering, scanned: Iterable[ScannedRecord | Damage]
+    gathering: ExchangeGatherer, scanned: Iterable[ScannedRecord | Damage]
 ) -> Iterator[IndexEntry | Damage]:
     for each in scanned:
         if isinstance(each, Damage):

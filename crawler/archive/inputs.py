@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from freshet.crawler.archive.text import Slice
+from freshet.crawler.archive.text import FileSlice
 from freshet.crawler.errors import BrokenFile, CrawlError
 from freshet.crawler.reduce.sitemaps import gunzipped
 from freshet.storage.errors import trouble
@@ -49,9 +49,9 @@ class ArchiveFile:
         """The file's name in messages."""
         return str(self.path) if self.member is None else f"{self.path}!{self.member}"
 
-    def open(self) -> Slice:
+    def open(self) -> FileSlice:
         """Open the archive."""
-        return Slice(self.path, self.start, self.size)
+        return FileSlice(self.path, self.start, self.size)
 
 
 def inputs_of(paths: Iterable[Path]) -> list[ArchiveFile]:
@@ -92,7 +92,7 @@ def _in_folder(path: Path, depth: int) -> Iterator[ArchiveFile]:
 
 
 def _in_file(path: Path, depth: int) -> Iterator[ArchiveFile]:
-    with closing(Slice(path)) as source:
+    with closing(FileSlice(path)) as source:
         head = source.read_at(0, _HEAD_BYTES)
     if head.startswith(_ZIP):
         yield from _in_wacz(path)
@@ -133,12 +133,12 @@ def _in_wacz(path: Path) -> Iterator[ArchiveFile]:
         raise CrawlError(f"{path}: not a readable WACZ: {error}; copy it again") from error
     if not members:
         raise CrawlError(f"{path}: the ZIP holds no WARC; name another file")
-    with closing(Slice(path)) as source:
+    with closing(FileSlice(path)) as source:
         for each in members:
             yield ArchiveFile(path, each.filename, _data_start(source, path, each), each.file_size)
 
 
-def _data_start(source: Slice, path: Path, member: zipfile.ZipInfo) -> int:
+def _data_start(source: FileSlice, path: Path, member: zipfile.ZipInfo) -> int:
     if member.compress_type != zipfile.ZIP_STORED:
         raise CrawlError(
             f"{path}: {member.filename} is compressed within the ZIP; unpack it"

@@ -20,7 +20,7 @@ from freshet.crawler.archive.records import (
     MAX_HEAD_BYTES,
     ArchivedExchange,
     Damage,
-    Facts,
+    ExchangeMetadata,
     RecordPlace,
     facts_of,
     header_lines,
@@ -87,7 +87,7 @@ class _AnswerContent:
     is_cut: bool = False
 
 
-class Reading:
+class ExchangeReader:
     """Reads the exchanges of an index; keep it open while its exchanges are used.
 
     ``max_body_bytes`` is the largest limit of any stored body, ``page_bytes`` that of a page, which
@@ -178,7 +178,7 @@ class Reading:
             peer=witness.fields.get("warc-ip-address"),
             truncated=content.truncated,
             is_cut=len(content.body) > limit or content.is_cut,
-            facts=facts_of(facts.block) if facts else Facts(),
+            facts=facts_of(facts.block) if facts else ExchangeMetadata(),
             rendered=None if rendered is None else rendered.block,
         )
 

@@ -49,7 +49,7 @@ class RecordPlace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ExchangeMetadata:
     """An exchange's metadata record.
 
     ``duration_s`` is ``fetchTimeMs`` in seconds, which Heritrix writes, too. The other fields are
@@ -88,7 +88,7 @@ class ArchivedExchange:
     peer: str | None = None
     truncated: str | None = None
     is_cut: bool = False
-    facts: Facts = Facts()
+    facts: ExchangeMetadata = ExchangeMetadata()
     rendered: bytes | None = None
 
 
@@ -233,11 +233,11 @@ def bracketless(text: str | None) -> str:
     return uri[1:-1].strip() if uri.startswith("<") and uri.endswith(">") else uri
 
 
-def facts_of(block: bytes) -> Facts:
+def facts_of(block: bytes) -> ExchangeMetadata:
     """Read the facts of a metadata record (application/warc-fields)."""
     fields = named(header_lines(block))
     milliseconds = _number(fields.get("fetchtimems")) or 0.0
-    return Facts(
+    return ExchangeMetadata(
         duration_s=milliseconds / 1000 if milliseconds <= _LONGEST_MS else 0.0,
         outcome=fields.get("outcome"),
         reason=fields.get("reason"),

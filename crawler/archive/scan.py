@@ -25,7 +25,7 @@ from freshet.crawler.archive.records import (
     unchunked,
     written,
 )
-from freshet.crawler.archive.text import Slice, Text, begins_record
+from freshet.crawler.archive.text import FileSlice, Text, begins_record
 from freshet.crawler.fetch.heads import head_end, read_headers
 
 _NO_RECORD = "no WARC record begins here"
@@ -83,7 +83,7 @@ class OpenRecord:
         return f"the record has more than the {self.length} bytes of its Content-Length"
 
 
-class Broken(NamedTuple):
+class BrokenRecord(NamedTuple):
     """A damage; ``spoils``: the record before it is not whole."""
 
     offset: int
@@ -91,7 +91,7 @@ class Broken(NamedTuple):
     spoils: bool = False
 
 
-def records(source: Slice, offset: int) -> Iterator[OpenRecord | Broken]:
+def records(source: FileSlice, offset: int) -> Iterator[OpenRecord | BrokenRecord]:
     """Yield the records from an offset on, in sequence, and the damages between them.
 
     A record that begins a member has its place there; another one is counted from the last that
@@ -110,7 +110,7 @@ def records(source: Slice, offset: int) -> Iterator[OpenRecord | Broken]:
                 return
             if not is_known:
                 damages += 1
-                yield Broken(torn.member, str(torn), torn.member == last_member)
+                yield BrokenRecord(torn.member, str(torn), torn.member == last_member)
             if (at := source.next_member(torn.member + 1)) is None:
                 return
             text, is_known = Text(source, at), False
@@ -121,7 +121,7 @@ def records(source: Slice, offset: int) -> Iterator[OpenRecord | Broken]:
             record = _begun(text, place)
         except _BadRecord as error:
             damages += 1
-            yield Broken(member, str(error))
+            yield BrokenRecord(member, str(error))
             place = place._replace(nth=place.nth - 1)
             text.skip(1)
         else:
@@ -131,12 +131,12 @@ def records(source: Slice, offset: int) -> Iterator[OpenRecord | Broken]:
             if problem is None:
                 continue
             damages += 1
-            yield Broken(member, problem, spoils=True)
+            yield BrokenRecord(member, problem, spoils=True)
             text = Text(source, block[0])
             text.skip(block[1])
         last_member = -1
         is_known = not text.find(_BEGINNING, _LONGEST_BEGINNING)
-    yield Broken(text.member, f"the reading ends here, after {damages} damages")
+    yield BrokenRecord(text.member, f"the reading ends here, after {damages} damages")
 
 
 def _begun(text: Text, place: RecordPlace) -> OpenRecord:
@@ -181,7 +181,7 @@ class ScannedRecord:
     wrong: str | None = None
 
 
-def scan(source: Slice, file: str) -> Iterator[ScannedRecord | Damage]:
+def scan(source: FileSlice, file: str) -> Iterator[ScannedRecord | Damage]:
     """Yield every whole record and every damage; ``file`` is named in messages."""
     if source.coding is None:
         empty = Damage(file, 0, "the file is empty", "empty")
@@ -196,7 +196,7 @@ def scan(source: Slice, file: str) -> Iterator[ScannedRecord | Damage]:
 
 
 def scan_listed(
-    source: Slice, file: str, offsets: Iterable[int]
+    source: FileSlice, file: str, offsets: Iterable[int]
 ) -> Iterator[ScannedRecord | Damage]:
     """Yield the records at these offsets."""
     for at in offsets:
@@ -206,15 +206,17 @@ def scan_listed(
         yield found if found and where == at else Damage(file, at, _NO_RECORD, "unreadable")
 
 
-def _scanned(source: Slice, file: str, offset: int) -> Iterator[ScannedRecord | Damage]:
+def _scanned(source: FileSlice, file: str, offset: int) -> Iterator[ScannedRecord | Damage]:
     held: ScannedRecord | None = None
     for found in records(source, offset):
         # A digest of the block proves more than what follows it.
         is_proven = held is not None and "warc-block-digest" in held.fields and held.wrong is None
-        if held is not None and not (isinstance(found, Broken) and found.spoils and not is_proven):
+        if held is not None and not (
+            isinstance(found, BrokenRecord) and found.spoils and not is_proven
+        ):
             yield held
         held = None
-        if isinstance(found, Broken):
+        if isinstance(found, BrokenRecord):
             yield Damage(file, found.offset, found.reason)
         else:
             held = _read(found)

@@ -48,7 +48,7 @@ class TornError(OSError):
         self.member = member
 
 
-class Slice:
+class FileSlice:
     """``size`` bytes from ``start`` of a file; offsets count from ``start``.
 
     ``coding`` is that of its records, None if it does not begin with one. A zstd file may begin
@@ -182,7 +182,7 @@ def _plain_dictionary(stored: bytes) -> bytes:
         return stored
 
 
-def whole_until(source: Slice, start: int) -> int:
+def whole_until(source: FileSlice, start: int) -> int:
     """Return the end of the last whole gzip member, at ``start`` or behind it."""
     ends = at = start
     inflate = zlib.decompressobj(31)
@@ -203,7 +203,7 @@ class Text:
     ``torn`` says why the text ends before the file does.
     """
 
-    def __init__(self, source: Slice, offset: int) -> None:
+    def __init__(self, source: FileSlice, offset: int) -> None:
         self._source = source
         self._is_plain = source.coding == "plain"
         self._pieces = source.pieces(offset)

@@ -20,7 +20,7 @@ from typing import Final
 
 from isal import isal_zlib
 
-from freshet.crawler.archive.text import Slice, whole_until
+from freshet.crawler.archive.text import FileSlice, whole_until
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.fetch.responses import first_header
 from freshet.storage.records import FetchResult, Validators
@@ -57,7 +57,7 @@ class WireExchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class OriginalRecord:
     """A response record that later ones of its URL may refer to; ``date`` is its WARC-Date.
 
     ``validators`` are the server's current ones for this payload.
@@ -78,8 +78,8 @@ def warcinfo(record_id: str, at: float, filename: str, fields: Fields) -> bytes:
 
 
 def records(
-    exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
-) -> tuple[list[bytes], Original | None]:
+    exchange: WireExchange, original: OriginalRecord | None, new_id: Callable[[], str]
+) -> tuple[list[bytes], OriginalRecord | None]:
     """Return the records of an exchange in their order, and the original of its URL from now on.
 
     That is None if the exchange does not concern it. ``original`` is the archive's for this URL,
@@ -107,7 +107,7 @@ class _ExchangeRecords:
     """Builder of the records of one exchange."""
 
     def __init__(
-        self, exchange: WireExchange, original: Original | None, new_id: Callable[[], str]
+        self, exchange: WireExchange, original: OriginalRecord | None, new_id: Callable[[], str]
     ) -> None:
         self._is_asked = exchange.is_asked
         self._asked = exchange.request
@@ -119,7 +119,7 @@ class _ExchangeRecords:
         peer = exchange.result.peer
         self._peer = {} if peer is None else {"WARC-IP-Address": peer}
 
-    def written(self) -> tuple[list[bytes], Original | None]:
+    def written(self) -> tuple[list[bytes], OriginalRecord | None]:
         kinds = self._kinds()
         ids = [self._new_id() for _ in kinds]
         # The first names the one behind it, the others name the first.
@@ -167,7 +167,9 @@ class _ExchangeRecords:
             {**common, **self._peer, "Content-Type": "application/http;msgtype=request"},
         )  # fmt: skip
 
-    def _response(self, record_id: str, common: Mapping[str, str]) -> tuple[bytes, Original | None]:
+    def _response(
+        self, record_id: str, common: Mapping[str, str]
+    ) -> tuple[bytes, OriginalRecord | None]:
         result, original = self._result, self._original
         head = _response_head(result)
         named = {**common, **self._peer, "Content-Type": "application/http;msgtype=response"}
@@ -189,7 +191,7 @@ class _ExchangeRecords:
             record = _record("revisit", record_id, self._date, head, named)
             return record, replace(original, validators=validators)
         record = self._full(record_id, head, named, payload)
-        return record, Original(record_id, self._date, payload, validators)
+        return record, OriginalRecord(record_id, self._date, payload, validators)
 
     def _full(
         self, record_id: str, head: bytes, named: Mapping[str, str], payload_digest: str
@@ -218,7 +220,7 @@ class _ExchangeRecords:
         )
 
 
-def _revisiting(profile: str, original: Original, url: str) -> dict[str, str]:
+def _revisiting(profile: str, original: OriginalRecord, url: str) -> dict[str, str]:
     return {
         "WARC-Profile": _PROFILES + profile,
         "WARC-Refers-To": original.record_id,
@@ -376,7 +378,7 @@ def finish_what_was_left(folder: Path, sizes: Mapping[str, int]) -> None:
     for path in sorted(folder.glob(f"{_PREFIX}-*{OPEN}")):
         known = sizes.get(path.name.removesuffix(OPEN) + WHOLE, 0)
         length = path.stat().st_size
-        with closing(Slice(path)) as source:
+        with closing(FileSlice(path)) as source:
             size = whole_until(source, known if known <= length else 0)
         if size < length:
             os.truncate(path, size)

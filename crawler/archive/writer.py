@@ -20,7 +20,7 @@ from typing import Final
 
 from freshet.crawler.archive.warc import (
     Fields,
-    Original,
+    OriginalRecord,
     WarcOutput,
     WireExchange,
     finish_what_was_left,
@@ -30,8 +30,8 @@ from freshet.crawler.archive.warc import (
 )
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable
 from freshet.crawler.fetch.client import Accept, Fetcher, Request
+from freshet.storage.connection import StoreConnection
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
-from freshet.storage.texts import StoreConnection
 
 # -- originals ---------------------------------------------------------------
 # An SQLite file inside the archive holds the records that later answers of a URL may refer to.
@@ -87,7 +87,7 @@ class Originals:
         self._connection.executemany("DELETE FROM file WHERE name = ?", gone)
         self.commit()
 
-    def of(self, url: str) -> Original | None:
+    def of(self, url: str) -> OriginalRecord | None:
         """Return the original of a URL."""
         row = self._connection.execute(
             "SELECT record_id, date, digest, etag, last_modified FROM original WHERE url = ?",
@@ -96,9 +96,9 @@ class Originals:
         if row is None:
             return None
         record_id, date, payload_digest, etag, last_modified = row
-        return Original(record_id, date, payload_digest, Validators(etag, last_modified))
+        return OriginalRecord(record_id, date, payload_digest, Validators(etag, last_modified))
 
-    def remember(self, url: str, original: Original, file: str) -> None:
+    def remember(self, url: str, original: OriginalRecord, file: str) -> None:
         """Set the original of a URL; a new one stands in ``file``."""
         known = original.validators
         self._connection.execute(

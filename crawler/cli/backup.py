@@ -24,7 +24,7 @@ from freshet.crawler.run.terminal import (
     told_in_one_line,
 )
 from freshet.storage import maintenance
-from freshet.storage.maintenance import Copied, Progress, back_up
+from freshet.storage.maintenance import BackupCopy, Progress, back_up
 from freshet.storage.stores import is_folder
 
 
@@ -40,7 +40,7 @@ def copying() -> Iterator[Progress]:
         yield show
 
 
-def copied_words(copied: Copied, now: float) -> str:
+def copied_words(copied: BackupCopy, now: float) -> str:
     """Describe a copy: ``12.3 MB, 400 pages, 2,000 observations until 2026-…, sound``."""
     until = "" if copied.newest_at is None else f" until {moment(copied.newest_at, now)}"
     return (

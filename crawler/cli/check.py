@@ -80,7 +80,7 @@ _RUNGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CheckStep:
     """A step: its name, its answer in a word, and the reason."""
 
     name: str
@@ -96,7 +96,7 @@ class Check:
     """
 
     url: str
-    steps: list[Step] = field(default_factory=list)
+    steps: list[CheckStep] = field(default_factory=list)
     conclusion: str = ""
     blocks: list[dict[str, str]] = field(default_factory=list)
 
@@ -179,10 +179,10 @@ def looking(settings: Settings, closed_by: AsyncExitStack) -> tuple[Parser, Netw
     return parser, network, renderer.fetcher(fetcher, fetcher, _Alone(settings, network, parser))
 
 
-def _table(table: SiteSettings) -> Step:
+def _table(table: SiteSettings) -> CheckStep:
     """Tell what a table of sites says of the page; secrets are masked."""
     said = table.model_dump(mode="json", exclude={"match"}, exclude_none=True)
-    return Step(
+    return CheckStep(
         "[[sites]]", table.match, ", ".join(f"{k} = {toml_value(v)}" for k, v in said.items())
     )
 
@@ -196,7 +196,9 @@ async def visited(fetcher: Fetcher, settings: Settings, found: Check) -> FetchRe
     found.steps += [_fetched(result), *_mended(result)]
     if result.requests is not None:
         asked = counted(sum(result.requests.values()), "request")
-        found.steps.append(Step("render", result.reason or "rendered", f"with {asked} of its own"))
+        found.steps.append(
+            CheckStep("render", result.reason or "rendered", f"with {asked} of its own")
+        )
     found.conclusion = "failed: the page's history would stay as it is"
     return result
 
@@ -215,17 +217,19 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
     record = record_of(result, result.ended_at)
     if record.standing == "unreachable":
         why = record.reason or f"HTTP {result.status}"
-        found.steps.append(Step("robots.txt", "unreachable", f"so no page may be fetched: {why}"))
+        found.steps.append(
+            CheckStep("robots.txt", "unreachable", f"so no page may be fetched: {why}")
+        )
         return False
     if record.standing == "allow_all":
         found.steps.append(
-            Step("robots.txt", "allows", f"the host has none (HTTP {result.status})")
+            CheckStep("robots.txt", "allows", f"the host has none (HTTP {result.status})")
         )
         return True
     verdict = in_force(record).verdict(settings.crawl.product.lower(), url)
     rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
     answer = "allows" if verdict.allowed else "forbids"
-    found.steps.append(Step("robots.txt", answer, rule))
+    found.steps.append(CheckStep("robots.txt", answer, rule))
     return verdict.allowed
 
 
@@ -236,24 +240,26 @@ async def _answer(fetcher: Fetcher, request: Request, found: Check) -> FetchResu
         return result
     what = "robots.txt" if request.accept == "robots" else "fetch"
     why = f"{result.detail or result.reason}: asked once more, without validators and codings"
-    found.steps.append(Step(what, "repeated", why))
+    found.steps.append(CheckStep(what, "repeated", why))
     return await fetcher.fetch(replace(request, is_plain=True))
 
 
-def _fetched(result: FetchResult) -> Step:
+def _fetched(result: FetchResult) -> CheckStep:
     took = f"in {result.duration_s:.2f} s"
     if result.outcome == "fetched":
         kind = result.header("Content-Type") or "no Content-Type"
-        return Step("fetch", f"HTTP {result.status}", f"{size(len(result.body))}, {kind}, {took}")
+        return CheckStep(
+            "fetch", f"HTTP {result.status}", f"{size(len(result.body))}, {kind}, {took}"
+        )
     words = [result.location and f"to {result.location}", result.reason, result.detail, took]
     answer = f"HTTP {result.status}" if result.status is not None else str(result.outcome)
-    return Step("fetch", answer, ", ".join(word for word in words if word))
+    return CheckStep("fetch", answer, ", ".join(word for word in words if word))
 
 
-def _mended(result: FetchResult) -> list[Step]:
+def _mended(result: FetchResult) -> list[CheckStep]:
     """Tell what is wrong with a response, and was mended."""
     where = "robots.txt" if result.url.endswith("/robots.txt") else "fetch"
-    return [Step(where, "mended", REPAIRS[repair]) for repair in result.repairs]
+    return [CheckStep(where, "mended", REPAIRS[repair]) for repair in result.repairs]
 
 
 async def _is_no_content(
@@ -265,9 +271,9 @@ async def _is_no_content(
         return False
     if not verdict.is_refused:
         doubt = f"perhaps {verdict.kind} ({verdict.probability:.2f}): {verdict.why}"
-        found.steps.append(Step("content", DOUBTFUL, doubt))
+        found.steps.append(CheckStep("content", DOUBTFUL, doubt))
         return False
-    found.steps.append(Step("content", str(verdict.kind), verdict.why))
+    found.steps.append(CheckStep("content", str(verdict.kind), verdict.why))
     found.conclusion = _NO_CONTENT
     return True
 
@@ -279,12 +285,12 @@ async def _judged(
         found.conclusion = f"{result.outcome}: no content to compare"
         return found
     if (absent := absence(result, had_text=False)) is not None:
-        found.steps.append(Step("content", absent.reason or "", absent.detail or ""))
+        found.steps.append(CheckStep("content", absent.reason or "", absent.detail or ""))
         found.conclusion = _NO_CONTENT
         return found
     parsed = await parsed_page(parser, result)
     if isinstance(parsed, Unparsable):
-        found.steps.append(Step("parse", "unparsable", parsed.reason))
+        found.steps.append(CheckStep("parse", "unparsable", parsed.reason))
         found.conclusion = "compared by its bytes alone"
         return found
     found.steps.append(_read(parsed))
@@ -334,14 +340,16 @@ async def _extended(parser: Parser, settings: Settings, found: Check, result: Fe
     if result.outcome == "fetched":
         page = FetchedPage(found.url, result, [block["text"] for block in found.blocks])
         for checking in loaded(CHECKS).values():
-            found.steps += [Step(*each) for each in await checking(parser, settings, page)]
+            found.steps += [CheckStep(*each) for each in await checking(parser, settings, page)]
 
 
-def _read(parsed: ParsedPage) -> Step:
+def _read(parsed: ParsedPage) -> CheckStep:
     title = f"“{parsed.title}”, " if parsed.title else ""
     blocks, links = len(parsed.blocks), len(parsed.links)
     words = f"{title}{counted(blocks, 'block')} of main text, {counted(links, 'link')}"
-    return Step("parse", parsed.encoding or "bytes", joined((words, parsed.remark), "; ") or words)
+    return CheckStep(
+        "parse", parsed.encoding or "bytes", joined((words, parsed.remark), "; ") or words
+    )
 
 
 async def _compared(
@@ -364,9 +372,9 @@ async def _compared(
         if known is None or digests is None:
             return "new: the store has no version of it"
         if digests.body == seen.body:
-            found.steps.append(Step("body", "equal", "to the bytes of the last capture"))
+            found.steps.append(CheckStep("body", "equal", "to the bytes of the last capture"))
             return "unchanged: the same bytes"
-        found.steps.append(Step("body", "differs", "from the bytes of the last capture"))
+        found.steps.append(CheckStep("body", "differs", "from the bytes of the last capture"))
         new = sketch(parsed.blocks.texts, parsed.blocks.places)
         due = DueUrl(known.page_id, known.url, known.fetch_url, known.host_id, now, digests=digests)
         past = StoredPast(connection, parser)
@@ -379,7 +387,7 @@ async def _compared(
         if verdict.reason == REBASED:
             return f"not compared: {verdict.detail}"
         answer = "equal" if digests.text == new.text_digest else "differs"
-        found.steps.append(Step("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
+        found.steps.append(CheckStep("text", answer, f"{new.shingle_count:,} shingles of 4 words"))
         found.steps.extend(_rung(verdict))
         kinds = ChangeKinds(parser, past, counts_at(settings)(due.url))
         verdict = await kinds.judge(due, result, verdict)
@@ -390,13 +398,13 @@ def _concluded(found: Check, verdict: Verdict) -> str:
     """Return the conclusion of a verdict; what differs beside the text becomes a step."""
     kind: str = verdict.kind
     if verdict.kinds:
-        found.steps.append(Step("document", "differs", ", ".join(verdict.kinds)))
+        found.steps.append(CheckStep("document", "differs", ", ".join(verdict.kinds)))
         kind = kind if kind == "changed" else REFRESHED
     why = None if verdict.rung is None else _RUNGS.get(verdict.rung)
     return f"{kind}: {why}" if why else kind
 
 
-def _rung(verdict: Verdict) -> list[Step]:
+def _rung(verdict: Verdict) -> list[CheckStep]:
     if verdict.rung is None or verdict.rung == "text":
         return []
     parts = [_RUNGS[verdict.rung], *filter(None, [verdict.detail])]
@@ -404,7 +412,7 @@ def _rung(verdict: Verdict) -> list[Step]:
         parts.append(told)
     if verdict.resemblance is not None:
         parts.append(f"{verdict.resemblance:.2f} alike")
-    return [Step("blocks", verdict.rung, ", ".join(parts))]
+    return [CheckStep("blocks", verdict.rung, ", ".join(parts))]
 
 
 _TEXT_WIDTH = 100

@@ -14,7 +14,7 @@ import typer
 
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan
-from freshet.crawler.archive.text import Slice
+from freshet.crawler.archive.text import FileSlice
 from freshet.crawler.archive.warc import RENDERED
 from freshet.crawler.archive.writer import recovered
 from freshet.crawler.cli.archive import warc_files
@@ -230,7 +230,7 @@ def _doomed_records(file: Path, forgotten: Callable[[str], bool]) -> list[dict[s
 
     Of a damaged file these are among those that can be read. Raises OSError.
     """
-    with closing(Slice(file)) as source:
+    with closing(FileSlice(file)) as source:
         found = (each for each in scan(source, file.name) if isinstance(each, ScannedRecord))
         return [
             {
@@ -252,7 +252,7 @@ def _write_without(file: Path, target: Path, forgotten: Callable[[str], bool]) -
         OSError: the file cannot be read, or the target not written.
     """
     unchanged = "its records were not removed"
-    with closing(Slice(file)) as source, target.open("wb") as out:
+    with closing(FileSlice(file)) as source, target.open("wb") as out:
         start, is_kept = 0, True
         for each in scan(source, file.name):
             if isinstance(each, Damage):
@@ -272,7 +272,7 @@ def _write_without(file: Path, target: Path, forgotten: Callable[[str], bool]) -
             _copy(source, start, source.size, out)
 
 
-def _copy(source: Slice, start: int, end: int, out: IO[bytes]) -> None:
+def _copy(source: FileSlice, start: int, end: int, out: IO[bytes]) -> None:
     while start < end:
         piece = source.read_at(start, min(_PIECE_BYTES, end - start))
         out.write(piece)

@@ -16,7 +16,7 @@ from freshet.crawler.run.upkeep import retention_of
 from freshet.storage import maintenance
 from freshet.storage.database import open_store, owner_of
 from freshet.storage.entries import summed
-from freshet.storage.maintenance import Retention, Rows, Space
+from freshet.storage.maintenance import DeletedRows, Retention, Space
 from freshet.storage.tables import observations
 
 #: Less than this share of the file is not worth writing all of it anew: it is used again.
@@ -24,7 +24,7 @@ _WORTH: Final = 0.1
 
 
 #: The deleted data, and the file before and after; None without deletion.
-_Outcome: TypeAlias = tuple[list[Rows], Space | None, Space | None]
+_Outcome: TypeAlias = tuple[list[DeletedRows], Space | None, Space | None]
 
 
 def gc_command(

@@ -15,7 +15,7 @@ from freshet.crawler.admission.importers import (
     SNIFFED_BYTES,
     Entry,
     ListFormat,
-    Merged,
+    MergedSiteList,
     is_zip,
     merged,
     page,
@@ -38,7 +38,9 @@ from freshet.storage.errors import trouble
 _SHOWN: Final = 20
 
 
-def _import(files: Sequence[Path], kind: ListFormat, into: Path, *, dry_run: bool) -> Merged:
+def _import(
+    files: Sequence[Path], kind: ListFormat, into: Path, *, dry_run: bool
+) -> MergedSiteList:
     """Add the entries of these files to the list, unless that is only tried."""
     with told_in_one_line():
         entries = [entry for file in files for entry in _read(file, kind)]
@@ -51,7 +53,7 @@ def _import(files: Sequence[Path], kind: ListFormat, into: Path, *, dry_run: boo
     return found
 
 
-def _print_intervals(found: Merged) -> None:
+def _print_intervals(found: MergedSiteList) -> None:
     """Print the visit intervals as tables of a configuration file."""
     for each in found.sites:
         if each.days is not None:
@@ -149,20 +151,20 @@ def _beside(file: Path, name: str) -> bytes | None:
     return read_list(path) if path.is_file() else None
 
 
-def _lost(found: Merged) -> Counter[str]:
+def _lost(found: MergedSiteList) -> Counter[str]:
     return Counter(words for site in found.added for words in dict.fromkeys(site.lost))
 
 
-def _known(found: Merged) -> int:
+def _known(found: MergedSiteList) -> int:
     return len(found.sites) - len(found.added)
 
 
-def _summary(found: Merged, into: Path, *, dry_run: bool) -> str:
+def _summary(found: MergedSiteList, into: Path, *, dry_run: bool) -> str:
     added = f"{counted(len(found.added), 'site')}{' would be' if dry_run else ''} added"
     return f"{into}: {added}, {_known(found):,} known before, {len(found.skipped):,} skipped"
 
 
-def _print(found: Merged, into: Path, *, dry_run: bool) -> None:
+def _print(found: MergedSiteList, into: Path, *, dry_run: bool) -> None:
     show_line(_summary(found, into, dry_run=dry_run), "green")
     if dry_run:
         rows = [(each.url, plain(each.name) or None) for each in found.added]

@@ -40,7 +40,7 @@ def watching(
     with LiveDisplay(console=err, refresh_per_second=_REFRESH_PER_S, transient=True) as display:
 
         def show(live: Live) -> Observer:
-            screen = Screen(live)
+            screen = ProgressScreen(live)
             display.update(screen)
             return screen
 
@@ -75,7 +75,7 @@ class _Left:
         return f"{self.urls:,} left, {_clock(self.seconds)} or more" if self.urls else ""
 
 
-class Screen:
+class ProgressScreen:
     """A live display: counts and rate, the hosts and why they wait, the last changes."""
 
     def __init__(self, live: Live) -> None:

@@ -13,9 +13,9 @@ from freshet.config.settings import Settings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.run import terminal
-from freshet.crawler.run.hooks import COMPARISONS, Compared, Comparing
+from freshet.crawler.run.hooks import COMPARISONS, Comparing, ComparisonRequest
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
-from freshet.crawler.run.player import Counts
+from freshet.crawler.run.player import ReplayCounts
 from freshet.crawler.run.replay import Archives, Losses, replay
 from freshet.crawler.run.terminal import err, fail, print_json, show_list
 from freshet.entry_points import loaded
@@ -42,7 +42,7 @@ def is_store(path: Path) -> bool:
 
 def fill(
     db: Path, paths: Sequence[Path], settings: Settings
-) -> tuple[list[CrawlReport], Counts, Losses]:
+) -> tuple[list[CrawlReport], ReplayCounts, Losses]:
     """Replay archives into a new store; its index stands beside it.
 
     The report of each run, the counts of other exchanges, and the losses.
@@ -65,7 +65,7 @@ def fill(
         return reports, counts, archives.losses
 
 
-def show(reports: list[CrawlReport], counts: Counts, losses: Losses, *, json: bool) -> None:
+def show(reports: list[CrawlReport], counts: ReplayCounts, losses: Losses, *, json: bool) -> None:
     """Print the result of a replay."""
     if json:
         runs = [report.as_json() for report in reports]
@@ -82,7 +82,9 @@ def tell_losses(losses: Losses) -> None:
         err.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _compare(store: Path, policies: Sequence[str], settings: Settings, compared: Compared) -> None:
+def _compare(
+    store: Path, policies: Sequence[str], settings: Settings, compared: ComparisonRequest
+) -> None:
     """Compare policies on the past of a store; exit where no extension can."""
     if _COMPARING is None:
         fail("policies are compared by the extension lab, which is not installed", 2)
@@ -148,7 +150,7 @@ def replay_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     settings, _ = read_settings(config, {})
     budgets = [crawls_per_day(text) for text in budget or []]
     policies = policy or _DEFAULT_POLICIES
-    compared = Compared(budgets, shown, plots, parquet, json)
+    compared = ComparisonRequest(budgets, shown, plots, parquet, json)
     store = past[0]
     with terminal.told_in_one_line(PolicyError):
         _check(past, policies, db)

@@ -32,12 +32,12 @@ from freshet.crawler.run.terminal import (
     spending,
     when,
 )
-from freshet.storage.entries import Discovered, Outlook
+from freshet.storage.entries import DiscoveryShares, Outlook
 from freshet.storage.tables.near_duplicates import IndexState
 from freshet.storage.tables.runs import CrawlRun, RunState
 
 if TYPE_CHECKING:
-    from freshet.crawler.run.daemon_status import DaemonStatus, Spent
+    from freshet.crawler.run.daemon_status import BudgetUse, DaemonStatus
 
 # -- standing view: the status of a daemon on one screen ---------------------
 
@@ -145,7 +145,7 @@ def _print_shards(shards: Sequence[Mapping[str, Any]]) -> None:
     show_list("Shards", ("shard", "state", *_SHARD.values()), rows, _SHARDS_SHOWN)
 
 
-def _visits(found: Discovered) -> str:
+def _visits(found: DiscoveryShares) -> str:
     kinds = {
         "known pages": found.refreshing_visits,
         "new ones": found.first_visits,
@@ -155,7 +155,7 @@ def _visits(found: Discovered) -> str:
     return f"{sum(kinds.values()):,}: {told}"
 
 
-def _new_pages(found: Discovered, waiting: int) -> str:
+def _new_pages(found: DiscoveryShares, waiting: int) -> str:
     """Return how many new pages are expected, by a unit in which they can be counted."""
     per, days = next(
         (it for it in (("day", 1.0), ("week", 7.0)) if found.new_per_day * it[1] >= 1),
@@ -166,7 +166,7 @@ def _new_pages(found: Discovered, waiting: int) -> str:
     return f"about {expected} a {per}; {waits}"
 
 
-def _spent(found: Spent, since: str) -> str:
+def _spent(found: BudgetUse, since: str) -> str:
     share = "" if found.share is None or found.share > 1 else f" ({percent(found.share)})"
     return f"{spending(found.requests, found.flowed, since)}{share}"
 

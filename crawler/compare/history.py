@@ -31,7 +31,7 @@ Slot: TypeAlias = tuple[int, int]
 _FEW_PLACES: Final = 32
 
 
-class Item(NamedTuple):
+class PlacedBlock(NamedTuple):
     """A block by its digest, where it stands: ``front`` counts from 0, ``back`` from -1."""
 
     place: int
@@ -101,7 +101,7 @@ class Layout:
         """Return the layout of some blocks one after another."""
         return Layout(self.places[start:end], self.digests[start:end])
 
-    def items(self, numbers: Iterable[int] | None = None) -> list[Item]:
+    def items(self, numbers: Iterable[int] | None = None) -> list[PlacedBlock]:
         """Return these blocks, or all."""
         chosen = list(range(len(self)) if numbers is None else numbers)
         places, digests = self.places[chosen].tolist(), self.digests[chosen].tolist()
@@ -109,10 +109,10 @@ class Layout:
         for number, place, digest in zip(chosen, places, digests, strict=True):
             there = self.numbers(place)
             front = bisect_left(there, number)
-            found.append(Item(place, front, front - len(there), digest))
+            found.append(PlacedBlock(place, front, front - len(there), digest))
         return found
 
-    def number(self, item: Item) -> int:
+    def number(self, item: PlacedBlock) -> int:
         """Return the number of one of the blocks."""
         return self.numbers(item.place)[item.front]
 
@@ -156,8 +156,8 @@ class LayoutDifference:
     ends left out.
     """
 
-    removed: tuple[Item, ...]
-    added: tuple[Item, ...]
+    removed: tuple[PlacedBlock, ...]
+    added: tuple[PlacedBlock, ...]
     replaced: Mapping[Slot, int]
     kept: tuple[list[int], list[int]]
 
@@ -195,8 +195,10 @@ def _between(layout: Layout, numbers: range) -> tuple[list[int], list[int]]:
 
 
 def beside_slots(
-    is_volatile: Callable[[Slot], bool], removed: Sequence[Item], added: Sequence[Item]
-) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    is_volatile: Callable[[Slot], bool],
+    removed: Sequence[PlacedBlock],
+    added: Sequence[PlacedBlock],
+) -> tuple[tuple[PlacedBlock, ...], tuple[PlacedBlock, ...]]:
     """Return the differences beside the blocks that were replaced at volatile slots.
 
     The one block of a place may come and go there, too.
@@ -363,7 +365,7 @@ _KINDS: Final = ("changed", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class PendingDifference:
     """A difference at a comparison whose verdict later ones may correct.
 
     ``kind`` is the verdict so far; ``removed`` and ``added`` are the differences beside the
@@ -372,13 +374,13 @@ class Delta:
 
     at: float
     kind: Kind
-    removed: tuple[Item, ...]
-    added: tuple[Item, ...]
+    removed: tuple[PlacedBlock, ...]
+    added: tuple[PlacedBlock, ...]
 
     def __len__(self) -> int:
         return len(self.removed) + len(self.added)
 
-    def renamed(self, names: Mapping[int, int]) -> Delta:
+    def renamed(self, names: Mapping[int, int]) -> PendingDifference:
         """Return the delta with other names for some places."""
         removed, added = (
             tuple(i._replace(place=names.get(i.place, i.place)) for i in items)
@@ -397,7 +399,7 @@ class PageMemory:
     comparisons: int = 0
     slots: Mapping[Slot, SlotHistory] = field(default_factory=dict)
     blocks: Mapping[int, Presence] = field(default_factory=dict)
-    deltas: tuple[Delta, ...] = ()
+    deltas: tuple[PendingDifference, ...] = ()
 
     @property
     def volatile(self) -> frozenset[Slot]:
@@ -523,18 +525,18 @@ def _rows(data: bytes, start: int, form: struct.Struct, number: int) -> Iterator
     return form.iter_unpack(part)
 
 
-def _deltas(data: bytes, start: int, number: int) -> Iterator[Delta]:
+def _deltas(data: bytes, start: int, number: int) -> Iterator[PendingDifference]:
     for _ in range(number):
         at, kind, count = _DELTA.unpack_from(data, start)
         start += _DELTA.size
-        sides: tuple[list[Item], list[Item]] = [], []
+        sides: tuple[list[PlacedBlock], list[PlacedBlock]] = [], []
         for *item, sign in _rows(data, start, _ITEM, count):
-            sides[sign].append(Item(*item))
+            sides[sign].append(PlacedBlock(*item))
         start += count * _ITEM.size
-        yield Delta(at, _KINDS[kind], tuple(sides[0]), tuple(sides[1]))
+        yield PendingDifference(at, _KINDS[kind], tuple(sides[0]), tuple(sides[1]))
 
 
-def _packed(item: Item, sign: int) -> bytes:
+def _packed(item: PlacedBlock, sign: int) -> bytes:
     front, back = min(item.front, _FARTHEST), max(item.back, -_FARTHEST)
     return _ITEM.pack(item.place, front, back, item.digest, sign)
 
@@ -544,9 +546,9 @@ def is_near(slot: Slot) -> bool:
     return abs(slot[1]) < _FARTHEST
 
 
-def bounded(deltas: Iterable[Delta]) -> tuple[Delta, ...]:
+def bounded(deltas: Iterable[PendingDifference]) -> tuple[PendingDifference, ...]:
     """Return the newest of the deltas (oldest first) whose items fit the bounds."""
-    kept: list[Delta] = []
+    kept: list[PendingDifference] = []
     room = MOST_ITEMS
     for delta in reversed(tuple(deltas)[-MOST_DELTAS:]):
         room -= len(delta)

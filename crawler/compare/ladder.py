@@ -38,12 +38,12 @@ from freshet.crawler.compare.history import (
     NOTHING,
     STREAK,
     STREAK_AGAINST_THE_SITE,
-    Delta,
-    Item,
     Layout,
     LayoutDifference,
     PageMemory,
     PageRecord,
+    PendingDifference,
+    PlacedBlock,
     Presence,
     Slot,
     SlotHistory,
@@ -258,7 +258,7 @@ def _with_delta(
     is_open = verdict.kind == "changed" or verdict.rung == "frame"
     if not is_open or explained.moved or not (explained.removed or explained.added):
         return memory
-    delta = Delta(at, verdict.kind, explained.removed, explained.added)
+    delta = PendingDifference(at, verdict.kind, explained.removed, explained.added)
     return replace(memory, deltas=bounded([*memory.deltas, delta]))
 
 
@@ -348,12 +348,12 @@ class _Explained:
     """
 
     rung: Rung | None
-    removed: tuple[Item, ...] = ()
-    added: tuple[Item, ...] = ()
-    frame: frozenset[Item] = frozenset()
+    removed: tuple[PlacedBlock, ...] = ()
+    added: tuple[PlacedBlock, ...] = ()
+    frame: frozenset[PlacedBlock] = frozenset()
     moved: bool = False
 
-    def beside_frame(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    def beside_frame(self) -> tuple[tuple[PlacedBlock, ...], tuple[PlacedBlock, ...]]:
         """Return the removed and the added blocks that do not belong to the template."""
         removed, added = (
             tuple(item for item in items if item not in self.frame)
@@ -366,9 +366,9 @@ class _Explained:
         return not self.frame and (self.removed, self.added) == (found.removed, found.added)
 
 
-def _shares(items: Iterable[Item], memory: PageMemory) -> dict[Item, float]:
+def _shares(items: Iterable[PlacedBlock], memory: PageMemory) -> dict[PlacedBlock, float]:
     """Return in which share of the comparisons the blocks at the slots of items were replaced."""
-    found: dict[Item, float] = {}
+    found: dict[PlacedBlock, float] = {}
     for item in items:
         known = [memory.slots[slot].share for slot in item.slots if slot in memory.slots]
         if known:
@@ -387,8 +387,8 @@ def as_minor(found: Verdict, why: str, at: float) -> Verdict:
 
 def _explained(
     found: LayoutDifference,
-    removed: tuple[Item, ...],
-    added: tuple[Item, ...],
+    removed: tuple[PlacedBlock, ...],
+    added: tuple[PlacedBlock, ...],
     memory: PageMemory,
     host: HostRun,
 ) -> _Explained:
@@ -443,7 +443,7 @@ def _amended(
 
 
 def _rung_by_now(
-    delta: Delta, memory: PageMemory, is_volatile: Callable[[Slot], bool] | None
+    delta: PendingDifference, memory: PageMemory, is_volatile: Callable[[Slot], bool] | None
 ) -> Rung | None:
     """Return the rung that now explains an earlier change, if one does."""
     items = (*delta.removed, *delta.added)
@@ -666,7 +666,7 @@ class Detector:
 
 def _why_moved(due: DueUrl, difference: Difference, rels: Sequence[str]) -> str | None:
     """Return why a difference is minor by its entries, None if it is not."""
-    from freshet.crawler.compare.lists import MOVED, has_moved, is_later_page  # noqa: PLC0415 - no first crawl asks
+    from freshet.crawler.compare.list_pages import MOVED, has_moved, is_later_page  # noqa: PLC0415 - no first crawl asks
 
     return MOVED if is_later_page(due.url, rels) and has_moved(difference) else None
 

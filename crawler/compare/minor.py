@@ -25,8 +25,8 @@ from math import exp, log1p
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from freshet.crawler.compare.diff import align, compare_words
-from freshet.crawler.compare.history import Item, Layout
-from freshet.crawler.compare.moments import may_move_alike, moved_alike
+from freshet.crawler.compare.history import Layout, PlacedBlock
+from freshet.crawler.compare.shifted_dates import may_move_alike, moved_alike
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.sketch import block_digest
 
@@ -43,7 +43,7 @@ _MOST_BLOCKS: Final = 400
 _SHORT: Final = 200
 
 
-class Pair(NamedTuple):
+class ReplacedBlock(NamedTuple):
     """A block and the one that replaced it; one of them is empty where a block came or went.
 
     ``share`` is that of the comparisons at which the block there was replaced. ``is_frame`` tells
@@ -196,7 +196,7 @@ _OF_PLACE: Final = frozenset({"frame", "listed"})
 NAMES: Final = tuple(each.name for each in fields(Features))
 
 
-def features(pair: Pair) -> Features | None:
+def features(pair: ReplacedBlock) -> Features | None:
     """Return the features of a differing block, None if nothing speaks for its being minor."""
     before, after = pair.before, pair.after
     reasons = _reasons(pair)
@@ -218,7 +218,7 @@ def features(pair: Pair) -> Features | None:
     )
 
 
-def _reasons(pair: Pair) -> dict[str, bool]:
+def _reasons(pair: ReplacedBlock) -> dict[str, bool]:
     before, after = pair.before, pair.after
     is_edit = bool(before and after)
     is_counted = is_edit and not pair.is_own
@@ -270,10 +270,10 @@ class Difference:
 
     before: Layout
     after: Layout
-    removed: Sequence[Item]
-    added: Sequence[Item]
-    shares: Mapping[Item, float] = field(default_factory=dict)
-    frame: Collection[Item] = frozenset()
+    removed: Sequence[PlacedBlock]
+    added: Sequence[PlacedBlock]
+    shares: Mapping[PlacedBlock, float] = field(default_factory=dict)
+    frame: Collection[PlacedBlock] = frozenset()
     may_be_marks: bool = True
     may_stand: bool = True
 
@@ -309,7 +309,7 @@ def may_be_minor(new: Blocks, difference: Difference) -> bool:
 
 
 def _listed_entries(
-    new: Blocks, left: Sequence[Item], numbers: Sequence[int], difference: Difference
+    new: Blocks, left: Sequence[PlacedBlock], numbers: Sequence[int], difference: Difference
 ) -> int:
     """Count the entries of a table of contents among the blocks that went or came; 0 for few."""
     gone, come = difference.removed, difference.added
@@ -468,7 +468,7 @@ def has_new_words(new: Blocks, difference: Difference, before: bytes, after: byt
     return any(word not in before and word in after for word in map(str.encode, words))
 
 
-def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterator[Pair]:
+def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterator[ReplacedBlock]:
     """Yield the differing blocks, each with the one that it replaced; none of too many."""
     gone, come = difference.removed, difference.added
     if len(gone) + len(come) > _MOST_BLOCKS or not difference.fits(old, new):
@@ -481,7 +481,7 @@ def pairs(old: Blocks, new: Blocks, difference: Difference, at: float) -> Iterat
     for left, right in _coupled(old, new, went, came):
         items = (*left, *right)
         text, number = (new, came[right[0]]) if right else (old, went[left[0]])
-        yield Pair(
+        yield ReplacedBlock(
             before=old.texts[went[left[0]]] if left else "",
             after=new.texts[came[right[0]]] if right else "",
             share=max(difference.shares.get(item, 0.0) for item in items),
@@ -513,13 +513,13 @@ def _moved_places(old: Blocks, new: Blocks, difference: Difference, at: float) -
 
 
 def _listed(
-    old: Blocks, new: Blocks, went: Mapping[Item, int], came: Mapping[Item, int]
-) -> set[Item]:
+    old: Blocks, new: Blocks, went: Mapping[PlacedBlock, int], came: Mapping[PlacedBlock, int]
+) -> set[PlacedBlock]:
     """Return the entries of a table of contents: headings that stay on the page say the same."""
     if len(went) + len(came) < _LEAST_LISTED:
         return set()
     headings = _headings(old) & _headings(new)
-    found, titles = set[Item](), set[Item]()
+    found, titles = set[PlacedBlock](), set[PlacedBlock]()
     for text, numbers in ((old, went), (new, came)):
         for item, number in numbers.items():
             said = text.texts[number]
@@ -541,8 +541,8 @@ def _entry(text: str) -> str:
 
 
 def _coupled(
-    old: Blocks, new: Blocks, went: Mapping[Item, int], came: Mapping[Item, int]
-) -> Iterator[tuple[list[Item], list[Item]]]:
+    old: Blocks, new: Blocks, went: Mapping[PlacedBlock, int], came: Mapping[PlacedBlock, int]
+) -> Iterator[tuple[list[PlacedBlock], list[PlacedBlock]]]:
     """Yield removed blocks with those that replaced them: at the same slot, or by their words."""
     by_slot = {slot: item for item in came for slot in item.slots}
     left, right = list(went), dict.fromkeys(came)
@@ -560,5 +560,5 @@ def _coupled(
         yield _at(rest, block.before), _at(others, block.after)
 
 
-def _at(items: Sequence[Item], number: int | None) -> list[Item]:
+def _at(items: Sequence[PlacedBlock], number: int | None) -> list[PlacedBlock]:
     return [] if number is None else [items[number]]

@@ -23,10 +23,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from freshet.crawler.compare.history import (
     NOTHING,
-    Delta,
-    Item,
     Layout,
     PageRecord,
+    PendingDifference,
+    PlacedBlock,
     Slot,
     SlotHistory,
     beside_slots,
@@ -142,8 +142,8 @@ class Template:
         return shared if all(2 * len(shared) <= len(each) for each in blocks) else frozenset()
 
     def frame_of_small(
-        self, removed: Sequence[Item], added: Sequence[Item], before: Layout
-    ) -> frozenset[Item]:
+        self, removed: Sequence[PlacedBlock], added: Sequence[PlacedBlock], before: Layout
+    ) -> frozenset[PlacedBlock]:
         """Return the items of the frame of a small host.
 
         A block is, that stood on all of its pages, and what stands where such a one was, or where
@@ -238,7 +238,9 @@ class HostRun:
     _events: Counter[Event] = field(default_factory=Counter)
     _texts: set[bytes] = field(default_factory=set)
 
-    def differed(self, text: bytes, removed: Iterable[Item], added: Iterable[Item]) -> None:
+    def differed(
+        self, text: bytes, removed: Iterable[PlacedBlock], added: Iterable[PlacedBlock]
+    ) -> None:
         """Learn the difference of one more page, which now has the text of that digest."""
         self.differing += 1
         if text in self._texts:
@@ -255,8 +257,8 @@ class HostRun:
         return self._events[event] >= enough(self.pages)
 
     def frame_items(
-        self, removed: Sequence[Item], added: Sequence[Item]
-    ) -> tuple[set[Item], set[Item]]:
+        self, removed: Sequence[PlacedBlock], added: Sequence[PlacedBlock]
+    ) -> tuple[set[PlacedBlock], set[PlacedBlock]]:
         """Return the removed and added items that belong to the host's template."""
         template = self.template
         went = {
@@ -275,7 +277,7 @@ class HostRun:
         return went, came
 
 
-def _events(removed: Iterable[Item], added: Iterable[Item]) -> set[Event]:
+def _events(removed: Iterable[PlacedBlock], added: Iterable[PlacedBlock]) -> set[Event]:
     return {(False, i.place, i.digest) for i in removed} | {
         (True, i.place, i.digest) for i in added
     }
@@ -292,7 +294,9 @@ class Correction:
 
 
 def settled(
-    differing: Mapping[int, tuple[bytes | None, Sequence[Delta]]], pages: int, template: Template
+    differing: Mapping[int, tuple[bytes | None, Sequence[PendingDifference]]],
+    pages: int,
+    template: Template,
 ) -> list[Correction]:
     """Return the verdicts to correct after a run.
 
@@ -312,7 +316,9 @@ def settled(
     ]
 
 
-def _kind_by_now(delta: Delta, counts: Counter[Event], pages: int, template: Template) -> Kind:
+def _kind_by_now(
+    delta: PendingDifference, counts: Counter[Event], pages: int, template: Template
+) -> Kind:
     removed, added = beside_slots(template.is_volatile, delta.removed, delta.added)
     if _are_common(removed, added, counts, enough(pages)):
         return "unchanged"
@@ -322,7 +328,10 @@ def _kind_by_now(delta: Delta, counts: Counter[Event], pages: int, template: Tem
 
 
 def _are_common(
-    removed: Sequence[Item], added: Sequence[Item], counts: Counter[Event], least: float
+    removed: Sequence[PlacedBlock],
+    added: Sequence[PlacedBlock],
+    counts: Counter[Event],
+    least: float,
 ) -> bool:
     """Return whether all items went or came on so many pages, or stand where such ones went."""
     gone = {i for i in removed if counts[False, i.place, i.digest] >= least}

@@ -37,6 +37,7 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.run.terminal import counted
 from freshet.crawler.urls import origin
+from freshet.storage.connection import StoreConnection
 from freshet.storage.database import reading
 from freshet.storage.entries import TEXT_CHANNELS
 from freshet.storage.errors import StoreError
@@ -45,7 +46,6 @@ from freshet.storage.queries.overview import PageChange
 from freshet.storage.queries.page import DocumentSource, KnownUrl, OtherName, StoredVersion
 from freshet.storage.records import PageHistory
 from freshet.storage.tables import changefeed, observations, runs
-from freshet.storage.texts import StoreConnection
 
 log = logging.getLogger(__name__)
 
@@ -622,7 +622,7 @@ def _chosen(
 # From the stored bytes, or from the counts where these are not kept.
 
 
-class Summarised(Protocol):
+class SummarisedChange(Protocol):
     """A change to be summarised: its versions, the one before first, and counts of blocks."""
 
     @property
@@ -654,7 +654,9 @@ class Summarised(Protocol):
         """The number of blocks that are gone."""
 
 
-async def change_summary(connection: Reader, parser: Parser, change: Summarised, width: int) -> str:
+async def change_summary(
+    connection: Reader, parser: Parser, change: SummarisedChange, width: int
+) -> str:
     """Summarise a change in at most about ``width`` characters."""
     why = change.reason if isinstance(change, PageChange) else None
     if not is_of_text(change):
@@ -664,7 +666,9 @@ async def change_summary(connection: Reader, parser: Parser, change: Summarised,
     return said if why is None else f"{said}  ({why})"
 
 
-async def change_blocks(db: Reader, parser: Parser, it: Summarised) -> tuple[AlignedBlock, ...]:
+async def change_blocks(
+    db: Reader, parser: Parser, it: SummarisedChange
+) -> tuple[AlignedBlock, ...]:
     """Align both texts of a change; none where their bytes are not kept or cannot be parsed."""
     ids = [each for each in (it.before_id, it.version_id) if each is not None]
     if len(found := await page.by_id(db, *ids)) == 2:
@@ -674,7 +678,7 @@ async def change_blocks(db: Reader, parser: Parser, it: Summarised) -> tuple[Ali
     return ()
 
 
-def is_of_text(change: Summarised) -> bool:
+def is_of_text(change: SummarisedChange) -> bool:
     """Return whether the text changed; of older findings no kinds are known."""
     kinds = set((change.kinds or "words").split())
     return change.kind == "changed" and not kinds.isdisjoint(TEXT_CHANNELS)
@@ -689,7 +693,7 @@ def in_kinds(kinds: str | None) -> str:
     return ", ".join((kinds or "").split())
 
 
-def in_counts(change: Summarised) -> str:
+def in_counts(change: SummarisedChange) -> str:
     """Return a text with the numbers of added and removed blocks."""
     if not change.blocks_added and not change.blocks_removed:
         return "words changed within blocks"

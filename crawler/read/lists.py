@@ -35,7 +35,7 @@ MadeFor: TypeAlias = Literal["terminal", "http", "digest", "file"]
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
+class Impression:
     """A page in a list at a ``place`` from 1 on; ``promoted``: it came there by chance.
 
     ``showing_id`` is what a link names: 63 random bits, which nobody guesses.
@@ -47,13 +47,13 @@ class Showing:
     promoted: bool
 
     @classmethod
-    def of(cls, page_id: int, place: int, *, promoted: bool = False) -> "Showing":
+    def of(cls, page_id: int, place: int, *, promoted: bool = False) -> "Impression":
         """Return a page in a list, with an id of its own."""
         return cls(randbits(63), page_id, place, promoted)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RankedPage:
     """A page of a list; those of a lower ``tier`` stand before all others.
 
     ``worth`` is its relevance, ``promoted`` whether it came to its place by chance.
@@ -65,9 +65,9 @@ class Listed:
     tier: int = 0
     promoted: bool = False
 
-    def shown_at(self, place: int) -> Showing:
+    def shown_at(self, place: int) -> Impression:
         """Return it at a place, from 1 on, of a list that is shown, with an id of its own."""
-        return Showing.of(self.page_id, place, promoted=self.promoted)
+        return Impression.of(self.page_id, place, promoted=self.promoted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class SearchResult:
     marks: tuple[tuple[int, int], ...]
     is_partial: bool
     is_new: bool
-    showing: Showing
+    showing: Impression
     #: The shard that holds the page; 0 in a file.
     shard: int = 0
 
@@ -110,14 +110,14 @@ class Audience(Protocol):
     def arranges(self) -> bool:
         """True if a list may be shown in another order than that of relevance."""
 
-    def arranged(self, found: Sequence[Listed], count: int, seed: int) -> list[Listed]:
+    def arranged(self, found: Sequence[RankedPage], count: int, seed: int) -> list[RankedPage]:
         """Return the first ``count`` pages of a list, in the order in which they are shown.
 
         The same ``seed`` gives the same ones, so that a longer list begins as a shorter one.
         """
 
     def recording(
-        self, made_for: MadeFor, at: float, listed: Sequence[Showing]
+        self, made_for: MadeFor, at: float, listed: Sequence[Impression]
     ) -> Callable[[Connection], bool]:
         """Return what notes a list that was shown, in a transaction of the store."""
 
@@ -163,13 +163,13 @@ async def seed_of(db: Reader, words: str, now: float) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
 
 
-def link_to(showing: Showing) -> str:
+def link_to(showing: Impression) -> str:
     """Return the path on the server that notes the opening of a page, and leads on to it."""
     return f"/o/{showing.showing_id:016x}"
 
 
 async def record(
-    path: Path, audience: Audience, made_for: MadeFor, at: float, listed: Sequence[Showing]
+    path: Path, audience: Audience, made_for: MadeFor, at: float, listed: Sequence[Impression]
 ) -> None:
     """Note a list that was shown, beside whoever writes the store."""
     await note(path, audience.recording(made_for, at, listed))

@@ -186,7 +186,7 @@ _drop_judged: Final = function("content_drop", [c_void_p])
 _TOO_SLOW: Final = -4
 
 
-class Judged(NamedTuple):
+class JudgedPieces(NamedTuple):
     """Pieces that the core has judged, and the number of the page's own headline, or -1."""
 
     core: c_void_p
@@ -212,7 +212,7 @@ def described(pieces: Pieces, title: str, vocabulary: Vocabulary) -> NDArray[np.
 @contextmanager
 def considered(
     pieces: Pieces, title: str, vocabulary: Vocabulary, trees: numeric.Structure | None
-) -> Iterator[Judged]:
+) -> Iterator[JudgedPieces]:
     """Yield the pieces of a page as the core judges them; without trees it has their rows.
 
     There is at least one piece; ``title`` is the page's.
@@ -238,7 +238,7 @@ def considered(
         if result == _TOO_SLOW:
             raise TreeLimit(f"{len(pieces):,} pieces took more than {SECONDS:g} s of a processor")
         checked(result, tree)
-        yield Judged(core, headline)
+        yield JudgedPieces(core, headline)
     finally:
         _drop_judged(core)
 

@@ -97,7 +97,7 @@ PERMALINKS: Final = frozenset({"", "#", "¶", "§", "🔗", "⚓", "\uf0c1"})
 _SCRIPTS: Final = ("javascript:", "vbscript:", "data:", "blob:", "about:")
 
 
-class Written(NamedTuple):
+class WrittenPieces(NamedTuple):
     """Pieces, and both of their forms."""
 
     pieces: Sequence[Piece]
@@ -169,7 +169,7 @@ _writer_columns: Final = function("writer_columns", [c_void_p] * 3)
 _drop_writer: Final = function("writer_drop", [c_void_p])
 
 
-def written(tree: Tree, pieces: Sequence[Piece], base: str) -> Written:
+def written(tree: Tree, pieces: Sequence[Piece], base: str) -> WrittenPieces:
     """Return the pieces of a tree in both forms, but for those of which nothing is left.
 
     They are in document order. References of the page are relative to ``base``.
@@ -193,7 +193,7 @@ def written(tree: Tree, pieces: Sequence[Piece], base: str) -> Written:
     finally:
         _drop_writer(writer)
     shown = [pieces[i] for i in memoryview(numbers).cast("I")]
-    return Written(shown, *(form.decode().split("\0")[:-1] for form in forms))
+    return WrittenPieces(shown, *(form.decode().split("\0")[:-1] for form in forms))
 
 
 _COLUMNS: Final = 6

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from freshet.config.settings import DaemonSettings, Ephemeral
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.queue.terms import DiscoveryTerms
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import Host
 
@@ -42,7 +42,7 @@ def capacities(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CapacityLimits:
     """``queue`` (H,) is the host queue of each host, a row of ``keys`` and of ``per_day`` (L,)."""
 
     queue: Rows
@@ -55,7 +55,7 @@ def limits_of(
     exchange_s: Mapping[int, float],
     delay_s: float,
     connections_per_host: int = 1,
-) -> Limits:
+) -> CapacityLimits:
     """Return the limits of hosts, given the mean duration of their requests by id."""
     queue, keys = numbered(key_of(host) for host in hosts)
     delays: list[float | None] = [None] * len(keys)
@@ -68,7 +68,7 @@ def limits_of(
     seconds = np.bincount(queue[known_rows], known[known_rows], minlength=len(keys)) / np.maximum(
         count, 1
     )
-    return Limits(queue, keys, capacities(delays, delay_s, connections_per_host, seconds))
+    return CapacityLimits(queue, keys, capacities(delays, delay_s, connections_per_host, seconds))
 
 
 def key_of(host: Host) -> str:

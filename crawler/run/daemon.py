@@ -39,13 +39,13 @@ from freshet.crawler.run.in_force import (
     with_budget,
 )
 from freshet.crawler.run.network import Network, parser_of, rendering, require_renderer, with_kept
-from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, Tally, make_report
 from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.reports import Reports
 from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.state import DaemonState
+from freshet.crawler.run.status_recorder import StatusRecorder
 from freshet.crawler.run.upkeep import (
     StoreOutages,
     enduring,

@@ -21,7 +21,7 @@ from freshet.storage.tables.runs import CrawlRun, RunProgress
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class BudgetUse:
     """Requests made, and requests that the budget allowed, in the same time."""
 
     requests: int
@@ -33,7 +33,7 @@ class Spent:
         return self.requests / self.flowed if self.flowed >= 1 else None
 
 
-def spent(moments: Sequence[RunProgress], since: float) -> Spent:
+def spent(moments: Sequence[RunProgress], since: float) -> BudgetUse:
     """Return the spending from ``since`` to the last moment; the earliest comes first.
 
     ``moments`` go back to the last one before ``since``; spending between two of them is taken as
@@ -46,7 +46,7 @@ def spent(moments: Sequence[RunProgress], since: float) -> Spent:
         requests += _grown([(m.at, m.fetches) for m in mine], since)
         for _, invocation in groupby(mine, key=lambda m: m.began_at):
             flowed += _grown([(m.at, m.flowed) for m in invocation], since)
-    return Spent(round(requests), flowed)
+    return BudgetUse(round(requests), flowed)
 
 
 def per_minute(moments: Sequence[RunProgress], since: float) -> float:
@@ -80,8 +80,8 @@ class DaemonStatus:
 
     process: int | None
     outlook: Outlook
-    today: Spent
-    day: Spent
+    today: BudgetUse
+    day: BudgetUse
     per_minute: float
     measured: Staleness | None
     next_url: str | None

@@ -21,7 +21,7 @@ from freshet.crawler.run.capacities import key_of
 from freshet.crawler.run.importance import (
     DEFAULT,
     Importance,
-    Weighing,
+    ImportanceData,
     interests,
     learnt_items,
     speaking,
@@ -374,7 +374,7 @@ async def _learnt(
 ) -> tuple[float | None, float]:
     """Return what a source's items were learnt from, and their worth; None: it is said or set."""
     ids, none = np.array([page_id]), np.zeros(1)
-    listed = Weighing("list", await runs.load(connection)).half_lives(ids, [url])
+    listed = ImportanceData("list", await runs.load(connection)).half_lives(ids, [url])
     if 0 < terms([url], none.astype(np.intp), none, sites, listed).half_life_days[0] < inf:
         return None, 1.0
     _, worth, opens = (await learnt_items(connection, settings.ephemeral)).of(ids)

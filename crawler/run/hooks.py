@@ -12,7 +12,7 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.verbs``: verbs of the command (:class:`freshet.crawler.cli.verbs.Verb`);
 - ``freshet.dashboards``: a function that makes :class:`freshet.crawler.service.http.HtmlPages`;
 - ``freshet.pages``: a page of the dashboard, of a function that makes an
-  :class:`freshet.crawler.extensions.dashboard.asked.ExtensionPage`;
+  :class:`freshet.crawler.extensions.dashboard.request.ExtensionPage`;
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
@@ -196,7 +196,7 @@ class Answering(Protocol):
 COMPARISONS: Final = "freshet.comparisons"
 
 
-class Compared(NamedTuple):
+class ComparisonRequest(NamedTuple):
     """A comparison that is asked for: budgets a day, and where its result goes.
 
     The policies see the share ``shown`` of the time before they are judged.
@@ -220,7 +220,7 @@ class Comparing(Protocol):
         """Exit with one line where results could not be written to these folders."""
 
     def compare(
-        self, store: Path, policies: Sequence[str], settings: Settings, asked: Compared
+        self, store: Path, policies: Sequence[str], settings: Settings, asked: ComparisonRequest
     ) -> None:
         """Compare them, print the result, and write the files."""
 

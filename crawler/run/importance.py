@@ -31,7 +31,7 @@ from freshet.crawler.urls import canonical, site_key
 from freshet.entry_points import loaded
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
 from freshet.scheduler.ephemeral.openings import NOTHING, LearntItems, learned
-from freshet.scheduler.queue.terms import Terms
+from freshet.scheduler.queue.page_rules import PageRules
 from freshet.scheduler.sources import AREAS, Rows
 from freshet.storage.database import Database
 from freshet.storage.queries import link_columns
@@ -247,7 +247,7 @@ def _even(page_id: Ints, _urls: Sequence[str], _host: Rows, _origins: Sequence[s
 
 
 @dataclass(frozen=True, slots=True)
-class Weighing:
+class ImportanceData:
     """The data on the importance of pages at one moment.
 
     ``by`` is ``daemon.importance``, ``representatives`` are by the ids of their duplicates;
@@ -295,7 +295,7 @@ class Weighing:
             found[row] = by_id[int(page_id[row])]
         return found
 
-    def touched(self, before: Weighing) -> list[int] | None:
+    def touched(self, before: ImportanceData) -> list[int] | None:
         """Return the ids of pages whose importance may differ from ``before``; None: any may."""
         unlike = (self.by, list(self.seeds)) != (before.by, list(before.seeds))
         if unlike or self.by in _DIVIDING:
@@ -309,14 +309,14 @@ class Weighing:
 
 async def weigh(
     connection: aiosqlite.Connection, by: str, marks: Mapping[int, float] | None = None
-) -> Weighing:
+) -> ImportanceData:
     """Weigh the pages of a store by its current data; PageRank in a thread."""
     stored = await runs.load(connection)
     same = await near_duplicates_tables.one_of_group(connection)
     endless = await url_patterns.representatives(connection)
     # Whoever follows a page that has come to follow another one follows that.
     same = {page: endless.get(leader, leader) for page, leader in same.items()} | endless
-    return Weighing(by, stored, await _shares(connection, by), same, marks or {})
+    return ImportanceData(by, stored, await _shares(connection, by), same, marks or {})
 
 
 async def _appeals(connection: aiosqlite.Connection) -> Appeals | None:
@@ -454,13 +454,13 @@ def terms(
     importance: Floats,
     sites: Sites,
     half_life_days: Floats | None = None,
-) -> Terms:
+) -> PageRules:
     """Return the terms of pages of these importances, by the nearest tables of ``sites``.
 
     ``half_life_days`` (m,) are those of the site list, None where it has none.
     """
     n = len(urls)
-    found = Terms(
+    found = PageRules(
         area=area, importance=importance.copy(), never=np.zeros(n, np.bool_),
         least_days=np.zeros(n), most_days=np.full(n, np.inf),
         half_life_days=np.full(n, np.nan) if half_life_days is None else half_life_days.copy(),

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from freshet.storage.records import FetchResult
 
 
-class Divided(Protocol):
+class DomainShards(Protocol):
     """A store that is divided by domains."""
 
     def of(self, name: str) -> int:
         """Return the part of a registrable domain, or of a group of hosts."""
 
 
-def shard_of(at_origin: str, shards: Divided, groups: Mapping[str, Sequence[str]]) -> int:
+def shard_of(at_origin: str, shards: DomainShards, groups: Mapping[str, Sequence[str]]) -> int:
     """Return the shard that visits an origin, or a URL: by its group of hosts, or its domain."""
     return shards.of(domain_of(at_origin, groups))
 

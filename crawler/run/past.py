@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from freshet.crawler.admission.copies import MOST_BYTES, Shown
+from freshet.crawler.admission.copies import MOST_BYTES, CopyCandidate
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.visit import sketch_of
 from freshet.storage.tables import hosts, links, observations, pages, url_patterns
@@ -115,13 +115,17 @@ class StoredPast:
         """Return the first pages of a host, with id, URL and versioned sketch."""
         return await url_patterns.texts(self._reader, host_id, most)
 
-    async def shown(self, page_id: int, url: str) -> Shown | None:
+    async def shown(self, page_id: int, url: str) -> CopyCandidate | None:
         """Read a page once more; the URL is one of its host."""
         found = await self.content(page_id)
         if found is None or len(found[0]) > MOST_BYTES:
             return None
         parsed = await self._parser.parse(found[0], url, found[1])
-        return None if isinstance(parsed, Unparsable) else Shown(url, parsed.blocks.texts, *found)
+        return (
+            None
+            if isinstance(parsed, Unparsable)
+            else CopyCandidate(url, parsed.blocks.texts, *found)
+        )
 
     # -- what listings and requests ask for
 

@@ -25,8 +25,8 @@ from freshet.storage.records import (
     DueUrl,
     Entry,
     FetchResult,
-    Note,
     Observation,
+    StoreUpdate,
     Targets,
     Visit,
 )
@@ -36,7 +36,7 @@ _BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedExchange:
     """One exchange as the fetcher returned it.
 
     ``is_ours``: Freshet archived it, after it had consulted robots.txt. ``is_unasked``: no request
@@ -50,7 +50,7 @@ class Played:
 
 
 @dataclass(slots=True)
-class Counts:
+class ReplayCounts:
     """Counts of exchanges that are not visits."""
 
     probes: int = 0
@@ -79,7 +79,7 @@ class PlayedStore(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Player:
+class ArchivePlayer:
     """Feeds exchanges to the parts of a crawl that take answers, one after the other.
 
     *Invariant.* An exchange is processed when everything that earlier ones found about its page,
@@ -94,9 +94,9 @@ class Player:
     clock: VirtualClock
     writer: Submitting
     store: PlayedStore
-    counts: Counts
+    counts: ReplayCounts
     done_at: float
-    coming: deque[Played] = field(default_factory=deque, init=False)
+    coming: deque[PlayedExchange] = field(default_factory=deque, init=False)
     _read: dict[str, DueUrl | None] = field(default_factory=dict, init=False)
     _batch: list[Entry] = field(default_factory=list, init=False)
     _waiting: int = field(default=0, init=False)
@@ -104,7 +104,7 @@ class Player:
     _done: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _passed: Counter[tuple[int, float]] = field(default_factory=Counter, init=False)
     _hops: dict[str, RobotsRequest] = field(default_factory=dict, init=False)
-    _early_robots: dict[str, list[Played]] = field(default_factory=dict, init=False)
+    _early_robots: dict[str, list[PlayedExchange]] = field(default_factory=dict, init=False)
     # Of URLs whose next exchange repeats the last one: the reason of that failure.
     _repeats: dict[str, str | None] = field(default_factory=dict, init=False)
 
@@ -139,7 +139,7 @@ class Player:
 
     # -- pages -------------------------------------------------------------------
 
-    async def take(self, played: Played) -> None:
+    async def take(self, played: PlayedExchange) -> None:
         """Process one exchange and set the clock to its end."""
         result = played.result
         self.clock.go_on_from(result.ended_at)
@@ -163,7 +163,7 @@ class Player:
         self.counts.stray_robots += sum(map(len, self._early_robots.values()))
         await self.settled()
 
-    async def _page(self, played: Played, url: str) -> None:
+    async def _page(self, played: PlayedExchange, url: str) -> None:
         result = played.result
         if result.outcome == "redirected":
             # Whether it leads in a circle shows in what other pages lead to.
@@ -191,7 +191,7 @@ class Player:
         # An earlier replay, which knew the host as it was then, has made no visit of it.
         return is_repeatable(result) if result.ended_at <= self.done_at else may_repeat
 
-    async def _visit(self, due: DueUrl, played: Played) -> Visit:
+    async def _visit(self, due: DueUrl, played: PlayedExchange) -> Visit:
         """Return the visit of a page, as the rules of now have it."""
         result = played.result
         rule = self._forbidden(due) if not played.is_ours else None
@@ -242,14 +242,14 @@ class Player:
             self._read.update({due.url: due for due in found})
         return self._read[url]
 
-    async def _admitted(self, url: str, played: Played) -> DueUrl:
+    async def _admitted(self, url: str, played: PlayedExchange) -> DueUrl:
         """Admit a page that no replayed page links to: the crawl's user named it."""
         result, targets = played.result, Targets()
         role: Role = "sitemap" if played.accept == "sitemap" else "page"
         if not self.requester.admission.scope.contains(url):
             self.requester.admission.scope.add_seed(url)
         self.requester.admission.add(targets, url, result.url, depth=0, role=role)
-        await self.submit(Note(result.started_at, targets=targets))
+        await self.submit(StoreUpdate(result.started_at, targets=targets))
         await self.settled()
         due = await self._stored(url)
         if due is None:
@@ -266,7 +266,7 @@ class Player:
         for played in self._early_robots.pop(at_origin, ()):
             await self._robots(played)
 
-    async def _robots(self, played: Played) -> None:
+    async def _robots(self, played: PlayedExchange) -> None:
         result = played.result
         request = self._hops.pop(result.url, None) or await self._robots_request(result)
         if request is not None and _begins_anew(result):

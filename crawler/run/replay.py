@@ -19,10 +19,10 @@ from aiosqlite import Connection as Reader
 
 from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Seeding
-from freshet.crawler.archive.exchanges import Account, IndexEntry, accounts_of
+from freshet.crawler.archive.exchanges import ArchivedRun, IndexEntry, accounts_of
 from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
-from freshet.crawler.archive.reader import Reading, accept_of, fetch_result, is_ours
+from freshet.crawler.archive.reader import ExchangeReader, accept_of, fetch_result, is_ours
 from freshet.crawler.archive.records import ArchivedExchange, Damage
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Request
@@ -30,7 +30,7 @@ from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import BreadthFirst
 from freshet.crawler.run.network import parser_of, with_kept
 from freshet.crawler.run.orders import CrawlReport, Tally, make_report
-from freshet.crawler.run.player import Counts, Played, Player
+from freshet.crawler.run.player import ArchivePlayer, PlayedExchange, ReplayCounts
 from freshet.crawler.run.pool import Supervisor
 from freshet.crawler.run.rules import copy_rule, depth_at
 from freshet.crawler.run.upkeep import correct, retention_of
@@ -55,7 +55,7 @@ _AHEAD_BYTES: Final = 4 << 20
 class RecordedRun(Protocol):
     """The exchanges of a run."""
 
-    def exchanges(self, after: float, /) -> AsyncIterator[Played]:
+    def exchanges(self, after: float, /) -> AsyncIterator[PlayedExchange]:
         """Return those that ended from a time on, in order."""
 
     async def probe(self, origin: str, after: float, /) -> FetchResult | None:
@@ -140,7 +140,7 @@ class _Probes:
 
 async def replay(
     settings: Settings, db: Path, pasts: Sequence[RunPast]
-) -> tuple[list[CrawlReport], Counts]:
+) -> tuple[list[CrawlReport], ReplayCounts]:
     """Fill a store from the past, run after run; return their reports and the other counts.
 
     Alerts are not written: they would be sent years late.
@@ -152,7 +152,7 @@ async def replay(
         settings = await with_kept(settings, database.reader)
         parser = parser_of(settings, VirtualClock(0.0))
         stack.push_async_callback(parser.close)
-        counts, reports = Counts(), []
+        counts, reports = ReplayCounts(), []
         index = await open_index(database, settings)
         for past in await _left(database, pasts):
             clock = VirtualClock(past.began_at)
@@ -211,7 +211,7 @@ class _Replay(Supervisor):
     """The replay of one run."""
 
     def __init__(
-        self, around: RunContext, past: RunPast, clock: VirtualClock, counts: Counts
+        self, around: RunContext, past: RunPast, clock: VirtualClock, counts: ReplayCounts
     ) -> None:
         self._around = around
         self._past = past
@@ -224,7 +224,7 @@ class _Replay(Supervisor):
             self,
             alias_age_s=_DAY_S if past.is_lasting else inf,
         )
-        self._player: Player | None = None
+        self._player: ArchivePlayer | None = None
         self._counts = counts
 
     def committed(self, batch: Sequence[Acknowledged]) -> None:
@@ -253,7 +253,7 @@ class _Replay(Supervisor):
     async def _play(self, seeding: Seeding) -> None:
         assembly, reader = self._assembly, self._around.database.reader
         done_at = await observations.last_at(reader, self._around.run_id)
-        player = self._player = Player(
+        player = self._player = ArchivePlayer(
             requester=assembly.requester(seeding),
             clock=self._clock,
             writer=assembly.writer,
@@ -272,7 +272,9 @@ class _Replay(Supervisor):
             await player.take(played)
         await player.finish()
 
-    async def _announced(self, player: Player, after: float) -> AsyncIterator[Played]:
+    async def _announced(
+        self, player: ArchivePlayer, after: float
+    ) -> AsyncIterator[PlayedExchange]:
         """Yield the exchanges after a time; the player knows those that are coming."""
         size = 0
         async for played in self._past.recorded.exchanges(after):
@@ -352,7 +354,7 @@ class _Recorded:
     end: float
     sends_probes: bool
 
-    def exchanges(self, after: float) -> AsyncIterator[Played]:
+    def exchanges(self, after: float) -> AsyncIterator[PlayedExchange]:
         """Return those that ended from a time on, in order."""
         return self.archives.exchanges(max(after, self.begin), self.end)
 
@@ -371,7 +373,7 @@ class Archives:
         self._tell = tell
         limits = settings.fetch.max_body_bytes, settings.sitemaps.max_bytes
         self._order = _order_of(inputs_of(paths), index, tell)
-        self._reading = Reading(
+        self._reading = ExchangeReader(
             self._order, max(limits), page_bytes=settings.fetch.max_body_bytes, requests=False
         )
         self.losses = Losses(skipped=self._order.skipped())
@@ -391,15 +393,15 @@ class Archives:
         ends = [each.began_at for each in accounts] + [inf]
         found = [self._run(a, end) for a, end in zip(accounts, ends[1:], strict=True)]
         if first.ended_at < ends[0]:
-            others = Account(first.started_at, is_lasting=False, seeds=())
+            others = ArchivedRun(first.started_at, is_lasting=False, seeds=())
             found.insert(0, self._run(others, ends[0], sends_probes=False))
         return found
 
-    def _run(self, account: Account, end: float, *, sends_probes: bool = True) -> RunPast:
+    def _run(self, account: ArchivedRun, end: float, *, sends_probes: bool = True) -> RunPast:
         recorded = _Recorded(self, account.began_at, end, sends_probes)
         return RunPast(account.began_at, account.seeds, recorded, account.is_lasting)
 
-    async def exchanges(self, begin: float, end: float) -> AsyncIterator[Played]:
+    async def exchanges(self, begin: float, end: float) -> AsyncIterator[PlayedExchange]:
         """Yield those that ended between two times, in order."""
         for number, found in enumerate(self._reading.exchanges(begin)):
             if isinstance(found, Damage):
@@ -411,9 +413,9 @@ class Archives:
                 self._tell(f"Replaying {number:,} of {self._order.exchanges:,}")
             yield self._played(found)
 
-    def _played(self, found: ArchivedExchange) -> Played:
+    def _played(self, found: ArchivedExchange) -> PlayedExchange:
         result = fetch_result(found, self._settings.fetch.max_body_bytes)
-        return Played(result, accept_of(found), is_ours(found), found.facts.is_unasked)
+        return PlayedExchange(result, accept_of(found), is_ours(found), found.facts.is_unasked)
 
     async def probe(self, at_origin: str, after: float) -> FetchResult | None:
         """Return the answer to a host's next probe, if the probe was its next request."""

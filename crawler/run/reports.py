@@ -12,9 +12,9 @@ from freshet import __version__
 from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.in_force import DefaultBudget, recurring
 from freshet.crawler.run.logs import REPORTS
-from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import DaemonOrder, Tally
 from freshet.crawler.run.pool import Ending
+from freshet.crawler.run.status_recorder import StatusRecorder
 from freshet.crawler.run.terminal import amount, counted, percent, span
 from freshet.scheduler.costs import binary_cost
 from freshet.storage.queries import columns

@@ -28,7 +28,15 @@ from freshet.crawler.signals.listings import SourceDiscovery, off_loop
 from freshet.crawler.urls import canonical, is_http, origin, resolve
 from freshet.crawler.visit import Pipeline, unasked
 from freshet.storage.entries import Host, Kind, RobotsRecord
-from freshet.storage.records import DueUrl, Entry, FetchResult, Note, Observation, Targets, Visit
+from freshet.storage.records import (
+    DueUrl,
+    Entry,
+    FetchResult,
+    Observation,
+    StoreUpdate,
+    Targets,
+    Visit,
+)
 
 #: Failures that no later try in the same run can mend: the name, address or certificate.
 _HOPELESS: Final = frozenset({"no_such_host", "address", "tls", "url"})
@@ -119,7 +127,7 @@ class Requester:
         reason, detail = ("robots", refusal.rule) if barred is None else barred
         return Observation(due.page_id, now, kind, reason=reason, detail=detail)
 
-    async def _requisite(self, due: RequisiteUrl, queue: str) -> Note:
+    async def _requisite(self, due: RequisiteUrl, queue: str) -> StoreUpdate:
         """Request what an archived page needs; the archive takes it."""
         is_plain = self.pipeline.is_plain(due, self.clock.now())
         wanted = Request(
@@ -130,23 +138,23 @@ class Requester:
             return counted
         await due.owner.took(due, result)
         host = self.frontier.host_state(due.host_id)
-        return Note(self.clock.now(), fetches=1, host=host)
+        return StoreUpdate(self.clock.now(), fetches=1, host=host)
 
-    async def _probe(self, request: ProbeRequest) -> Note:
+    async def _probe(self, request: ProbeRequest) -> StoreUpdate:
         """Request a page that cannot exist, for the visits that wait for the response."""
         plain = is_plain_host(self.frontier.repeats(request.host_id), self.clock.now())
         wanted = Request(request.url, "probe", is_plain=plain)
         result = await self.pipeline.fetch(request.queue, wanted)
         self.probes.answered(request.host_id, result)
         host = self.frontier.host_state(request.host_id)
-        return Note(self.clock.now(), fetches=1, host=host)
+        return StoreUpdate(self.clock.now(), fetches=1, host=host)
 
     async def _call(self, request: ApiRequest) -> Sequence[Entry]:
         wanted = Request(request.url, "answer", form=request.form, is_anonymous=True)
         result = await self.pipeline.fetch(request.queue, wanted)
         self.frontier.api_requests -= 1
         now = self.clock.now()
-        return [Note(now, fetches=1), *request.handle(result, now)]
+        return [StoreUpdate(now, fetches=1), *request.handle(result, now)]
 
     # -- robots.txt ----------------------------------------------------------------
 
@@ -168,7 +176,7 @@ class Requester:
         if self.pipeline.may_repeat(request.host_id, request.repeat_of, result):
             self.frontier.again(replace(request, repeat_of=result.reason))
             host = self.frontier.host_state(request.host_id)
-            return [Note(result.ended_at, fetches=1, host=host)]
+            return [StoreUpdate(result.ended_at, fetches=1, host=host)]
         hop = await self.next_hop(request, result)
         if hop is None:
             return await self.robots_answered(request, result)
@@ -217,7 +225,7 @@ class Requester:
         now, file = self.clock.now(), await self._file(fetched)
         record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
         self.frontier.robots_known(request.host_id, now)
-        note = Note(
+        note = StoreUpdate(
             at=now,
             robots=(request.host_id, record),
             fetches=fetches,
@@ -263,7 +271,7 @@ class Requester:
         return targets
 
 
-def _is_answer(entry: Visit | Note) -> bool:
+def _is_answer(entry: Visit | StoreUpdate) -> bool:
     """Return whether a URL answered itself, be it with a meta refresh."""
     if not isinstance(entry, Visit):
         return False

@@ -30,9 +30,9 @@ from freshet.config.settings import Operation
 from freshet.crawler.fetch.bounds import met
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.daemon_status import measured
-from freshet.crawler.run.notes import StatusRecorder
 from freshet.crawler.run.orders import AUDITED_S
 from freshet.crawler.run.pool import FetchPool
+from freshet.crawler.run.status_recorder import StatusRecorder
 from freshet.crawler.run.terminal import counted, percent, spending
 from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HtmlPages, HttpServer
@@ -131,7 +131,7 @@ class Service:
         self._sampler: asyncio.Task[None] | None = None
         self._is_entered = self._is_lifeless = False
         self._state: DaemonPhase = "starting"
-        self._vitality = Vitality(monotonic())
+        self._vitality = LivenessJudge(monotonic())
         self._parts: _Parts | None = None
         self._turns = self._commits = 0
         self._committed_at: float | None = None
@@ -334,9 +334,9 @@ class Service:
 
     def _check(self, now: float) -> None:
         if (it := self._parts) is None:
-            self._vitality.check(self._state, Vitals(), now)
+            self._vitality.check(self._state, DaemonVitals(), now)
             return
-        vitals = Vitals(
+        vitals = DaemonVitals(
             turns=self._turns,
             spent=it.pool.pacer.spent,
             commits=self._commits,
@@ -386,7 +386,7 @@ def _size(path: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class DaemonVitals:
     """The state of a daemon at one moment; counts only grow.
 
     ``turns`` counts the pool's searches for work, ``spent`` the requests sent, ``commits`` the
@@ -405,28 +405,28 @@ class Vitals:
     store_is_away: bool = False
     no_network_since: float | None = None
 
-    def turned_since(self, last: Vitals) -> bool:
+    def turned_since(self, last: DaemonVitals) -> bool:
         """Return whether the pool has looked for work, or waits for its budget."""
         return self.held or self.turns != last.turns
 
-    def committed_since(self, last: Vitals) -> bool:
+    def committed_since(self, last: DaemonVitals) -> bool:
         """Return whether the writer has committed, has nothing to write, or cannot."""
         return self.store_is_away or not self.backlog or self.commits != last.commits
 
-    def asked_since(self, last: Vitals) -> bool:
+    def asked_since(self, last: DaemonVitals) -> bool:
         """Return whether requests were sent, or need not be."""
         return self.held or not self.queued or self.spent != last.spent
 
 
-class Vitality:
+class LivenessJudge:
     """Judge of successive vitals; ``now`` is in seconds of any monotonic clock."""
 
     def __init__(self, now: float) -> None:
-        self._last = Vitals()
+        self._last = DaemonVitals()
         self._state: DaemonPhase = "starting"
         self._turned_at = self._committed_at = self._asked_at = now
 
-    def check(self, state: DaemonPhase, vitals: Vitals, now: float) -> None:
+    def check(self, state: DaemonPhase, vitals: DaemonVitals, now: float) -> None:
         """Note the progress since the last call."""
         last, self._last, self._state = self._last, vitals, state
         waits = vitals.store_is_away or state != "fetching"

@@ -13,18 +13,25 @@ import numpy as np
 
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
-from freshet.crawler.run.capacities import Limits, costs_of, exchange_of, limits_of
-from freshet.crawler.run.importance import Areas, Weighing, interests, learnt_items, terms, weigh
+from freshet.crawler.run.capacities import CapacityLimits, costs_of, exchange_of, limits_of
+from freshet.crawler.run.importance import (
+    Areas,
+    ImportanceData,
+    interests,
+    learnt_items,
+    terms,
+    weigh,
+)
 from freshet.crawler.run.orders import parsed
 from freshet.scheduler import policy
 from freshet.scheduler.arrays import Bools, Column, Ints
 from freshet.scheduler.policies.greedy_index import SearchQuality
 from freshet.scheduler.queue.hooks import AgendaHooks
+from freshet.scheduler.queue.page_rules import PageRules
 from freshet.scheduler.queue.ranker import Ranker
 from freshet.scheduler.queue.rankers import PolicyRanker, ranker_of
 from freshet.scheduler.queue.recrawl import RecrawlAgenda
-from freshet.scheduler.queue.snapshots import Others, Snapshots
-from freshet.scheduler.queue.terms import Terms
+from freshet.scheduler.queue.snapshots import ExtraArrays, Snapshots
 from freshet.storage.database import Database
 from freshet.storage.entries import Host
 from freshet.storage.records import StoredSeed
@@ -85,7 +92,7 @@ class DaemonState:
         self._represented: dict[int, int] = {}
         self.noted = Column[np.void](NOTED)
         self.ranker = ranker
-        self.weighing = Weighing(settings.daemon.importance, seeds)
+        self.weighing = ImportanceData(settings.daemon.importance, seeds)
         self.agenda = RecrawlAgenda(
             reader,
             ranker,
@@ -117,9 +124,9 @@ class DaemonState:
         await self.agenda.close()
         self.snapshots.close()
 
-    def _others(self) -> Others:
+    def _others(self) -> ExtraArrays:
         area, same = {"roots": self._area_of.roots, "codes": self._area_of.codes}, self.weighing
-        return Others(
+        return ExtraArrays(
             settings=self._said(),
             whole={
                 "areas": np.frombuffer(json.dumps(area).encode(), np.uint8),
@@ -162,7 +169,7 @@ class DaemonState:
             await self.agenda.learner.reweigh(touched)
         return True
 
-    def _take_over(self, others: Others) -> None:
+    def _take_over(self, others: ExtraArrays) -> None:
         """Take over what is not the agenda's, before it takes in new pages.
 
         Raises:
@@ -186,7 +193,7 @@ class DaemonState:
         learnt = self.agenda.quota.terms.learnt
         self.agenda.quota.terms = replace(exchange, come=bool(scopes), learnt=learnt)
 
-    def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
+    def terms(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> PageRules:
         """Return the terms of pages; ``origins`` are those of their hosts."""
         known = {origin: code for code, origin in enumerate(dict.fromkeys(origins))}
         host = np.array([known[origin] for origin in origins], np.intp)
@@ -233,7 +240,7 @@ class DaemonState:
         by_id = {host.host_id: host for host in known}
         return [by_id[host_id] for host_id in self.agenda.learner.hosts.ids]
 
-    async def limits(self) -> Limits:
+    async def limits(self) -> CapacityLimits:
         """Return the visits that politeness allows, and set them for agenda and ranker.
 
         No learning happens until the caller awaits again.

@@ -34,7 +34,7 @@ _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StatusReport:
     """A store at one moment: what goes on in it, what waits and why, and what is wrong.
 
     ``writer`` names the program that writes the store now, and ``daemon`` is the status of the last
@@ -55,7 +55,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreStatus(Standing):
+class StoreStatus(StatusReport):
     """The store at one moment; ``busiest`` are the hosts with the most due URLs.
 
     ``observed_at`` is the time of the newest observation of the last run, ``kinds`` counts all of
@@ -125,9 +125,9 @@ def since_of(robots: RobotsRecord) -> float:
 # -- reading -----------------------------------------------------------------
 
 
-async def standing(connection: Reader, db: Path, now: float) -> Standing:
+async def standing(connection: Reader, db: Path, now: float) -> StatusReport:
     """Return what goes on in a store, for who asks often: nothing is counted that takes long."""
-    return Standing(**await _standing(connection, db, now))
+    return StatusReport(**await _standing(connection, db, now))
 
 
 async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
@@ -155,7 +155,7 @@ async def store_status(connection: Reader, db: Path, now: float) -> StoreStatus:
 
 
 async def _standing(connection: Reader, db: Path, now: float) -> dict[str, Any]:
-    """Return the values of a :class:`Standing`."""
+    """Return the values of a :class:`StatusReport`."""
     last, daemon, owner = await runs.latest(connection), None, owner_of(db)
     if last and await runs.latest_outlook(connection, last.run_id):
         from freshet.crawler.run.daemon_status import daemon_status  # noqa: PLC0415 - imports numpy
@@ -211,9 +211,9 @@ async def read_shard(paths: Sequence[Path], now: float, db: Path) -> ShardStatus
 # -- several shards ----------------------------------------------------------
 
 
-def merged_standing(found: Sequence[Standing], now: float) -> Standing:
+def merged_standing(found: Sequence[StatusReport], now: float) -> StatusReport:
     """Return what goes on in all shards as in one store."""
-    return Standing(**_together(found, now))
+    return StatusReport(**_together(found, now))
 
 
 def merged(db: Path, now: float, shards: Sequence[ShardStatus]) -> StoreStatus:
@@ -243,8 +243,8 @@ def merged(db: Path, now: float, shards: Sequence[ShardStatus]) -> StoreStatus:
     )
 
 
-def _together(found: Sequence[Standing], now: float) -> dict[str, Any]:
-    """Return the values of a :class:`Standing` of several stores."""
+def _together(found: Sequence[StatusReport], now: float) -> dict[str, Any]:
+    """Return the values of a :class:`StatusReport` of several stores."""
     running = [it.last_run for it in found if it.last_run is not None]
     doubtful = [each for it in found for each in it.doubtful[1]]
     doubtful.sort(key=lambda each: (-each.probability, each.url))
@@ -261,7 +261,7 @@ def _together(found: Sequence[Standing], now: float) -> dict[str, Any]:
     }
 
 
-def _counts(shards: Sequence[Standing], name: str) -> Counter[str]:
+def _counts(shards: Sequence[StatusReport], name: str) -> Counter[str]:
     """Return the sums of the counts of this name."""
     total = Counter[str]()
     for each in shards:
@@ -269,7 +269,7 @@ def _counts(shards: Sequence[Standing], name: str) -> Counter[str]:
     return total
 
 
-def _rows(shards: Sequence[Standing], name: str, order: Callable[[Any], Any]) -> list[Any]:
+def _rows(shards: Sequence[StatusReport], name: str, order: Callable[[Any], Any]) -> list[Any]:
     """Return the rows of all lists of this name."""
     return sorted((row for each in shards for row in getattr(each, name)), key=order)
 

@@ -22,9 +22,9 @@ from freshet.crawler.admission.copies import Copies, ParameterPairs
 from freshet.crawler.admission.traps import TrapLimits
 from freshet.crawler.compare.ladder import Detector
 from freshet.crawler.compare.not_content.check import (
-    Asking,
     NotContentCheck,
     Probes,
+    ProbeSender,
     waits_for_scripts,
 )
 from freshet.crawler.errors import ArchiveInUse, ArchiveUnwritable, CrawlError, UsageError
@@ -174,7 +174,7 @@ class RunContext:
     shard: OwnPages | None = None
     archive: ArchiveWriter | None = None
     renderer: PageRenderer | None = None
-    probes: Asking | None = None
+    probes: ProbeSender | None = None
 
 
 class Assembly(WriterHost):

@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from freshet.scheduler.queue.audit import Staleness
 from freshet.storage.entries import HostState, Outlook
-from freshet.storage.records import Acknowledged, Entry, Note, Visit
+from freshet.storage.records import Acknowledged, Entry, StoreUpdate, Visit
 
 #: What each metric says of itself.
 SAYS: Final = tomllib.loads((files(__package__) / "metrics.toml").read_text("utf-8"))
@@ -131,7 +131,7 @@ def _labels(entry: Entry) -> tuple[str, str, str]:
     match entry:
         case Visit():
             told = str(entry.role), str(entry.observation.kind)
-        case Note(robots=(_, record)):
+        case StoreUpdate(robots=(_, record)):
             told = "robots", str(record.standing)
         case _:
             told = "probe", "settled"

@@ -14,9 +14,9 @@ from typing import Final
 from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.reduce.page import MAX_HEADER, header_links
 from freshet.crawler.signals.dates import span_of
-from freshet.crawler.signals.listings import Claimed, Complaints, claimed
+from freshet.crawler.signals.listings import Complaints, SourceClaims, claimed
 from freshet.crawler.urls import is_http, resolve, without_fragment
-from freshet.storage.entries import Advertised, ClaimKind, HeaderSigns, Kind, Role, Said
+from freshet.storage.entries import ClaimKind, HeaderSigns, HubLink, Kind, Role, SourceReport
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 _DAY_S: Final = 86_400.0
@@ -148,8 +148,8 @@ class HostHeaders:
         role: Role,
         seen: Observation,
         result: FetchResult,
-        said: Claimed | None = None,
-    ) -> tuple[HeaderSigns | None, float | None, Said | None]:
+        said: SourceClaims | None = None,
+    ) -> tuple[HeaderSigns | None, float | None, SourceReport | None]:
         """Return the change signals of a response: its signs, its wish in seconds, its claims.
 
         The claims are those that a listing ``said``, else that of the page's Last-Modified.
@@ -167,7 +167,9 @@ class HostHeaders:
         )
         if said is not None:
             kind: ClaimKind = "sitemap" if role == "sitemap" else "feed"
-            own = Said(kind, due.host_id, due.url, said.claims, said.rejected, page_id=due.page_id)
+            own = SourceReport(
+                kind, due.host_id, due.url, said.claims, said.rejected, page_id=due.page_id
+            )
             return signs, wish_s(result), own
         modified = result.header("Last-Modified")
         if role != "page" or modified is None or is_now or known.makes_dates_up:
@@ -175,7 +177,7 @@ class HostHeaders:
         # It speaks for the host.
         said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
         self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
-        own = Said("last_modified", due.host_id, None, said.claims, said.rejected)
+        own = SourceReport("last_modified", due.host_id, None, said.claims, said.rejected)
         return signs, wish_s(result), own
 
     def _note(
@@ -204,7 +206,7 @@ class HostHeaders:
 
 def advertised(
     headers: Iterable[str], document: Sequence[tuple[str, str]], url: str
-) -> Advertised | None:
+) -> HubLink | None:
     """Return the first hub that is named, and the topic: rel=self, else the fetched URL.
 
     ``headers`` are Link headers, which count first (W3C WebSub, section 4), ``document`` links as
@@ -221,7 +223,7 @@ def advertised(
     if hub is None:
         return None
     topic = _first("self", named, url) or _first("self", document, url)
-    return Advertised(hub, topic or without_fragment(url))
+    return HubLink(hub, topic or without_fragment(url))
 
 
 def _first(relation: str, links: Iterable[tuple[str, str]], base: str) -> str | None:

@@ -32,8 +32,8 @@ from freshet.crawler.robots import parse
 from freshet.crawler.robots.cache import RobotsCache
 from freshet.crawler.signals.dates import believed, span_of
 from freshet.crawler.urls import canonical, is_http, origin, resolve, without_fragment
-from freshet.storage.entries import Claim, Said
-from freshet.storage.records import DueUrl, Links, Note, SitemapSource, Targets
+from freshet.storage.entries import Claim, SourceReport
+from freshet.storage.records import DueUrl, Links, SitemapSource, StoreUpdate, Targets
 
 # -- claiming ----------------------------------------------------------------
 
@@ -45,7 +45,7 @@ _SHOWN_CHARACTERS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class SourceClaims:
     """Claims of a source; ``rejected`` dates are not believed, ``why`` is the first's reason."""
 
     claims: tuple[Claim, ...] = ()
@@ -55,7 +55,7 @@ class Claimed:
 
 def claimed(
     dated: Iterable[tuple[str, str | None]], heard_at: float, skew_s: float = 0.0
-) -> Claimed:
+) -> SourceClaims:
     """Return the claims of pairs of a canonical URL and a date as written; None claims nothing.
 
     They were read at ``heard_at`` from a host whose clock is ``skew_s`` ahead of ours.
@@ -72,7 +72,7 @@ def claimed(
             why = why or f"{text[:_SHOWN_CHARACTERS]!r} of {url}: {found}"
         else:
             claims.append(Claim(url, *found))
-    return Claimed(tuple(claims), rejected, why)
+    return SourceClaims(tuple(claims), rejected, why)
 
 
 class Complaints:
@@ -81,7 +81,7 @@ class Complaints:
     def __init__(self) -> None:
         self._known: LruCache[str, None] = LruCache(_REMEMBERED)
 
-    def tell(self, source: str, found: Claimed) -> None:
+    def tell(self, source: str, found: SourceClaims) -> None:
         """Log the problem of a source, unless it was logged before."""
         if found.rejected and self.is_new(source):
             count = "a date is" if found.rejected == 1 else f"{found.rejected:,} dates are"
@@ -119,7 +119,7 @@ class SitemapEntries:
 
     links: Links
     allowed: list[int]
-    said: Claimed
+    said: SourceClaims
     is_index: bool
     is_one: bool
     problem: str | None
@@ -245,16 +245,16 @@ class Listings:
 
     async def more(
         self, entries: Iterator[SitemapEntries], due: DueUrl, now: Callable[[], float]
-    ) -> AsyncIterator[Note]:
+    ) -> AsyncIterator[StoreUpdate]:
         """Admit the further slices of a sitemap, with their claims, when the next is asked for."""
         while (some := await off_loop(inf, partial(next, entries, None))) is not None:
             if some.links.urls:
                 targets = (await self.admit(some, due.depth)).targets or Targets()
                 told = some.said.claims, some.said.rejected
-                said = Said("sitemap", due.host_id, due.url, *told, page_id=due.page_id)
-                yield Note(now(), targets=targets, said=said)
+                said = SourceReport("sitemap", due.host_id, due.url, *told, page_id=due.page_id)
+                yield StoreUpdate(now(), targets=targets, said=said)
 
-    def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> Claimed:
+    def claims(self, due: DueUrl, feed: Feed, now: float, skew_s: float) -> SourceClaims:
         """Return the claims of a feed on pages, known or not."""
         said = claimed(feed.dated, now, skew_s)
         self.complaints.tell(due.url, said)

@@ -13,7 +13,14 @@ from html import escape
 from http import HTTPStatus
 
 from freshet.crawler.fetch.bounds import LruCache
-from freshet.crawler.synthetic_web.content import Content, Form, Link, Place, generator, version_at
+from freshet.crawler.synthetic_web.content import (
+    Content,
+    Form,
+    Link,
+    SyntheticUrl,
+    generator,
+    version_at,
+)
 from freshet.crawler.synthetic_web.difficult_sites import trap_content
 from freshet.crawler.synthetic_web.site import (
     UTF_8,
@@ -179,7 +186,7 @@ class Renderer:
         if head.robots:
             lines.append(f'<meta name="robots" content="{escape(head.robots)}">')
         if head.canonical is not None:
-            canonical = self.addresses.url(Place(name, head.canonical))
+            canonical = self.addresses.url(SyntheticUrl(name, head.canonical))
             lines.append(f'<link rel="canonical" href="{escape(canonical)}">')
         if head.refresh is not None:
             lines.append(f'<meta http-equiv="Refresh" content="0; url={escape(head.refresh)}">')
@@ -219,7 +226,7 @@ class Renderer:
 #: Rendered versions that are kept, those used last.
 _TEMPLATES = 4096
 #: A place, the version of its content, and that of its site's frame.
-_Key = tuple[Place, int, int]
+_Key = tuple[SyntheticUrl, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +254,12 @@ class Responder:
     def __init__(self, web: SyntheticWeb, addresses: Addresses) -> None:
         self.addresses = addresses
         self._web = web
-        self._asked: Counter[Place] = Counter()
+        self._asked: Counter[SyntheticUrl] = Counter()
         self._templates: LruCache[_Key, _PageTemplate] = LruCache(_TEMPLATES)
         self._faces: dict[str, _Face] = {}
         self._renderers = {name: Renderer(site, addresses) for name, site in web.sites.items()}
 
-    def answer(self, asked: Place, at: float, known: Validators = _UNKNOWN) -> SiteResponse:
+    def answer(self, asked: SyntheticUrl, at: float, known: Validators = _UNKNOWN) -> SiteResponse:
         """Return the response at a virtual time in Unix seconds; 421 for an unknown site.
 
         ``asked`` is the site, and its target (path and query) as on the wire. The answer is 304
@@ -266,11 +273,11 @@ class Responder:
         headers = (header for header in found.headers if header[0] in kept)
         return SiteResponse(HTTPStatus.NOT_MODIFIED, tuple(headers))
 
-    def _answer(self, asked: Place, at: float) -> SiteResponse:
+    def _answer(self, asked: SyntheticUrl, at: float) -> SiteResponse:
         site = self._web.sites.get(asked.host)
         if site is None:
             return plight(421, at)
-        moved = site.moved_to and Redirect(301, Place(site.moved_to, asked.target))
+        moved = site.moved_to and Redirect(301, SyntheticUrl(site.moved_to, asked.target))
         match moved or site.find(asked.target):
             case LivingPage() as document:
                 return self._document(site, document, asked, at)
@@ -288,14 +295,16 @@ class Responder:
         return success(at, body, ("ETag", strong_etag(body)), ("Content-Type", mime))
 
     def _document(
-        self, site: SyntheticSite, document: LivingPage, asked: Place, at: float
+        self, site: SyntheticSite, document: LivingPage, asked: SyntheticUrl, at: float
     ) -> SiteResponse:
         if at < document.born_at:
             return plight(404, at)
         if not document.is_alive(at):
             if document.moved_to is None:
                 return plight(410, at)
-            return self._redirect(site, Redirect(301, Place(site.name, document.moved_to)), at)
+            return self._redirect(
+                site, Redirect(301, SyntheticUrl(site.name, document.moved_to)), at
+            )
         version = version_at(document.history.revisions, at)
         face = self._face(site, at)
         key = (_place(asked), version, face.version)
@@ -308,7 +317,9 @@ class Responder:
             headers.append(("X-Robots-Tag", document.head.robots_header))
         return success(at, body, *headers)
 
-    def _fault(self, site: SyntheticSite, fault: Fault, asked: Place, at: float) -> SiteResponse:
+    def _fault(
+        self, site: SyntheticSite, fault: Fault, asked: SyntheticUrl, at: float
+    ) -> SiteResponse:
         place = _place(asked)
         if fault.then is not None and not fault.strikes(self._asked[place]):
             return self._document(site, fault.then, asked, at)
@@ -326,7 +337,7 @@ class Responder:
         location = redirect.to.target if relative else self.addresses.url(redirect.to)
         return plight(redirect.status, at, ("Location", location))
 
-    def _trap_or_nothing(self, site: SyntheticSite, asked: Place, at: float) -> SiteResponse:
+    def _trap_or_nothing(self, site: SyntheticSite, asked: SyntheticUrl, at: float) -> SiteResponse:
         trap = site.trap(asked.target)
         if trap is None:
             return plight(404, at)
@@ -340,7 +351,7 @@ class Responder:
 
     # -- what answers are made of ------------------------------------------------------
 
-    def _noise(self, asked: Place, face: _Face, at: float) -> dict[str, str]:
+    def _noise(self, asked: SyntheticUrl, face: _Face, at: float) -> dict[str, str]:
         """Return the noise of an answer; each draws an advertisement and a variant."""
         place = _place(asked)
         serial = self._asked[place]
@@ -397,5 +408,5 @@ class Responder:
                 return [("ETag", weak + strong_etag(f"{self._web.seed}/{key}".encode())), modified]
 
 
-def _place(asked: Place) -> Place:
-    return Place(asked.host, without_utm(asked.target))
+def _place(asked: SyntheticUrl) -> SyntheticUrl:
+    return SyntheticUrl(asked.host, without_utm(asked.target))

@@ -14,7 +14,7 @@ from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
 
-class Place(NamedTuple):
+class SyntheticUrl(NamedTuple):
     """A site's name, and a path with its query in the spelling of the WHATWG URL standard."""
 
     host: str
@@ -31,7 +31,7 @@ class Link:
     """
 
     text: str
-    leads_to: Place | None
+    leads_to: SyntheticUrl | None
     href: str | None = None
     rel: str = ""
     note: str = ""

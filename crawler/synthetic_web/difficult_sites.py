@@ -17,7 +17,7 @@ from freshet.crawler.synthetic_web.content import (
     Content,
     Language,
     Link,
-    Place,
+    SyntheticUrl,
     compose,
     generator,
     poisson_times,
@@ -93,7 +93,7 @@ def shelved(site: SyntheticSite, target: str, at: float) -> Content | None:
     path = target.removesuffix("/")
     links = _wares(site, chosen, at)[:_PER_PAGE]
     links += [
-        Link(value.title(), Place(site.name, f"{path}/{value}"))
+        Link(value.title(), SyntheticUrl(site.name, f"{path}/{value}"))
         for value in _SHELVES
         if value not in chosen
     ]
@@ -104,14 +104,18 @@ def _title(chosen: Sequence[str]) -> str:
     return " ".join(("Wares", *chosen))
 
 
-def _query(site: SyntheticSite, chosen: Mapping[str, str]) -> Place:
-    return Place(site.name, f"/wares?{urlencode(sorted(chosen.items()))}")
+def _query(site: SyntheticSite, chosen: Mapping[str, str]) -> SyntheticUrl:
+    return SyntheticUrl(site.name, f"/wares?{urlencode(sorted(chosen.items()))}")
 
 
 def _wares(site: SyntheticSite, wanted: Sequence[str], at: float) -> list[Link]:
     """Return the wares with all wanted properties, in the same order on every list."""
     return [
-        Link(ware.history.content(0).title, Place(site.name, target), note="in stock, sent at once")
+        Link(
+            ware.history.content(0).title,
+            SyntheticUrl(site.name, target),
+            note="in stock, sent at once",
+        )
         for target, ware in site.resources.items()
         if target.startswith(WARE) and isinstance(ware, LivingPage) and ware.is_alive(at)
         if all(generator(site.name, target, v).randrange(100) < _SHARE for v in wanted)
@@ -162,7 +166,7 @@ def _month(site: SyntheticSite, found: re.Match[str], form: str) -> Content:
     year, month = int(found[1]), int(found[2])
     number = year * 12 + month - 1
     links = tuple(
-        Link(text, Place(site.name, form.format(n // 12, n % 12 + 1)))
+        Link(text, SyntheticUrl(site.name, form.format(n // 12, n % 12 + 1)))
         for text, n in (("Previous month", number - 1), ("Next month", number + 1))
         if n >= 0
     )
@@ -173,7 +177,7 @@ def _room(site: SyntheticSite, room: str, session: str) -> Content:
     """Make one of a few pages; each link to one carries a new session."""
     blocks = compose(generator(site.name, "room", room), site.language, 3, figure=False)
     links = tuple(
-        Link(f"Room {n}", Place(site.name, f"/rooms/{n}?sid={session}{n}"))
+        Link(f"Room {n}", SyntheticUrl(site.name, f"/rooms/{n}?sid={session}{n}"))
         for n in range(1, _ROOMS + 1)
     )
     return Content(f"Room {room}", blocks, links)
@@ -185,7 +189,7 @@ def _deeper(site: SyntheticSite, target: str) -> Content | None:
         return None
     blocks = compose(generator(site.name, "deeper"), site.language, 3, figure=False)
     links = (
-        Link(word.title(), Place(site.name, f"{target}{word}/"), href=f"{word}/")
+        Link(word.title(), SyntheticUrl(site.name, f"{target}{word}/"), href=f"{word}/")
         for word in _DEEPER
     )
     return Content("Deeper", blocks, tuple(links))

@@ -22,8 +22,8 @@ from freshet.crawler.synthetic_web.content import (
     Form,
     Language,
     Link,
-    Place,
     Revision,
+    SyntheticUrl,
     compose,
     generator,
     revise,
@@ -98,7 +98,7 @@ class Redirect:
     """An answer with a Location (absolute or relative), or without one if ``to`` is None."""
 
     status: int
-    to: Place | None
+    to: SyntheticUrl | None
     relative: bool = False
 
 
@@ -355,7 +355,7 @@ class Addresses:
         """
         return f"http://{self.authorities[name]}"
 
-    def url(self, place: Place) -> str:
+    def url(self, place: SyntheticUrl) -> str:
         """Return the URL of a place; raises as :meth:`origin`."""
         return self.origin(place.host) + place.target
 
@@ -363,7 +363,7 @@ class Addresses:
         """Return the site that a Host header names."""
         return self._names.get(netloc.lower())
 
-    def place(self, url: str) -> Place | None:
+    def place(self, url: str) -> SyntheticUrl | None:
         """Return the place of an http URL, without its fragment; None outside this web."""
         scheme, _, rest = url.partition("#")[0].partition("://")
         end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
@@ -371,4 +371,4 @@ class Addresses:
         if name is None or scheme.lower() != "http":
             return None
         target = rest[end:]
-        return Place(name, target if target.startswith("/") else f"/{target}")
+        return SyntheticUrl(name, target if target.startswith("/") else f"/{target}")

@@ -22,8 +22,8 @@ from freshet.crawler.synthetic_web.content import (
     Form,
     Language,
     Link,
-    Place,
     Revision,
+    SyntheticUrl,
     generator,
     plan,
     poisson_times,
@@ -64,7 +64,7 @@ _FEED_ENTRIES = 15
 
 def _sitemap_index(site: SyntheticSite, addresses: Addresses) -> bytes:
     parts = (target for target, kind in SITEMAPS.items() if kind != "sitemap index")
-    places = (escape(addresses.url(Place(site.name, target))) for target in parts)
+    places = (escape(addresses.url(SyntheticUrl(site.name, target))) for target in parts)
     entries = "".join(f"<sitemap><loc>{place}</loc></sitemap>\n" for place in places)
     opened = f'{_XML}<sitemapindex xmlns="{_SITEMAP_XMLNS}">'
     return f"{opened}\n{entries}</sitemapindex>\n".encode()
@@ -106,7 +106,7 @@ def _sitemap(
     site: SyntheticSite, pages: list[tuple[str, LivingPage]], at: float, addresses: Addresses
 ) -> bytes:
     entries = "".join(
-        f"<url><loc>{escape(addresses.url(Place(site.name, target)))}</loc>"
+        f"<url><loc>{escape(addresses.url(SyntheticUrl(site.name, target)))}</loc>"
         f"<lastmod>{_iso(page.changed_at(at))}</lastmod></url>\n"
         for target, page in pages
     )
@@ -119,7 +119,7 @@ def _feed_entries(site: SyntheticSite, at: float) -> list[tuple[str, LivingPage,
 
 
 def _atom(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
-    home = addresses.url(Place(site.name, "/"))
+    home = addresses.url(SyntheticUrl(site.name, "/"))
     entries = _feed_entries(site, at)
     updated = _iso(max((changed_at for *_, changed_at in entries), default=0.0))
     lines = [
@@ -127,7 +127,7 @@ def _atom(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
         f"<id>{home}</id><updated>{updated}</updated><author><name>{site.name}</name></author>",
     ]
     for target, page, changed_at in entries:
-        url = escape(addresses.url(Place(site.name, target)))
+        url = escape(addresses.url(SyntheticUrl(site.name, target)))
         title = escape(page.content_at(at).title)
         lines += [
             f'<entry><title>{title}</title><id>{url}</id><link href="{url}"/>',
@@ -138,13 +138,13 @@ def _atom(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
 
 
 def _rss(site: SyntheticSite, at: float, addresses: Addresses) -> bytes:
-    home = addresses.url(Place(site.name, "/"))
+    home = addresses.url(SyntheticUrl(site.name, "/"))
     lines = [
         f'{_XML}<rss version="2.0"><channel><title>{escape(site.title)}</title>',
         f"<link>{home}</link><description>{escape(site.title)}</description>",
     ]
     for target, page, changed_at in _feed_entries(site, at):
-        url = escape(addresses.url(Place(site.name, target)))
+        url = escape(addresses.url(SyntheticUrl(site.name, target)))
         title = escape(page.content_at(at).title)
         lines += [
             f"<item><title>{title}</title><link>{url}</link><guid>{url}</guid>",
@@ -188,9 +188,9 @@ class Plot:
         """Return the generator for a part of the site."""
         return generator(self.seed, self.name, *key)
 
-    def place(self, target: str) -> Place:
+    def place(self, target: str) -> SyntheticUrl:
         """Return a place on the site."""
-        return Place(self.name, target)
+        return SyntheticUrl(self.name, target)
 
     def link(
         self, text: str, target: str, *, rel: str = "", note: str = "", born_at: float = 0.0,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
 from freshet.crawler.synthetic_web.difficult_sites import (
     EVENT_TRAPS,
     bazaar,
@@ -27,13 +27,13 @@ from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class PageLifetime:
     """A page's birth and death, and the times of the changes of its main content, in order.
 
     An edit and its reversal count as two changes. ``died_at`` None: it does not die.
     """
 
-    place: Place
+    place: SyntheticUrl
     born_at: float
     died_at: float | None
     changed_at: tuple[float, ...]
@@ -50,17 +50,17 @@ class _Walk:
     def __init__(self, sites: Mapping[str, SyntheticSite], at: float) -> None:
         self._sites = sites
         self._at = at
-        self._open = [(Place(name, "/"), 0) for name in sites]
+        self._open = [(SyntheticUrl(name, "/"), 0) for name in sites]
         self._open += [
-            (Place(name, target), 0)
+            (SyntheticUrl(name, target), 0)
             for name, site in sites.items()
             if "sitemap index" in site.resources.values()
             for target, _ in listed(site, at)
         ]
-        self._hops: dict[Place, int] = {}
-        self._pages: set[Place] = set()
+        self._hops: dict[SyntheticUrl, int] = {}
+        self._pages: set[SyntheticUrl] = set()
 
-    def finish(self) -> frozenset[Place]:
+    def finish(self) -> frozenset[SyntheticUrl]:
         while self._open:
             place, hops = self._open.pop()
             site = self._sites.get(place.host)
@@ -71,10 +71,10 @@ class _Walk:
                 self._visit(place, hops)
         return frozenset(self._pages)
 
-    def _visit(self, place: Place, hops: int) -> None:
+    def _visit(self, place: SyntheticUrl, hops: int) -> None:
         site = self._sites[place.host]
         if site.moved_to is not None:
-            self._follow(Place(site.moved_to, place.target), hops)
+            self._follow(SyntheticUrl(site.moved_to, place.target), hops)
             return
         match site.find(place.target):
             case Redirect(to=to):
@@ -84,12 +84,12 @@ class _Walk:
             case (LivingPage() as page) | Fault(then=LivingPage() as page):
                 self._read(site, place, page, hops)
 
-    def _read(self, site: SyntheticSite, place: Place, page: LivingPage, hops: int) -> None:
+    def _read(self, site: SyntheticSite, place: SyntheticUrl, page: LivingPage, hops: int) -> None:
         if not page.is_alive(self._at):
             if page.moved_to is not None and self._at >= page.born_at:
-                self._follow(Place(site.name, page.moved_to), hops)
+                self._follow(SyntheticUrl(site.name, page.moved_to), hops)
         elif page.head.refresh is not None:
-            self._follow(Place(site.name, page.head.refresh), hops)
+            self._follow(SyntheticUrl(site.name, page.head.refresh), hops)
         else:
             self._pages.add(place)
             links = () if page.head.nofollow else page.content_at(self._at).links + site.frame.links
@@ -99,7 +99,7 @@ class _Walk:
                 if link.leads_to is not None and "nofollow" not in link.rel
             )
 
-    def _follow(self, place: Place | None, hops: int) -> None:
+    def _follow(self, place: SyntheticUrl | None, hops: int) -> None:
         if place is not None:
             self._open.append((place, hops + 1))
 
@@ -113,7 +113,7 @@ class SyntheticWeb:
     start_at: float
     end_at: float
 
-    def crawlable(self, at: float) -> frozenset[Place]:
+    def crawlable(self, at: float) -> frozenset[SyntheticUrl]:
         """Return the pages that a complete polite crawl from the roots of the sites finds.
 
         It follows links, sitemaps, redirects and immediate refreshes, of the latter two up to
@@ -123,7 +123,7 @@ class SyntheticWeb:
         """
         return _Walk(self.sites, at).finish()
 
-    def lives(self) -> Iterator[Life]:
+    def lives(self) -> Iterator[PageLifetime]:
         """Yield the lives of all pages, from the generator that made the edits."""
         for place, page in self.documents():
             changed_at = tuple(
@@ -133,13 +133,13 @@ class SyntheticWeb:
                 and page.is_alive(revision.at)
                 and page.history.content(version).text != page.history.content(version + 1).text
             )
-            yield Life(place, page.born_at, page.died_at, changed_at)
+            yield PageLifetime(place, page.born_at, page.died_at, changed_at)
 
-    def documents(self) -> Iterator[tuple[Place, LivingPage]]:
+    def documents(self) -> Iterator[tuple[SyntheticUrl, LivingPage]]:
         """Yield all documents that ever live, with their places."""
         for site in self.sites.values():
             for target, document in site.documents():
-                yield Place(site.name, target), document
+                yield SyntheticUrl(site.name, target), document
 
 
 # -- presets -----------------------------------------------------------------

@@ -10,7 +10,7 @@ from math import inf, nan
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.reveals import Reveals, Sightings, from_rows, reveals_of
+from freshet.scheduler.discovery.reveal_graph import Reveals, Sightings, from_rows, reveals_of
 
 # -- greedy ------------------------------------------------------------------
 #
@@ -108,7 +108,7 @@ class RecrawlHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CoverRecord:
     """The covers of an algorithm, one for each recrawl of each site (section 3.6.6).
 
     Visits to ``size`` (m,) old pages revealed ``found`` (m,) of the ``new`` (m,) new ones.
@@ -142,7 +142,7 @@ def judged(
     recrawls: Sequence[Reveals],
     choose: Callable[[RecrawlHistory, Reveals], Ints],
     alive: Sequence[Bools],
-) -> Record:
+) -> CoverRecord:
     """Let an algorithm choose before each recrawl but the first, and compare with it.
 
     ``choose`` is given the past, and the recrawl itself, which only a bound may use. ``alive``
@@ -157,7 +157,7 @@ def judged(
         past = RecrawlHistory(now.old, recrawls[:number]).of_living(alive[number])
         cover = choose(past, now)
         results.append((cover.size, int(now.covered(cover).sum()), now.new))
-    return Record(*np.array(results, np.int64).reshape(-1, 3).T)
+    return CoverRecord(*np.array(results, np.int64).reshape(-1, 3).T)
 
 
 # -- new sites ---------------------------------------------------------------

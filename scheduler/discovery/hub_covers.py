@@ -1,6 +1,6 @@
 """The hub pages that a daemon visits for new links, where an algorithm chooses them.
 
-The newest pages of each site, which :mod:`freshet.scheduler.discovery.precedents` remembers with
+The newest pages of each site, which :mod:`freshet.scheduler.discovery.hub_yield` remembers with
 those that revealed them, are the past recrawls of the site in steps of a week. The algorithm
 chooses by them as many pages as the greedy cover of all of them has. Visits to others are worth
 nothing for new links. Where nothing was revealed yet, every page may be tried.
@@ -12,8 +12,8 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
-from freshet.scheduler.discovery.reveals import Reveals, from_rows
-from freshet.scheduler.discovery.thesis import ALGORITHMS, Algorithm
+from freshet.scheduler.discovery.reveal_graph import Reveals, from_rows
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS, Algorithm
 from freshet.scheduler.estimate.bayes import members
 from freshet.scheduler.sources import Rows
 

@@ -16,7 +16,7 @@ from freshet.scheduler.special import lambert
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PolicyInput:
     """The information of a policy at its decision; all (n,) but ``elapsed``.
 
     Attributes:
@@ -35,7 +35,7 @@ class Seen:
 
 
 #: A policy: each period a priority of each source (n,), per unit of cost; the larger the sooner.
-PeriodPolicy: TypeAlias = Callable[[Seen], Floats]
+PeriodPolicy: TypeAlias = Callable[[PolicyInput], Floats]
 
 
 # -- affordable --
@@ -129,7 +129,7 @@ def whittle_by_age(sources: EphemeralSources) -> PeriodPolicy:
 # -- baselines --
 
 
-def round_robin(seen: Seen) -> Floats:
+def round_robin(seen: PolicyInput) -> Floats:
     """Put the longest-waiting source first."""
     return seen.since_crawl
 

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from freshet.compiled import numeric
 from freshet.compiled.numeric import CONSTANTS, Records, Singles, Structure, record
-from freshet.scheduler.arrays import Arrays, Floats, Scratch
+from freshet.scheduler.arrays import Arrays, Floats, ScratchArrays
 from freshet.scheduler.estimate.bayes import quantile
 from freshet.scheduler.sources import Rows
 
@@ -224,7 +224,7 @@ class SiteLearner:
         self.fit = _fit_of(held) if self.proven else _UNFITTED
         self.is_altered, self._read, self._aside = False, read, None
 
-    def set_aside(self, scratch: Scratch) -> None:
+    def set_aside(self, scratch: ScratchArrays) -> None:
         """Move what valuations do not read into a file, where it stays until it grows, or rests.
 
         Raises:

@@ -52,7 +52,7 @@ class ReplayTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
+class AskedVisits:
     """k visits in the order of time.
 
     Attributes:
@@ -83,7 +83,7 @@ class Asks:
         return len(self.page)
 
 
-def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progress) -> Asks:
+def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progress) -> AskedVisits:
     """Return all visits of a policy from ``start`` to ``end``."""
     archive = _ArchiveReplay(captures, ranker, terms)
     archive.catch_up()
@@ -91,7 +91,7 @@ def run(captures: Captures, ranker: Ranker, terms: ReplayTerms, progress: Progre
     return archive.asks()
 
 
-#: The columns of :class:`Asks` of length k.
+#: The columns of :class:`AskedVisits` of length k.
 _ASKED: Final = (
     np.intp, np.float64, np.intp, np.bool_, np.bool_, np.bool_, np.bool_, np.float64
 )  # fmt: skip
@@ -163,13 +163,13 @@ class _ArchiveReplay:
         self._asked.append((rows, at, places, *answer, again, expected))
         return visits
 
-    def asks(self) -> Asks:
+    def asks(self) -> AskedVisits:
         """Return all visits, and the pages that were found last."""
         self.advance(self._terms.end)
         columns = map(np.concatenate, zip(*self._asked, strict=True))
         rate = np.full(len(self._captures), np.nan)
         rate[: self._known] = self._ranker.beliefs(self._terms.end).rate
-        return Asks(rate, self._copy, *columns)
+        return AskedVisits(rate, self._copy, *columns)
 
     def _expected(self, rows: Rows, at: Floats) -> Floats:
         """Return the forecast probabilities of change."""

@@ -135,7 +135,7 @@ class _Reaped:
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
+class NewsUtility:
     """Utility of each policy; ``bound`` is the relaxed one, utility a day.
 
     ``coming`` is what items are worth as they come, in the mean, a day: more than any crawler
@@ -171,7 +171,7 @@ def reap(
     *,
     law: UtilityLaw,
     progress: Progress = silent,
-) -> Harvest:
+) -> NewsUtility:
     """Return the utilities of policies in one world, in the periods after the warm-up.
 
     Args:
@@ -205,7 +205,7 @@ def reap(
     coming = float(sources.arrival_rate @ sources.mean_utility)
     bound = policies.relaxed(sources, budget).bound
     reaped = {name: each.reaped(bound) for name, each in zip(contenders, crawlers, strict=True)}
-    return Harvest(coming, bound / sources.period, reaped)
+    return NewsUtility(coming, bound / sources.period, reaped)
 
 
 def _arrivals(sources: EphemeralSources, law: UtilityLaw, rng: Generator) -> tuple[Floats, Ints]:
@@ -263,7 +263,7 @@ class _Crawler:
         self._items = self._items + count
         self._waited += 1
         self._span += 1
-        seen = policies.Seen(
+        seen = policies.PolicyInput(
             self._elapsed,
             self._waited.copy(),
             self._crawls.copy(),

@@ -59,7 +59,7 @@ from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.costs import changes_per_crawl
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.evaluate.changes import ChangeProcess, members
-from freshet.scheduler.evaluate.judging import Crawls, RateLearner, gaps_of
+from freshet.scheduler.evaluate.crawl_costs import Crawls, RateLearner, gaps_of
 from freshet.scheduler.evaluate.serving import Batch, Progress, serve, silent, worthiest
 from freshet.scheduler.evaluate.world import World
 from freshet.scheduler.policy import (
@@ -387,7 +387,7 @@ def run_rates(
         OverBudget: a plan exceeds the budget.
     """
     table, phase = start
-    execution = Execution(world, table, phase, rng)
+    execution = PlanExecution(world, table, phase, rng)
     if learner is None:
         plan = checked(policy.rates(table, budget), budget)
         return execution.crawls(plan, 0.0, world.days)
@@ -400,7 +400,7 @@ def run_rates(
     return Crawls(*map(np.concatenate, zip(*done, strict=True)))
 
 
-class Execution:
+class PlanExecution:
     """The crawls of plans that follow one another.
 
     Attributes:

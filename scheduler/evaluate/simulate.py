@@ -27,9 +27,9 @@ from freshet.scheduler import arrays, estimate
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.evaluate import changes as changes_evaluate
-from freshet.scheduler.evaluate import judging, runners
+from freshet.scheduler.evaluate import crawl_costs, runners
 from freshet.scheduler.evaluate.changes import ChangeProcess, poisson
-from freshet.scheduler.evaluate.judging import Crawls, RateLearner
+from freshet.scheduler.evaluate.crawl_costs import Crawls, RateLearner
 from freshet.scheduler.evaluate.runners import OverBudget, WaitingSources
 from freshet.scheduler.evaluate.serving import PolicyProgress, Progress, silent
 from freshet.scheduler.evaluate.world import World
@@ -223,11 +223,11 @@ class Experiment:
         )
         changes, signalled = self._world.changes, table.complete_observations
         if self.process is poisson:
-            costs = judging.expected_costs(
+            costs = crawl_costs.expected_costs(
                 table, crawls, begin, end, changes=changes, signalled=signalled
             )
         else:
-            costs = judging.realised_costs(table, crawls, begin, end, changes=changes)
+            costs = crawl_costs.realised_costs(table, crawls, begin, end, changes=changes)
         return _SimulatedCost(
             float(costs.harmonic.mean()),
             float(costs.binary.mean()),

@@ -17,7 +17,7 @@ from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.evaluate import bounds
 from freshet.scheduler.evaluate.captures import FAILED, Captures, Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
-from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
+from freshet.scheduler.evaluate.counterfactual import AskedVisits, ReplayTerms, run
 from freshet.scheduler.evaluate.serving import PolicyProgress, silent
 from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.sources import Rows
@@ -34,7 +34,7 @@ _FLAGGED: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedCost:
     """A cost as :mod:`freshet.scheduler.evaluate.bounds` bounds it.
 
     ``clairvoyant`` is the lower bound of the optimistic cost; ``daily`` are the costs of each day,
@@ -87,8 +87,8 @@ class PolicyVerdict:
 
     policy: str
     budget: float
-    harmonic: Bounded
-    binary: Bounded
+    harmonic: BoundedCost
+    binary: BoundedCost
     age_days: float
     appeared: int
     found: int
@@ -105,7 +105,7 @@ class PolicyVerdict:
     by_class: dict[str, int]
 
 
-class Bench:
+class JudgedArchive:
     """An archive before which policies are judged.
 
     Attributes:
@@ -137,7 +137,11 @@ class Bench:
 
 
 def _judged(
-    name: str, bench: Bench, asks: Asks, terms: ReplayTerms, least: tuple[float, float]
+    name: str,
+    bench: JudgedArchive,
+    asks: AskedVisits,
+    terms: ReplayTerms,
+    least: tuple[float, float],
 ) -> PolicyVerdict:
     """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
     captures = bench.captures
@@ -153,7 +157,7 @@ def _judged(
     costs = []
     for cost, bound in zip((bounds.HARMONIC, bounds.BINARY), least, strict=True):
         low, early, high = (total[cost] / counted).tolist()
-        costs.append(Bounded(low, early, high, bound / counted, days[:, cost] / by_day))
+        costs.append(BoundedCost(low, early, high, bound / counted, days[:, cost] / by_day))
     appeared, found, delay_days = _discovery(bench.timeline, asks, terms)
     # Whether a visit got what it had, on a day without knowledge in the archive.
     blind = asks.again.copy()
@@ -195,7 +199,7 @@ def _by_class(rate: Floats) -> dict[str, int]:
     return dict(zip(names, number.tolist(), strict=True))
 
 
-def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> tuple[int, int, float]:
+def _discovery(timeline: Timeline, asks: AskedVisits, terms: ReplayTerms) -> tuple[int, int, float]:
     """Return how many pages appeared, how many of them were found, and their mean delay in days."""
     appeared = timeline.first_content
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
@@ -206,7 +210,7 @@ def _discovery(timeline: Timeline, asks: Asks, terms: ReplayTerms) -> tuple[int,
     return int(new.sum()), len(delays), mean
 
 
-def _calibration(asks: Asks) -> _Calibration:
+def _calibration(asks: AskedVisits) -> _Calibration:
     read = asks.compared & np.isfinite(asks.expected)
     expected, changed = asks.expected[read], asks.changed[read]
     place = np.minimum((expected * _BINS).astype(np.intp), _BINS - 1)
@@ -222,7 +226,9 @@ def _calibration(asks: Asks) -> _Calibration:
 #: A policy by its name, and on which terms it asks.
 Trial: TypeAlias = tuple[str, ReplayTerms]
 #: Gives the verdicts on these trials, in their order.
-Judging: TypeAlias = Callable[[Bench, Sequence[Trial], PolicyProgress], Iterable[PolicyVerdict]]
+Judging: TypeAlias = Callable[
+    [JudgedArchive, Sequence[Trial], PolicyProgress], Iterable[PolicyVerdict]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +257,7 @@ class Comparison:
 
 
 def in_turn(
-    bench: Bench, trials: Sequence[Trial], progress: PolicyProgress
+    bench: JudgedArchive, trials: Sequence[Trial], progress: PolicyProgress
 ) -> Iterable[PolicyVerdict]:
     """Run one trial after the other."""
     return [bench.verdict(name, terms, progress) for name, terms in trials]
@@ -268,9 +274,9 @@ def compare(
 
     Raises:
         ValueError: nothing can be judged: no page has content between two captures after the
-            start. Else as :meth:`Bench.verdict`.
+            start. Else as :meth:`JudgedArchive.verdict`.
     """
-    bench = Bench(captures)
+    bench = JudgedArchive(captures)
     verdicts = judging(bench, [(name, each) for each in terms for name in policies], progress)
     gaps = np.diff(captures.at)[np.diff(captures.page) == 0]
     return Comparison(
@@ -298,7 +304,9 @@ def _rates(captures: Captures) -> Floats:
     return learner.change_rate()
 
 
-def _asked(name: str, captures: Captures, terms: ReplayTerms, progress: PolicyProgress) -> Asks:
+def _asked(
+    name: str, captures: Captures, terms: ReplayTerms, progress: PolicyProgress
+) -> AskedVisits:
     ranker = ranker_of(name, terms.budget, archived=True)
     label = f"{name}, {terms.budget:g} a day"
 

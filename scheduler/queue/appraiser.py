@@ -25,7 +25,7 @@ _AFTER: Final = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceBounds:
     """The bounds of a choice.
 
     Attributes:
@@ -53,7 +53,7 @@ class Appraiser:
     empty: EmptyQuota
     hooks: AgendaHooks
 
-    def __call__(self, evidence: NewEvidence, now: float, choice: Choice) -> Valuation:
+    def __call__(self, evidence: NewEvidence, now: float, choice: ChoiceBounds) -> Valuation:
         """Learn from visits, value all pages and choose the worthiest that may be requested."""
         ranker, pages, sessions = self.learner.ranker, self.learner.pages, self.sessions
         with self.hooks.timed("learn"):

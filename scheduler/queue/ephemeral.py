@@ -16,7 +16,7 @@ last one is worth its Whittle index where crawls may come at any time, times imp
 
 so that sources of items and copies compete for each request at one price. Where others reveal the
 same items, the bracket is taken for each item that the source has revealed, with τ since any page
-was visited that reveals it (:mod:`scheduler.discovery.precedents`), and averaged: an overlap is
+was visited that reveals it (:mod:`scheduler.discovery.hub_yield`), and averaged: an overlap is
 paid once. The items that a visit finds cost a request each as well; as each must be fetched once,
 now or later, that does not change when to visit, and C does not count them.
 
@@ -35,18 +35,18 @@ what stands of overlaps and of items is ours.
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints, rows_among
-from freshet.scheduler.discovery.precedents import Revealing
+from freshet.scheduler.discovery.hub_yield import ExpectedReveals
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.queue.new_pages import Churning, HubPages, rate_of_silent
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.queue.pages import PageTable
-from freshet.scheduler.queue.terms import DiscoveryTerms
 from freshet.scheduler.sources import Rows
 
 
 def decaying(
     pages: PageTable,
     hubs: HubPages,
-    revealing: Revealing,
+    revealing: ExpectedReveals,
     on: DiscoveryTerms,
     now: float,
     *,
@@ -95,7 +95,7 @@ def sources(
 ) -> tuple[Rows, Floats]:
     """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
-    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.queue.terms.Terms` has it,
+    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.queue.page_rules.PageRules` has it,
     ``found_at`` and ``since`` are the days of the first and the last visit; of the ``held`` ones
     there is a copy.
     """

@@ -22,9 +22,9 @@ from freshet.scheduler.queue.history import NewEvidence, PendingEvidence
 from freshet.scheduler.queue.hooks import AgendaHooks
 from freshet.scheduler.queue.hosts import HostCodes
 from freshet.scheduler.queue.new_pages import HubPages, recall
+from freshet.scheduler.queue.page_rules import TermsOf
 from freshet.scheduler.queue.pages import PageTable
 from freshet.scheduler.queue.ranker import Ranker, SignalRanker
-from freshet.scheduler.queue.terms import TermsOf
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import WatchedPages
 from freshet.storage.records import Acknowledged, Churn, Visit

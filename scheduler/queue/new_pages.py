@@ -2,7 +2,7 @@
 
 A visit to a page reveals another one where it shows a link to it that was not there at the visit
 before; what a first visit reveals is revealed by what led there. Only the newest pages of each site
-are remembered by their URLs (:mod:`freshet.scheduler.discovery.precedents`).
+are remembered by their URLs (:mod:`freshet.scheduler.discovery.hub_yield`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from freshet.scheduler.arrays import Arrays, Bools, Column, Floats, Ints
 from freshet.scheduler.discovery.hub_covers import AREAS, Discovery, HubCovers
-from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents, Revealing
-from freshet.scheduler.discovery.reveals import visited_before
+from freshet.scheduler.discovery.hub_yield import ExpectedReveals, PageSnapshot, Precedents
+from freshet.scheduler.discovery.reveal_graph import visited_before
 from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.queue.history import RowsOf
@@ -239,7 +239,9 @@ class HubPages:
         self._precedents.move(old, new)
         self.churning.inherit(old, new)
 
-    def revealing(self, pages: PageTable, now: float, discovery: Discovery = AREAS) -> Revealing:
+    def revealing(
+        self, pages: PageTable, now: float, discovery: Discovery = AREAS
+    ) -> ExpectedReveals:
         """Return the expected new pages that a visit to each page reveals on this day.
 
         They are worth something where the ``discovery`` chooses the page.

@@ -154,7 +154,7 @@ class PageTable:
     requested, and nothing is requested again before ``not_before``. An ``away`` page leads to
     another one: there is no copy of it. Where it does so for good it is asked again after
     ``recheck_days``, and then each time when it has done so for as long again. ``half_life`` says
-    whether it is an ephemeral source, as :class:`~scheduler.queue.terms.Terms` has it.
+    whether it is an ephemeral source, as :class:`~scheduler.queue.page_rules.PageRules` has it.
     ``leads_to`` is the id of the page to which it redirects, −1: none that is known; it may do so
     ``for_good``. A page ``had`` content if there was a copy of it once. ``paid`` is what a page was
     worth when it was taken last, 0 before.

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.queue.pages import OVERDUE
-from freshet.scheduler.queue.terms import DiscoveryTerms
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import DueUrl
 

@@ -34,16 +34,16 @@ import aiosqlite
 import numpy as np
 
 from freshet.scheduler.arrays import Ints
-from freshet.scheduler.queue.appraiser import Appraiser, Choice
+from freshet.scheduler.queue.appraiser import Appraiser, ChoiceBounds
 from freshet.scheduler.queue.hooks import AgendaHooks, Memory, NoHooks
 from freshet.scheduler.queue.learner import Learner, News
+from freshet.scheduler.queue.page_rules import TermsOf
 from freshet.scheduler.queue.pages import OVERDUE, PageTable
 from freshet.scheduler.queue.ranker import Ranker
 from freshet.scheduler.queue.ready import DiscoveryQuota, EmptyQuota, ReadyQueue
 from freshet.scheduler.queue.sessions import Sessions
 from freshet.scheduler.queue.supply import AuditDraws, Supply
-from freshet.scheduler.queue.terms import TermsOf
-from freshet.scheduler.queue.times import ValuationTimes
+from freshet.scheduler.queue.valuation_times import ValuationTimes
 from freshet.scheduler.queue.valuer import Valuation
 from freshet.storage.entries import CLAIM_KINDS, PUSHED, Host
 from freshet.storage.errors import SnapshotError
@@ -370,7 +370,7 @@ class RecrawlAgenda:
         away = self._hooks.away(now)
         self._call_hosts(away)
         self._take_back_of_closed()
-        choice = Choice(
+        choice = ChoiceBounds(
             free=self._free(),
             room=max(0, self.queue.wanted - self.offered(away)),
             favoured=self.quota.favoured,

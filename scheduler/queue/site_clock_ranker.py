@@ -26,7 +26,7 @@ import numpy as np
 
 from freshet.compiled import numeric
 from freshet.compiled.numeric import Records, record
-from freshet.scheduler.arrays import Arrays, Column, Floats, Scratch
+from freshet.scheduler.arrays import Arrays, Column, Floats, ScratchArrays
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_model import (
     POINTS,
@@ -65,7 +65,7 @@ class SiteClockRanker:
         self._clocked: set[int] = set()
         # The sites that learn in memory, the last one at the end, and the file for others.
         self._awake: dict[int, None] = {}
-        self._scratch: Scratch | None = None
+        self._scratch: ScratchArrays | None = None
         self._touched, self._is_full = 0, False
         self._trust = SourceTrust()
         self._budget = budget
@@ -128,7 +128,7 @@ class SiteClockRanker:
         self._touched = 0
         try:
             for code in list(self._awake)[:-_AWAKE]:
-                self._scratch = self._scratch or Scratch()
+                self._scratch = self._scratch or ScratchArrays()
                 self._learners[code].set_aside(self._scratch)
                 del self._awake[code]
         except OSError as error:

@@ -26,7 +26,7 @@ from freshet.storage.database import Database
 from freshet.storage.errors import SnapshotError
 from freshet.storage.queries import columns
 from freshet.storage.tables import snapshots
-from freshet.storage.tables.snapshots import LearntUpTo, Parts
+from freshet.storage.tables.snapshots import LearntUpTo, SnapshotParts
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _TOLERATED: Final = 1_000
 
 
 @dataclass(slots=True)
-class Others:
+class ExtraArrays:
     """Arrays that others write into a snapshot, and find in it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Snapshots:
         self._known = LearntUpTo(0, 0, 0, 0)
         self._ranker: object = None
         self._ids: Mapping[str, int] = {}
-        self._read: Parts | None = None
+        self._read: SnapshotParts | None = None
 
     @property
     def is_current(self) -> bool:
@@ -74,7 +74,7 @@ class Snapshots:
         if self._read is not None:
             self._read.close()
 
-    async def write(self, database: Database, others: Callable[[], Others]) -> None:
+    async def write(self, database: Database, others: Callable[[], ExtraArrays]) -> None:
         """Write all that has been committed and learnt; nobody else may learn meanwhile.
 
         Others commit while it is written.
@@ -83,7 +83,7 @@ class Snapshots:
         if not isinstance(ranker, SiteClockRanker) or not len(agenda.pages):
             # Nothing was read yet: that is no knowledge.
             return
-        self._read = self._read or Parts(database.path)
+        self._read = self._read or SnapshotParts(database.path)
         # What a killed process left.
         await snapshots.prune(database)
         try:
@@ -108,7 +108,7 @@ class Snapshots:
             raise SnapshotError("the store is closed")
         return self._read(name, self._ids.get(name, 0))
 
-    def _last(self, known: LearntUpTo, others: Others) -> Arrays:
+    def _last(self, known: LearntUpTo, others: ExtraArrays) -> Arrays:
         learner = self._agenda.learner
         return {
             "version": np.array([_VERSION]),
@@ -121,7 +121,7 @@ class Snapshots:
             **{f"other.{name}": array for name, array in others.whole.items()},
         }
 
-    def _parts(self, ranker: SiteClockRanker, others: Others) -> Iterator[tuple[str, Arrays]]:
+    def _parts(self, ranker: SiteClockRanker, others: ExtraArrays) -> Iterator[tuple[str, Arrays]]:
         pages = self._agenda.pages
         yield "hubs", self._agenda.learner.hubs.written()
         yield "existence", pages.existence.written()
@@ -138,7 +138,7 @@ class Snapshots:
         yield from ranker.written()
 
     async def read(
-        self, reader: aiosqlite.Connection, settings: str, take_over: Callable[[Others], None]
+        self, reader: aiosqlite.Connection, settings: str, take_over: Callable[[ExtraArrays], None]
     ) -> bool:
         """Take in the snapshot, what others wrote by ``take_over``, and what has come since.
 
@@ -182,10 +182,10 @@ class Snapshots:
         ranker: SiteClockRanker,
         found: Arrays,
         ids: Mapping[str, int],
-    ) -> Others:
+    ) -> ExtraArrays:
         learner, pages, self._ids = self._agenda.learner, self._agenda.pages, ids
         await learner.meet(found["hosts"].tolist())
-        others, count = Others(whole=_others(found)), int(found["count"][0])
+        others, count = ExtraArrays(whole=_others(found)), int(found["count"][0])
         parts: dict[str, list[np.ndarray]] = {}
         async for _, some in snapshots.read(reader, ids, "pages"):
             pages.read(some["pages"], count)
@@ -198,7 +198,7 @@ class Snapshots:
             learner.hubs.read(arrays)
         async for _, arrays in snapshots.read(reader, ids, "existence"):
             pages.existence.read(arrays)
-        self._read = self._read or Parts(await snapshots.path_of(reader))
+        self._read = self._read or SnapshotParts(await snapshots.path_of(reader))
         async for code, arrays in snapshots.read(reader, ids, "site"):
             ranker.recall_site(int(code), arrays, self._part)
         async for code, arrays in snapshots.read(reader, ids, "claims"):

@@ -13,14 +13,14 @@ import numpy as np
 
 from freshet.compiled import numeric
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.precedents import Revealing
+from freshet.scheduler.discovery.hub_yield import ExpectedReveals
 from freshet.scheduler.queue.ephemeral import decaying
 from freshet.scheduler.queue.hosts import HostCodes
 from freshet.scheduler.queue.new_pages import HubPages
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.queue.pages import PageTable
 from freshet.scheduler.queue.ranker import Ranker
 from freshet.scheduler.queue.rankers import IntervalRanker, PolicyRanker
-from freshet.scheduler.queue.terms import DiscoveryTerms
 from freshet.scheduler.sources import Rows
 
 #: Overdue visits and those that come at once are worth more.
@@ -49,7 +49,7 @@ class VisitValues:
     sources: Rows
     arrivals: Floats
     urgent: Rows
-    revealing: Revealing
+    revealing: ExpectedReveals
     turn: float
 
 

@@ -27,7 +27,7 @@ from freshet.crawler.extensions.readers.audience import OpenedLists, note_openin
 from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.read.library import Library
-from freshet.crawler.read.lists import Listed, MadeFor, Showing, record, seed_of
+from freshet.crawler.read.lists import Impression, MadeFor, RankedPage, record, seed_of
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.queries import page
 from scripts.benchmarks import command
@@ -111,7 +111,7 @@ class Household:
         """Read the digest of the pages that are new."""
         first = _PAGES + day * _NEW + 1
         new = [
-            Listed(n, f"http://search.example/{self.world.pages[n - 1].directory}{n}", 1.0)
+            RankedPage(n, f"http://search.example/{self.world.pages[n - 1].directory}{n}", 1.0)
             for n in range(first, first + _NEW)
         ]
         if self.order == "oracle":
@@ -123,7 +123,11 @@ class Household:
         await self._sees("digest", audience, [e.shown_at(n) for n, e in enumerate(chosen, 1)], now)
 
     async def _sees(
-        self, made_for: MadeFor, audience: OpenedLists | None, listed: Sequence[Showing], now: float
+        self,
+        made_for: MadeFor,
+        audience: OpenedLists | None,
+        listed: Sequence[Impression],
+        now: float,
     ) -> None:
         if audience is not None:
             await record(self.store, audience, made_for, now, listed)

@@ -24,7 +24,7 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.evaluate.changes import ChangeTimes, poisson
-from freshet.scheduler.evaluate.judging import Crawls, expected_costs
+from freshet.scheduler.evaluate.crawl_costs import Crawls, expected_costs
 from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import SourceTable

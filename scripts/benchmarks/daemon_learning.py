@@ -44,7 +44,7 @@ from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.arrays import Bools
 from freshet.scheduler.queue.rankers import ranker_of
-from freshet.scheduler.queue.snapshots import Others, Snapshots
+from freshet.scheduler.queue.snapshots import ExtraArrays, Snapshots
 from freshet.storage.database import Database, open_store
 from freshet.storage.records import Acknowledged, FetchResult
 from scripts.benchmarks import command
@@ -291,7 +291,7 @@ def visiting() -> None:
     snapshot: dict[str, float] = {}
     written = Snapshots.write
 
-    async def timed(self: Snapshots, database: Database, others: Callable[[], Others]) -> None:
+    async def timed(self: Snapshots, database: Database, others: Callable[[], ExtraArrays]) -> None:
         began, waited = perf_counter(), 0.0
         writing = asyncio.create_task(written(self, database, others))
         while not writing.done():

@@ -22,7 +22,7 @@ from pathlib import Path
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from freshet.crawler.synthetic_web.content import DAY_S, Form, Place
+from freshet.crawler.synthetic_web.content import DAY_S, Form, SyntheticUrl
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
@@ -42,7 +42,7 @@ INTERVALS_DAYS = (1.0, 2.0, 0.5, 3.0)
 class Labelled:
     """A verdict with its label. ``edits`` says what was done since the last visit."""
 
-    place: Place
+    place: SyntheticUrl
     edits: str
     changed: bool
     found_at_once: bool
@@ -109,7 +109,7 @@ async def crawled(web: SyntheticWeb, db: Path, visits: int) -> list[float]:
 def labelled_verdicts(web: SyntheticWeb, db: Path, times: list[float]) -> Iterator[Labelled]:
     """Each verdict on a page that was seen before, with the generator's label."""
     addresses, truth = Addresses.named(web.sites), Truth(web)
-    forms: defaultdict[Place, list[tuple[float, Form]]] = defaultdict(list)
+    forms: defaultdict[SyntheticUrl, list[tuple[float, Form]]] = defaultdict(list)
     for edit in truth.edits_between(web.start_at, web.end_at):
         forms[edit.place].append((edit.at, edit.form))
     last_seen: dict[str, float] = {}

@@ -46,7 +46,7 @@ from freshet.scheduler.solve.budget import Hosts
 from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import PRICES, DemandCurve
 from freshet.storage.database import Database, open_store, reading
-from freshet.storage.records import Note, Targets
+from freshet.storage.records import StoreUpdate, Targets
 from freshet.storage.shards import Shards
 from freshet.storage.tables import outgoing, runs
 from freshet.storage.writer import VisitTables
@@ -204,7 +204,7 @@ class Post:
     """Carries messages to a store, with a latency each way; what comes meanwhile is one commit."""
 
     def __init__(self, to: Store) -> None:
-        self._to, self._lock, self._waiting = to, asyncio.Lock(), list[Note]()
+        self._to, self._lock, self._waiting = to, asyncio.Lock(), list[StoreUpdate]()
         self.cpu, self.messages, self.bytes = 0.0, 0, 0
 
     async def send(self, _shard: int, message: bytes) -> bool:
@@ -215,7 +215,7 @@ class Post:
             self._to.admission.add(
                 targets, url, fetch_url, depth=depth, role=role, redirects=redirects
             )
-        self._waiting.append(Note(0.0, targets=targets))
+        self._waiting.append(StoreUpdate(0.0, targets=targets))
         self.cpu += process_time() - began
         self.messages, self.bytes = self.messages + 1, self.bytes + len(message)
         async with self._lock:
@@ -252,7 +252,7 @@ async def told(pages: int, shards: int, folder: Path) -> dict[str, object]:
             url = f"{at}/section{k % 13}/some-article-about-it-{k}.html"
             here.admission.add(targets, url, url, depth=1)
         since = process_time()
-        await here.tables.write(here.database, [Note(0.0, targets=targets)])
+        await here.tables.write(here.database, [StoreUpdate(0.0, targets=targets)])
         finding += process_time() - since
         committed.set()
         if first < 500:
@@ -307,7 +307,7 @@ async def _called() -> dict[str, object]:
 def called() -> dict[str, object]:
     """What a call costs, with a local Ray; nothing without the extra."""
     try:
-        from freshet.crawler.extensions.shards.actors import connected
+        from freshet.crawler.extensions.shards.ray_actors import connected
     except ImportError:
         return {}
     with TemporaryDirectory() as folder, connected(None, Path(folder)):

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from freshet.crawler.compare import minor
-from freshet.crawler.compare.minor import NAMES, REASONS, Pair, features
+from freshet.crawler.compare.minor import NAMES, REASONS, ReplacedBlock, features
 from freshet.crawler.reduce.blocks import Blocks
 from scripts.benchmarks.changes import TUNED, Judged, by_service, collections, judged
 from scripts.benchmarks.command import arguments, finish, say
@@ -58,7 +58,9 @@ class Row(NamedTuple):
     reason: str
 
 
-def row(pair: Pair, *, is_change: bool, collection: str, host: str, source: str) -> Row | None:
+def row(
+    pair: ReplacedBlock, *, is_change: bool, collection: str, host: str, source: str
+) -> Row | None:
     """A row of a block, None if nothing speaks for its being minor."""
     found = features(pair)
     if found is None:
@@ -103,7 +105,7 @@ _CONTENT = re.compile(r"[@€$£%]|https?:|www\.")
 _NUMBERED = ("News ({})", "{} articles", "Cart {}", "Page {}")
 
 
-def twins(blocks: Blocks, random: Random) -> Iterator[tuple[Pair, bool]]:
+def twins(blocks: Blocks, random: Random) -> Iterator[tuple[ReplacedBlock, bool]]:
     """Pairs made of the blocks of a page, each with whether it is a change."""
     for text in blocks.texts[random.randrange(_EVERY) :: _EVERY]:
         one, other = random.sample(range(2, 9_999), 2)
@@ -116,39 +118,39 @@ def twins(blocks: Blocks, random: Random) -> Iterator[tuple[Pair, bool]]:
 
 def _made(
     text: str, words: int, numbers: tuple[int, int], random: Random
-) -> Iterator[tuple[Pair, bool]]:
+) -> Iterator[tuple[ReplacedBlock, bool]]:
     one, other = numbers
     curly = text.replace("'", "\u2019").replace('"', "\u201d").replace(" -", " \u2013")
     if curly != text:
-        yield Pair(text, curly), False
+        yield ReplacedBlock(text, curly), False
     straight = text.replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"')
     if straight != text:
-        yield Pair(text, straight), False
+        yield ReplacedBlock(text, straight), False
     if text.endswith("."):
-        yield Pair(text, text[:-1]), False
-    yield Pair(text, text + random.choice(_NOTES)), False
+        yield ReplacedBlock(text, text[:-1]), False
+    yield ReplacedBlock(text, text + random.choice(_NOTES)), False
     count, build, clock = (random.choice(each) for each in (_COUNTS, _BUILDS, _CLOCKS))
-    yield Pair(count.format(one), count.format(one + 7)), False
+    yield ReplacedBlock(count.format(one), count.format(one + 7)), False
     version, next_one = (build.format(f"1.{n % 40}.{n % 7}") for n in (one, one + 1))
-    yield Pair(version, next_one, is_last=True), False
+    yield ReplacedBlock(version, next_one, is_last=True), False
     now, later = (clock.format(n % 24, n % 60) for n in (one, other))
-    yield Pair(now, later), False
+    yield ReplacedBlock(now, later), False
     for day in (3, 4):
-        yield Pair(f"{day} May 2021", f"{day + 1} May 2021", moved=True), False
+        yield ReplacedBlock(f"{day} May 2021", f"{day + 1} May 2021", moved=True), False
     is_prose = words >= _PROSE or _CONTENT.search(text) is not None
     # What all pages of a small host have is frame if it is short; a long text is a notice, and an
     # address or a price is content.
-    yield Pair(text, "", is_frame=True), is_prose
-    yield Pair("", text, is_frame=True), is_prose
+    yield ReplacedBlock(text, "", is_frame=True), is_prose
+    yield ReplacedBlock("", text, is_frame=True), is_prose
     short = " ".join(text.split()[:3])
-    yield Pair(short, f"{short} beta", is_frame=True), False
+    yield ReplacedBlock(short, f"{short} beta", is_frame=True), False
     for telling, is_change in ((random.choice(_TELLING), True), (random.choice(_NUMBERED), False)):
-        yield Pair(telling.format(one), telling.format(other), is_frame=True), is_change
+        yield ReplacedBlock(telling.format(one), telling.format(other), is_frame=True), is_change
     before, after = random.sample(_ADDRESSES, 2)
-    yield Pair(f"Write to {before}", f"Write to {after}", is_frame=True), True
+    yield ReplacedBlock(f"Write to {before}", f"Write to {after}", is_frame=True), True
     # What a heading says, too, is an entry of a table of contents; a paragraph is none.
-    yield Pair(text, "", is_listed=True), is_prose
-    yield Pair("", short, is_listed=True), False
+    yield ReplacedBlock(text, "", is_listed=True), is_prose
+    yield ReplacedBlock("", short, is_listed=True), False
 
 
 # -- fit ---------------------------------------------------------------------

@@ -20,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator
 from freshet.crawler.archive.exchanges import IndexEntry, key
 from freshet.crawler.archive.index import ArchiveIndex, transaction
 from freshet.crawler.archive.inputs import ArchiveFile, inputs_of
-from freshet.crawler.archive.reader import Reading, fetch_result
+from freshet.crawler.archive.reader import ExchangeReader, fetch_result
 from freshet.crawler.archive.records import ArchivedExchange, written
 from scripts.benchmarks.command import say, workspace
 from tests.crawler.archive.archives import OK, digest, record
@@ -96,7 +96,10 @@ def _index(place: Path, path: Path) -> int:
 
 def _read(place: Path) -> int:
     count = 0
-    with closing(ArchiveIndex(place / "index.db")) as order, closing(Reading(order)) as reading:
+    with (
+        closing(ArchiveIndex(place / "index.db")) as order,
+        closing(ExchangeReader(order)) as reading,
+    ):
         for each in reading.exchanges():
             assert isinstance(each, ArchivedExchange)
             count += fetch_result(each, _MAX_BODY_BYTES).outcome == "fetched"

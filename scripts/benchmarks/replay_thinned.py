@@ -19,7 +19,7 @@ from scipy.stats import kendalltau
 from freshet.crawler.run.importance import Areas
 from freshet.scheduler.evaluate.captures import GONE, Captures
 from freshet.scheduler.evaluate.counterfactual import ReplayTerms
-from freshet.scheduler.evaluate.verdicts import Bounded, compare
+from freshet.scheduler.evaluate.verdicts import BoundedCost, compare
 from scripts.benchmarks.command import say, workspace
 from scripts.benchmarks.daemon_sites import Page, load, looks_a_day, recorded
 
@@ -60,7 +60,7 @@ def of_site(pages: Sequence[Page], seeds: int) -> dict[str, object]:
 
 
 def beside(
-    true: dict[str, float], thinned: Sequence[dict[str, Bounded]], figure: str
+    true: dict[str, float], thinned: Sequence[dict[str, BoundedCost]], figure: str
 ) -> dict[str, list[float]]:
     """Of each draw: how far its order is the true one, and what the first of it costs in truth."""
     orders = [{name: _read(cost, figure) for name, cost in each.items()} for each in thinned]
@@ -71,7 +71,7 @@ def beside(
     }
 
 
-def _read(cost: Bounded, figure: str) -> float:
+def _read(cost: BoundedCost, figure: str) -> float:
     return (cost.optimistic + cost.early) / 2 if figure == "middle" else getattr(cost, figure)
 
 
@@ -142,6 +142,6 @@ def _captures(pages, row, at, content, until) -> Captures:  # type: ignore[no-un
     )
 
 
-def _costs(captures: Captures, terms: ReplayTerms) -> dict[str, Bounded]:
+def _costs(captures: Captures, terms: ReplayTerms) -> dict[str, BoundedCost]:
     verdicts = compare(captures, POLICIES, [terms]).verdicts
     return {verdict.policy: verdict.harmonic for verdict in verdicts}

@@ -24,9 +24,9 @@ from freshet.crawler.extensions.shards.shard import Coordinator
 from freshet.crawler.frontier.politeness import Pacer
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.evaluate import judging
+from freshet.scheduler.evaluate import crawl_costs
 from freshet.scheduler.evaluate.changes import poisson
-from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.crawl_costs import Crawls
 from freshet.scheduler.evaluate.runners import RandomWorld
 from freshet.scheduler.evaluate.serving import worthiest
 from freshet.scheduler.evaluate.world import World, surrogate
@@ -145,7 +145,7 @@ def costs(pages: int, days: float, seeds: Sequence[int]) -> dict[str, object]:
         cost = dict[int, float]()
         for parts in (1, *PARTS):
             crawls = simulated(world, site, parts, budget, start)
-            judged = judging.expected_costs(
+            judged = crawl_costs.expected_costs(
                 replace(table, last_crawl=start), crawls, days / 2, days,
                 changes=world.changes, signalled=table.complete_observations,
             )  # fmt: skip

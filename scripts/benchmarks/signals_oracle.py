@@ -10,7 +10,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
-from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.crawl_costs import Crawls
 from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.sources import Rows
 from scripts.benchmarks.signals_reference import Stage

@@ -9,7 +9,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.scheduler.evaluate.judging import Crawls, expected_costs
+from freshet.scheduler.evaluate.crawl_costs import Crawls, expected_costs
 from freshet.scheduler.evaluate.runners import IndexedSources, RandomWorld
 from freshet.scheduler.evaluate.serving import serve
 from freshet.scheduler.evaluate.world import World

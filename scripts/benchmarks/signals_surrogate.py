@@ -25,7 +25,7 @@ import numpy as np
 
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.changes import poisson
-from freshet.scheduler.evaluate.judging import Crawls
+from freshet.scheduler.evaluate.crawl_costs import Crawls
 from freshet.scheduler.evaluate.simulate import lambda_crawl_optimum
 from freshet.scheduler.evaluate.world import surrogate
 from freshet.scheduler.sources import Rows, SourceTable

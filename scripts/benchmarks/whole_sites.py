@@ -38,13 +38,13 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import Clock, VirtualClock
 from freshet.crawler.robots.cache import RobotsCache
-from freshet.crawler.run import notes
+from freshet.crawler.run import status_recorder
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.discovery.hub_covers import Discovery
-from freshet.scheduler.discovery.precedents import Revealing
+from freshet.scheduler.discovery.hub_yield import ExpectedReveals
 from freshet.scheduler.estimate.site_model import SiteLearner
 from freshet.scheduler.queue import pages, ready
 from freshet.scheduler.queue.existence import Existence
@@ -100,7 +100,7 @@ def _admitted(table: PageTable, page_ids: Iterable[int]) -> None:
         table[name][:] = values
 
 
-def _unrevealing(hubs: HubPages, table: PageTable, now: float, kind: Discovery) -> Revealing:
+def _unrevealing(hubs: HubPages, table: PageTable, now: float, kind: Discovery) -> ExpectedReveals:
     return replace(_REVEALING(hubs, table, now, kind), worth=np.zeros(len(table)))
 
 
@@ -226,7 +226,7 @@ def _judged(seed: int) -> Sequence[tuple[object, str, object]]:
         luck = np.random.default_rng(seed).random(len(table))
         return weighted(table, *args, **named) * (1 + _EQUAL * luck)
 
-    return (PageTable, "weighted", stirred), (notes, "_EVERY_S", _STATUS_DAYS * DAY_S)
+    return (PageTable, "weighted", stirred), (status_recorder, "_EVERY_S", _STATUS_DAYS * DAY_S)
 
 
 def compared(window: Window, db: Path, interval: float, options: argparse.Namespace) -> Row:

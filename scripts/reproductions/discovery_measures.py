@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
-from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.thesis import ALGORITHMS, upper_bounds
+from freshet.scheduler.discovery.reveal_graph import Reveals
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS, upper_bounds
 
 BUDGETS: Final = (1, 10, 100, 1_000, 10_000)
 #: Weeks between full recrawls for OD-WIN and CLIQ-WIN; figures are means over these.

@@ -17,8 +17,8 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory
-from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.thesis import ALGORITHMS
+from freshet.scheduler.discovery.reveal_graph import Reveals
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS
 from scripts.reproductions.courses import WEEK, Course, Links, judged, snapshots
 from scripts.reproductions.discovery_measures import FIRST, REBUILT
 from scripts.reproductions.discovery_valued import ByWorth, Shown

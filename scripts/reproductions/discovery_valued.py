@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from freshet.scheduler.discovery.precedents import PageSnapshot, Precedents
-from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.hub_yield import PageSnapshot, Precedents
+from freshet.scheduler.discovery.reveal_graph import Reveals
 from scripts.reproductions.courses import WEEK, Course
 
 #: The pages that each page led to when it was fetched, itself the first; None: it was gone.
@@ -21,7 +21,7 @@ _REMEMBERED: Final = 1_000
 
 
 class ByWorth:
-    """Chooses by :class:`freshet.scheduler.discovery.precedents.Precedents`, to find within a week.
+    """Chooses by :class:`freshet.scheduler.discovery.hub_yield.Precedents`, to find within a week.
 
     Told of full recrawls it learns from nothing else, as the others do, but for when its own visits
     were; otherwise from what its own visits show, as a daemon does.

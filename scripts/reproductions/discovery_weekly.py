@@ -14,8 +14,8 @@ import numpy as np
 
 from freshet.scheduler.arrays import Bools, Ints
 from freshet.scheduler.discovery.covers import RecrawlHistory, greedy
-from freshet.scheduler.discovery.reveals import Reveals
-from freshet.scheduler.discovery.thesis import ALGORITHMS
+from freshet.scheduler.discovery.reveal_graph import Reveals
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions.discovery_measures import FIRST, OPTIMAL, Row, Trace
 from scripts.reproductions.link_history import LinkHistory

@@ -11,8 +11,8 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.estimate.poisson import PoissonMle
 from freshet.scheduler.evaluate.changes import poisson
-from freshet.scheduler.evaluate.judging import RateLearner
-from freshet.scheduler.evaluate.runners import Execution, split
+from freshet.scheduler.evaluate.crawl_costs import RateLearner
+from freshet.scheduler.evaluate.runners import PlanExecution, split
 from freshet.scheduler.evaluate.world import World, surrogate
 from freshet.scheduler.policies.binary_lambda_crawl import BinaryLambdaCrawlFloor
 from freshet.scheduler.policies.lambda_crawl import LambdaCrawl, LambdaCrawlApprox
@@ -97,7 +97,7 @@ def plans(
     The paper starts from fresh copies and the belief that everything changes once a day.
     """
     world = World.draw(table, poisson, 0.0, float(EPOCHS), rng)
-    execution = Execution(world, table, rng.random(len(table)), rng)
+    execution = PlanExecution(world, table, rng.random(len(table)), rng)
     learner = RateLearner(table, PoissonMle(len(table)))
     believed = replace(table, change_rate=np.ones(len(table)))
     for begin, end in split(0.0, float(EPOCHS), 1.0):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from freshet.scheduler.arrays import Bools, Ints
-from freshet.scheduler.discovery.reveals import Reveals, reveals_of
+from freshet.scheduler.discovery.reveal_graph import Reveals, reveals_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from freshet.scheduler.arrays import Floats, Ints
-from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.policies import PolicyInput
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 
 
@@ -80,7 +80,7 @@ class Watched:
 class Learner(Protocol):
     """A policy over periods that hears what its crawls brought."""
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         """(n,), the larger the sooner, per unit of cost."""
         ...
 
@@ -104,10 +104,10 @@ class Told:
     sources: EphemeralSources
     items: Items
     clicks: np.random.Generator | None = None
-    _before: Seen | None = None
+    _before: PolicyInput | None = None
     _shown: dict[int, Floats] = field(default_factory=dict)
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         """(n,), the learner's, which knows of all periods before."""
         if (before := self._before) is not None:
             for row in np.flatnonzero(seen.crawls > before.crawls).tolist():

@@ -36,7 +36,7 @@ import numpy as np
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.policies import PolicyInput
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.whittle_states import index_at
 
@@ -179,7 +179,7 @@ class WhittleByState:
 
     sources: EphemeralSources
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         """(n,), the index."""
         return index_at(self.sources, seen.state)
 
@@ -195,7 +195,7 @@ class WhittleByCurve:
     sources: EphemeralSources
     curves: Sequence[IndexCurve | None]
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         """(n,), the index."""
         index = index_at(self.sources, seen.state)
         drawn = (
@@ -211,6 +211,6 @@ class GreedyObserved:
 
     sources: EphemeralSources
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         """(n,), utility per unit of cost."""
         return seen.state / self.sources.cost

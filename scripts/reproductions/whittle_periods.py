@@ -18,7 +18,7 @@ import numpy as np
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats
-from freshet.scheduler.ephemeral.policies import PeriodPolicy, Seen, affordable
+from freshet.scheduler.ephemeral.policies import PeriodPolicy, PolicyInput, affordable
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 
 
@@ -112,7 +112,7 @@ def _fill(
         expected = retention * expected + fresh
         ages += 1
         known = np.where(observed, state, expected)
-        seen = Seen(t, ages.copy(), crawls.copy(), known, expected.copy())
+        seen = PolicyInput(t, ages.copy(), crawls.copy(), known, expected.copy())
         rows = affordable(policy(seen), sources.cost, budget)
         outcome.states[t] = state
         outcome.reward[t] = state[rows].sum()

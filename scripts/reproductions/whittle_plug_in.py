@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.policies import PolicyInput
 from freshet.scheduler.ephemeral.sources import HALF_LIFE_DAYS, PRIOR_DAYS, PRIOR_ITEMS, Arrivals
 from freshet.scheduler.policies import whittle
 from scripts.reproductions.whittle_fading import Fading, Worth, exposure
@@ -95,7 +95,7 @@ class PlugIn:
         rates, worths, logs = self._middle
         return rates.copy(), worths.copy(), np.exp(logs)
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         """(n,), the index; infinite for whom nobody has crawled."""
         optimism = self._optimism * np.sqrt(1 + np.log(seen.since_crawl))
         rates, worths, logs = self._middle + optimism * self._spread

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from freshet.crawler import visit
 from freshet.crawler.synthetic_web.answers import SiteResponse
-from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Place, Revision
+from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Revision, SyntheticUrl
 from freshet.crawler.synthetic_web.site import LivingPage, SyntheticSite, link_list, story
 from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb
 from freshet.storage.writer import VisitTables
@@ -22,7 +22,9 @@ def small_web() -> SyntheticWeb:
     """Make a list of three pages; between the crawls ``b`` is edited, and ``c`` is born."""
     edit = (Revision(START_AT + 8 * DAY_S, "paragraph_added"),)
     born_at = {"a": START_AT, "b": START_AT, "c": START_AT + 7 * DAY_S}
-    links = [Link(name, Place("site", f"/{name}"), born_at=at) for name, at in born_at.items()]
+    links = [
+        Link(name, SyntheticUrl("site", f"/{name}"), born_at=at) for name, at in born_at.items()
+    ]
     resources = {"/": LivingPage(history=link_list("All pages", links), born_at=START_AT)}
     for name, at in born_at.items():
         history = story((name,), ENGLISH, edit if name == "b" else (), title=name)

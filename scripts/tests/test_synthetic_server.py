@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
 from freshet.crawler.synthetic_web.web import showcase
 from scripts.synthetic_server import (
     LoggedExchange,
@@ -54,7 +54,7 @@ async def test_one_port_serves_all_sites_by_name() -> None:
         expected = responder_for(WEB, int(server_port(server)))
         for name in ("news", "shop", "old"):
             status, body, headers = await ask(server, name)
-            answer = get(expected, Place(name, "/"), WEB.start_at)
+            answer = get(expected, SyntheticUrl(name, "/"), WEB.start_at)
             assert (status, body) == (answer.status, answer.body)
             assert all(headers[key] == value for key, value in answer.headers)
 

@@ -1,11 +1,11 @@
-from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Place, Revision
+from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Revision, SyntheticUrl
 from freshet.crawler.synthetic_web.site import Frame, LivingPage, SyntheticSite, link_list, story
-from freshet.crawler.synthetic_web.web import Life, SyntheticWeb, WebSpec, mixed
+from freshet.crawler.synthetic_web.web import PageLifetime, SyntheticWeb, WebSpec, mixed
 from scripts.synthetic_truth import Edit, Truth
 
 WORDS = tuple(Revision(at, "word") for at in (10.0, 20.0, 30.0))
-PAGE = Place("site", "/page")
-MOVED = Place("site", "/moved")
+PAGE = SyntheticUrl("site", "/page")
+MOVED = SyntheticUrl("site", "/moved")
 
 
 def web() -> SyntheticWeb:
@@ -44,11 +44,11 @@ def test_a_frame_edit_is_not_a_significant_change() -> None:
 
 
 def test_an_edit_that_was_undone_is_no_change_between_before_and_after() -> None:
-    entry = Link("brief", Place("site", "/brief"), born_at=10.0, died_at=20.0)
+    entry = Link("brief", SyntheticUrl("site", "/brief"), born_at=10.0, died_at=20.0)
     resources = {"/": LivingPage(history=link_list("News", [entry]), born_at=0.0)}
     site = SyntheticSite(name="site", title="", resources=resources)
     news = Truth(SyntheticWeb(1, {"site": site}, 0.0, 100.0))
-    home = Place("site", "/")
+    home = SyntheticUrl("site", "/")
     assert [edit.form for edit in news.edits_between(0.0, 30.0)] == ["listing"] * 2
     assert news.changed_significantly(home, 9.0, 10.0)
     assert not news.changed_significantly(home, 9.0, 20.0)
@@ -79,6 +79,6 @@ def test_lives_account_for_who_is_alive() -> None:
 
 def test_a_life_goes_from_birth_to_death_with_the_edits_of_the_main_content_in_it() -> None:
     assert list(web().lives()) == [
-        Life(PAGE, 5.0, 25.0, (10.0, 20.0)),
-        Life(MOVED, 25.0, 40.0, (30.0,)),
+        PageLifetime(PAGE, 5.0, 25.0, (10.0, 20.0)),
+        PageLifetime(MOVED, 25.0, 40.0, (30.0,)),
     ]

@@ -20,7 +20,7 @@ from freshet.storage.database import (
     row_of,
     row_to,
 )
-from freshet.storage.entries import CLAIM_KINDS, PUSHED, ClaimKind, Claims, Said, no_claims
+from freshet.storage.entries import CLAIM_KINDS, PUSHED, ClaimKind, Claims, SourceReport, no_claims
 from freshet.storage.records import Entry
 
 _SLICE = 5_000
@@ -167,7 +167,7 @@ async def sources(db: Reader, host_id: int | None = None) -> list[ClaimSource]:
     return list(map(row_to(ClaimSource), await db.execute_fetchall(sql, (host_id,))))
 
 
-def _slices(said: Iterable[tuple[Said, float]]) -> Iterator[str]:
+def _slices(said: Iterable[tuple[SourceReport, float]]) -> Iterator[str]:
     """Yield the claims as JSON, a slice at a time to bound memory.
 
     Of several claims on a page the first of a response counts, else the last.

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import columns_of, row_to, values_of
-from freshet.storage.entries import CappedQueue, Discovered, Outlook, SiteOutlook
+from freshet.storage.entries import CappedQueue, DiscoveryShares, Outlook, SiteOutlook
 from freshet.storage.records import StoredSeed
 
 VISIT: Final = "visit"
@@ -207,7 +207,7 @@ _DAY_S: Final = 86_400.0
 _ALL_S: Final = 31 * _DAY_S
 _APART: Final = {"changing", "capped", "discovered"}
 _PLAIN: Final = tuple(each.name for each in fields(Outlook) if each.name not in _APART)
-_DISCOVERED: Final = tuple(field.name for field in fields(Discovered))
+_DISCOVERED: Final = tuple(field.name for field in fields(DiscoveryShares))
 _CLASSES: Final = ("daily", "weekly", "monthly", "yearly", "rarer")
 _VALUES: Final = ", ".join((*_PLAIN, *_CLASSES, *_DISCOVERED))
 
@@ -268,7 +268,7 @@ async def latest_outlook(db: Reader, run_id: int) -> Outlook | None:
             **{name: row[name] for name in _PLAIN},
             changing=tuple(row[name] for name in _CLASSES),
             capped=tuple(map(row_to(CappedQueue), await db.execute_fetchall(queues, (row["at"],)))),
-            discovered=Discovered(**{name: row[name] for name in _DISCOVERED}),
+            discovered=DiscoveryShares(**{name: row[name] for name in _DISCOVERED}),
         )
     return None
 

@@ -223,7 +223,7 @@ def _part(name: str, row: Sequence[Any] | None) -> Arrays:
     return unpacked(row[1])
 
 
-class Parts:
+class SnapshotParts:
     """The parts of a store, read from any thread; opening it takes longer."""
 
     def __init__(self, path: Path) -> None:

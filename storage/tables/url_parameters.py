@@ -1,8 +1,8 @@
 """Parts of URLs that make copies on a host: a page that is known under one URL has no others.
 
 They are rows of the table ``trap`` of the kind :data:`.url_patterns.BY_PART`: ``shape`` is the
-name of a :class:`~freshet.storage.identity.Variant` behind :data:`ANYWHERE`, ``copies`` counts the
-pairs that showed it, ``refused`` the URLs held back, and ``closed_at`` is NULL once a pair has
+name of a :class:`~freshet.storage.identity.UrlVariant` behind :data:`ANYWHERE`, ``copies`` counts
+the pairs that showed it, ``refused`` the URLs held back, and ``closed_at`` is NULL once a pair has
 differed.
 
 *Invariant.* Of URLs that are equal without such parts at least one is not held back, and has not

@@ -469,15 +469,15 @@ def _counts(db: Connection, keys: Iterable[tuple[int, str, str]]) -> Counter[tup
 
 
 # -- yields: share of own pages among the requested URLs of a pattern --------
-# Own pages are no copies, not barren, not gone, no failures. :attr:`Yield.shrunk` shrinks the share
-# of few URLs to that of the host.
+# Own pages are no copies, not barren, not gone, no failures. :attr:`PatternYield.shrunk` shrinks
+# the share of few URLs to that of the host.
 
 #: URLs of a pattern that weigh as much as all others of its host: half of those that close it.
 STRENGTH: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Yield:
+class PatternYield:
     """Yield of a pattern (None: of URLs without one): of ``read`` URLs ``own`` were own pages.
 
     ``of_host`` is the share of own pages among all requested URLs of the host.
@@ -495,7 +495,7 @@ class Yield:
         return (self.own + STRENGTH * self.of_host) / (self.read + STRENGTH)
 
 
-async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
+async def yields(db: Reader, host_ids: Collection[int]) -> list[PatternYield]:
     """Return all patterns of these hosts with requested URLs, None among them."""
     rows = await db.execute_fetchall(
         "SELECT p.host_id, p.pattern, count(*), "
@@ -510,7 +510,7 @@ async def yields(db: Reader, host_ids: Collection[int]) -> list[Yield]:
         read[host_id] += count
         own[host_id] += pages
     return [
-        Yield(host_id, pattern, count, pages, own[host_id] / read[host_id])
+        PatternYield(host_id, pattern, count, pages, own[host_id] / read[host_id])
         for host_id, pattern, count, pages in rows
     ]
 

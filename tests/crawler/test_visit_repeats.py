@@ -8,7 +8,7 @@ from freshet.crawler.fetch.client import request_headers
 from freshet.crawler.frontier.frontier import PageRequest
 from freshet.crawler.reduce.blocks import TEXT_VERSION
 from freshet.storage.entries import Outcome, Repeats
-from freshet.storage.records import Digests, DueUrl, FetchResult, Note, Validators, Visit
+from freshet.storage.records import Digests, DueUrl, FetchResult, StoreUpdate, Validators, Visit
 from tests.crawler.frontier.frontier_world import ALLOW, parsed
 from tests.crawler.run.test_requester import FILE, Hosts
 from tests.crawler.stages import DUE, NOON, PAGE, URL, Stages, answer
@@ -36,13 +36,15 @@ def failed(
 class Site(Stages):
     """Visits of one page, as the frontier hands it out."""
 
-    async def visit(self, due: DueUrl, result: FetchResult, at: float = NOON) -> Visit | Note:
+    async def visit(
+        self, due: DueUrl, result: FetchResult, at: float = NOON
+    ) -> Visit | StoreUpdate:
         for host_id in (1, 2):
             self.world.settle(host_id, parsed(ALLOW, at), at)
         self.world.supply(due)
         return await self.go_on(result, at)
 
-    async def go_on(self, result: FetchResult, at: float) -> Visit | Note:
+    async def go_on(self, result: FetchResult, at: float) -> Visit | StoreUpdate:
         self.clock.go_on_from(at)
         (request,) = self.world.requests(at)
         assert isinstance(request, PageRequest)
@@ -54,7 +56,7 @@ class Site(Stages):
         pause_s: float = 900.0,
     ) -> Visit:  # fmt: skip
         entry = await self.visit(due, first, at)
-        assert isinstance(entry, Note)
+        assert isinstance(entry, StoreUpdate)
         assert entry.fetches == 1
         # Not before the delay of the host is over.
         assert self.world.requests(at) == []
@@ -225,11 +227,11 @@ async def test_a_robots_txt_is_requested_once_more(
 ) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (note,) = await hosts.perform_next(robots(status, reason))
-    assert isinstance(note, Note)
+    assert isinstance(note, StoreUpdate)
     assert (note.fetches, note.robots) == (1, None)
     assert await hosts.perform_next() == []
     (read,) = await hosts.perform_next(answer(FILE, "http://h1/robots.txt"), at=NOON + 900)
-    assert isinstance(read, Note)
+    assert isinstance(read, StoreUpdate)
     assert read.robots is not None
     assert read.robots[1].standing == "parsed"
     assert [each.is_plain for each in hosts.stages.answers.asked] == [False, True]
@@ -239,7 +241,7 @@ async def test_a_robots_txt_is_requested_once_more(
 async def test_the_answer_of_a_robots_txt_stands(hosts: Hosts, status: int) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (note,) = await hosts.perform_next(robots(status))
-    assert isinstance(note, Note)
+    assert isinstance(note, StoreUpdate)
     assert note.robots is not None
 
 
@@ -247,7 +249,7 @@ async def test_a_robots_txt_that_fails_twice_closes_its_host(hosts: Hosts) -> No
     hosts.stages.world.frontier.ask_robots(1)
     await hosts.perform_next(robots(500))
     (note,) = await hosts.perform_next(robots(500), at=NOON + 900)
-    assert isinstance(note, Note)
+    assert isinstance(note, StoreUpdate)
     assert note.robots is not None
     # The older copy stays in force for a while.
     assert note.robots[1].stale_since is not None

@@ -83,7 +83,7 @@ async def test_what_was_not_taken_is_told_by_the_next_daemon(stage: Stage) -> No
 
 
 async def test_a_rehearsal_tells_nobody(stage: Stage) -> None:
-    from freshet.crawler.extensions.lab.rehearsal import Plan, rehearse
+    from freshet.crawler.extensions.lab.daemon_trial import Plan, rehearse
 
     with receiving() as (url, told):
         settings = quick(alerts__rules=[rule("now", url)])

@@ -9,7 +9,7 @@ from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.check import Check, check
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from tests.crawler.extensions.browser.test_browser import needs_chromium
+from tests.crawler.extensions.browser.test_chromium_browser import needs_chromium
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
 from tests.storage.small_store import SmallStore

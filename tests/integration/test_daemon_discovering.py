@@ -10,9 +10,9 @@ import pytest
 from freshet.crawler.run import state
 from freshet.crawler.run.daemon_status import read_status
 from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.queue.page_rules import PageRules
 from freshet.scheduler.queue.rankers import PolicyRanker
 from freshet.scheduler.queue.recrawl import RecrawlAgenda
-from freshet.scheduler.queue.terms import Terms
 from freshet.storage.database import reading
 from tests.integration.test_daemon import DAY_S, Stage
 
@@ -44,9 +44,9 @@ def churning(agenda: RecrawlAgenda) -> dict[int, float]:
     return dict(zip(ids, rate[churns].tolist(), strict=True))
 
 
-def terms(page_id: Any, urls: Any, _origins: Any) -> Terms:
+def terms(page_id: Any, urls: Any, _origins: Any) -> PageRules:
     n = len(urls)
-    return Terms(
+    return PageRules(
         np.zeros(n, np.intp), np.ones(n), np.zeros(n, np.bool_), np.zeros(n), np.full(n, np.inf),
         np.full(n, np.nan), np.zeros(n, np.bool_),
     )  # fmt: skip

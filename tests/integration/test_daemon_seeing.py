@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.frontier.clock import VirtualClock
-from freshet.crawler.run import notes
+from freshet.crawler.run import status_recorder
 from freshet.crawler.run.daemon_status import DaemonStatus, daemon_status
 from freshet.storage.database import reading
 from freshet.storage.entries import Outlook
@@ -134,7 +134,7 @@ async def test_without_a_page_there_is_an_outlook_all_the_same(stage: Stage) -> 
 async def test_many_pages_are_looked_over_in_the_background(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notes, "_MANY", 10)
+    monkeypatch.setattr(status_recorder, "_MANY", 10)
     await stage.keep(480.0, 0.5, ["news"])
     noted = stage.rows("SELECT watched FROM outlook ORDER BY at")
     assert len(noted) >= 12

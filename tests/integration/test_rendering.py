@@ -31,7 +31,7 @@ from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.memory_watch import descendants
 from tests.crawler.archive.exchanges import whole
-from tests.crawler.extensions.browser.test_browser import needs_chromium
+from tests.crawler.extensions.browser.test_chromium_browser import needs_chromium
 from tests.integration.quick import assert_consistent, quick, unwatched
 from tests.integration.test_archive import Archived
 from tests.integration.test_requisites import CDN, DAY_S, HOME, TYPES, WORDS, Site, page

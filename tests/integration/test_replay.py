@@ -15,7 +15,7 @@ from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.player import Played
+from freshet.crawler.run.player import PlayedExchange
 from freshet.crawler.run.replay import Archives, RecordedRun, RunPast, replay
 from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
 from freshet.crawler.synthetic_web.web import showcase
@@ -33,11 +33,11 @@ class Tape:
     """A fetcher that keeps what another one fetched."""
 
     fetcher: Fetcher
-    played: list[Played] = field(default_factory=list)
+    played: list[PlayedExchange] = field(default_factory=list)
 
     async def fetch(self, request: Request) -> FetchResult:
         result = await self.fetcher.fetch(request)
-        self.played.append(Played(result, request.accept, is_ours=True))
+        self.played.append(PlayedExchange(result, request.accept, is_ours=True))
         return result
 
     def past(self, db: Path, *, is_lasting: bool = False) -> RunPast:
@@ -48,7 +48,7 @@ class Tape:
         seeds = [StoredSeed(*row) for row in listed]
         return RunPast(began_at, seeds, self, is_lasting)
 
-    async def exchanges(self, after: float) -> AsyncIterator[Played]:
+    async def exchanges(self, after: float) -> AsyncIterator[PlayedExchange]:
         for each in sorted(self.played, key=lambda it: it.result.ended_at):
             if each.result.ended_at >= after:
                 yield each
@@ -156,7 +156,7 @@ class Cut:
     whole: RecordedRun
     count: int
 
-    async def exchanges(self, after: float) -> AsyncIterator[Played]:
+    async def exchanges(self, after: float) -> AsyncIterator[PlayedExchange]:
         left = self.count
         async for each in self.whole.exchanges(after):
             if not left:

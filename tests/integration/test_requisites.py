@@ -21,7 +21,7 @@ from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
-from freshet.crawler.run.player import Counts
+from freshet.crawler.run.player import ReplayCounts
 from freshet.crawler.run.replay import Losses
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult, Validators
@@ -325,6 +325,8 @@ async def test_a_daemon_keeps_to_the_share(tmp_path: Path) -> None:
     assert (report.requisites or {})["not fetched"] > 0
 
 
-async def _filled(folder: Path, settings: Settings) -> tuple[list[CrawlReport], Counts, Losses]:
+async def _filled(
+    folder: Path, settings: Settings
+) -> tuple[list[CrawlReport], ReplayCounts, Losses]:
     """Replay as the verb does, which has an event loop of its own."""
     return await asyncio.to_thread(fill, folder / "new.db", [folder / "warcs"], settings)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
-from freshet.crawler.errors import Away
+from freshet.crawler.errors import ShardUnreachable
 from freshet.crawler.extensions.shards.shard import NOTHING, Coordinator, Shard
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
@@ -62,7 +62,7 @@ async def talking(shards: Sequence[Shard], per_day: float) -> AsyncIterator[None
             nonlocal calls
             calls += 1
             if calls == 1:
-                raise Away
+                raise ShardUnreachable
             return coordinator.report(shard.number, message, share, monotonic())
 
         return report

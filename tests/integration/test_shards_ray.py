@@ -178,7 +178,7 @@ class TestOnRay:
         )  # fmt: skip
         try:
             wait_for(port)
-            join = "import sys; from freshet.crawler.extensions.shards import actors as it; "
+            join = "import sys; from freshet.crawler.extensions.shards import ray_actors as it; "
             join += "it._require_token(sys.argv[1])"
             found = subprocess.run(
                 [sys.executable, "-c", join, f"127.0.0.1:{port}"], text=True, check=False,
@@ -195,7 +195,7 @@ class TestOnRay:
     def test_the_folder_of_ray_lies_in_one_of_ours_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        actors = import_module("freshet.crawler.extensions.shards.actors")
+        actors = import_module("freshet.crawler.extensions.shards.ray_actors")
         fake = MagicMock()
         monkeypatch.setattr(actors, "ray", fake)
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -209,7 +209,7 @@ class TestOnRay:
     def test_a_start_that_fails_is_repeated(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
     ) -> None:
-        actors = import_module("freshet.crawler.extensions.shards.actors")
+        actors = import_module("freshet.crawler.extensions.shards.ray_actors")
         fake = MagicMock()
         why = RuntimeError("The current node timed out during startup.")
         fake.init.side_effect = [*[why] * failures, None]
@@ -228,7 +228,7 @@ class TestOnRay:
     def test_no_shard_works_for_the_raylet_of_another_user(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str
     ) -> None:
-        actors = import_module("freshet.crawler.extensions.shards.actors")
+        actors = import_module("freshet.crawler.extensions.shards.ray_actors")
         path = tmp_path / "raylet"
         path.touch()
         fake = MagicMock()
@@ -246,7 +246,7 @@ class TestOnRay:
     def test_processes_and_folders_that_outlive_a_kill_go_at_the_end_or_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        actors = import_module("freshet.crawler.extensions.shards.actors")
+        actors = import_module("freshet.crawler.extensions.shards.ray_actors")
         monkeypatch.setattr(actors, "ray", MagicMock())
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from freshet.crawler.extensions.alerts.cli.watch import Wish, look
+from freshet.crawler.extensions.alerts.cli.watch import WatchWish, look
 from tests.integration.quick import QUICK, quick
 from tests.integration.scripted import Page, scripted
 from tests.storage.small_store import rows
 
-NOTHING = Wish(None, None, None, None)
+NOTHING = WatchWish(None, None, None, None)
 DATA = '<script type="application/ld+json">{{"offers": {{"price": "{0}"}}}}</script>'
 SHOP = (
     "<title>Tea</title>" + DATA + "<header>Cart: 0.00 €</header><main><h1>Green tea</h1>"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from freshet.scheduler import PolicyError, planning
 from freshet.scheduler.costs import binary_cost, harmonic_cost
-from freshet.scheduler.planning import HARDLY, Share
+from freshet.scheduler.planning import HARDLY, CrawlShare
 from freshet.scheduler.policies.lambda_crawl import solve
 from freshet.scheduler.policy import CrawlPlan
 from freshet.scheduler.sources import SourceTable
@@ -40,8 +40,8 @@ def mixed() -> SourceTable:
 def test_the_split_by_class_is_that_of_the_crawl_rates() -> None:
     sources = table(4, complete_observations=[False, True, True, False])
     assert planning.class_shares(sources, plan(1.0, 0.5, 0.25, 3.0)) == (
-        Share(2, 4.0),
-        Share(2, 0.75),
+        CrawlShare(2, 4.0),
+        CrawlShare(2, 0.75),
     )
 
 

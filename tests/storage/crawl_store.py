@@ -18,8 +18,8 @@ from freshet.storage.records import (
     DueUrl,
     Entry,
     Links,
-    Note,
     Observation,
+    StoreUpdate,
     Targets,
     Visit,
 )
@@ -43,7 +43,7 @@ class CrawlStore:
         return await self.tables.write(self.database, entries)
 
     async def admit(self, *paths: str, at: float = START) -> list[Acknowledged]:
-        return await self.apply(Note(at, targets=targets(*paths)))
+        return await self.apply(StoreUpdate(at, targets=targets(*paths)))
 
     async def new_run(self, at: float, recheck_before: float = 0.0) -> None:
         with writing(self.database) as connection:

@@ -25,6 +25,7 @@ from freshet import storage
 from freshet.storage import database as database_module
 from freshet.storage import entries
 from freshet.storage import extensions as history
+from freshet.storage.connection import StoreConnection
 from freshet.storage.database import (
     APPLICATION_ID,
     Database,
@@ -39,7 +40,6 @@ from freshet.storage.database import (
 from freshet.storage.entries import stored
 from freshet.storage.errors import StoreError
 from freshet.storage.extensions import migrations, newest
-from freshet.storage.texts import StoreConnection
 from tests.storage.small_store import SmallStore, rows
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from freshet.storage.connection import encodable
 from freshet.storage.errors import StoreError, StoreUnavailable
-from freshet.storage.records import Acknowledged, Entry, Note, Validators, Visit, WriterHost
+from freshet.storage.records import Acknowledged, Entry, StoreUpdate, Validators, Visit, WriterHost
 from freshet.storage.tables import observations
-from freshet.storage.texts import encodable
 from freshet.storage.writer import Writer
 from tests.storage.crawl_store import START, CrawlStore, captured, crawl_store, visit
 from tests.storage.small_store import rows
@@ -174,7 +174,7 @@ async def test_an_entry_that_cannot_be_written_takes_no_other_with_it(
 ) -> None:
     entries, ledger = await visits(store, 3), Ledger(store)
     bad = replace(entries[1].observation, size_bytes=poison)
-    note = Note(START, fetches=7, seeds=((poison, "x"),))
+    note = StoreUpdate(START, fetches=7, seeds=((poison, "x"),))
     writer = Writer(store.database, store.tables, ledger, batch=9)
     await write_all(writer, (entries[0], replace(entries[1], observation=bad), note, entries[2]))
     kinds = await store.rows("SELECT kind, reason = 'internal' FROM observation ORDER BY id")

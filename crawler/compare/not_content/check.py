@@ -64,7 +64,7 @@ _LEAST_PAGES: Final = 3
 _PROBED_FROM: Final = 2
 
 
-class Asking(Protocol):
+class ProbeSender(Protocol):
     """Sends probes."""
 
     async def ask(self, host_id: int, url: str, /) -> FetchResult | None:
@@ -201,7 +201,7 @@ class NotContentCheck:
     parser: Parser
     rng: Random
     _: KW_ONLY
-    probes: Asking | None = None
+    probes: ProbeSender | None = None
     _hosts: LruCache[int, _Host] = field(default_factory=lambda: LruCache(_HOSTS), init=False)
     # What is stored of hundreds of hosts comes at once.
     _turns: Turns = field(default_factory=Turns, init=False)

@@ -73,7 +73,7 @@ _LONG_NUMBER: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
+class PageFingerprint:
     """``hashes`` ascend, ``words`` is the number of words, ``title`` a hash of the title.
 
     ``own`` is a hash of what differs between the pages of a template: title, headings and numbers.
@@ -85,7 +85,7 @@ class Print:
     own: int = 0
 
 
-def print_of(facts: PageFacts) -> Print:
+def print_of(facts: PageFacts) -> PageFingerprint:
     """Return the print of a page's main text."""
     said = facts.blocks.texts
     # A page may repeat the words of its URL.
@@ -100,7 +100,7 @@ def print_of(facts: PageFacts) -> Print:
         text for text, kind in zip(said, facts.blocks.kinds, strict=True) if kind == "heading"
     ]
     own = _hash(" ".join((*parts, *_own_words(headings, said, masked))))
-    return Print(tuple(kept), min(len(words), 0xFFFF), crc32(title), own)
+    return PageFingerprint(tuple(kept), min(len(words), 0xFFFF), crc32(title), own)
 
 
 def _own_words(headings: Iterable[str], said: Iterable[str], masked: frozenset[str]) -> list[str]:
@@ -123,7 +123,7 @@ def _unticketed(texts: Iterable[str]) -> list[str]:
     return folded(TICKET.sub(" ", "\n".join(texts))).split()
 
 
-def set_resemblance(first: Print, second: Print) -> float:
+def set_resemblance(first: PageFingerprint, second: PageFingerprint) -> float:
     """Return the resemblance of the sets, 0 to 1: exact if both are whole, else estimated."""
     if not first.hashes or not second.hashes:
         return float(first == second)
@@ -217,18 +217,18 @@ _MANY: Final = 2
 _WORTH_A_PROBE: Final = 2
 
 #: A probe's answer: Unix seconds, and the page; None for an honest answer.
-Probe: TypeAlias = tuple[float, Print | None]
+Probe: TypeAlias = tuple[float, PageFingerprint | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class SimilarPages:
     """Pages that are nearly the same, last seen at ``at`` (Unix seconds).
 
     ``urls`` are hashes of the first URLs' names, at most four; ``replaced`` are those of the
     contents in whose place they stand. ``is_content``: one of them was content when first seen.
     """
 
-    page: Print
+    page: PageFingerprint
     at: float
     urls: tuple[int, ...] = ()
     replaced: tuple[int, ...] = ()
@@ -240,10 +240,10 @@ class Family:
         return not self.is_content and len(self.replaced) >= _MANY
 
 
-_STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[Family, ...]])
+_STORED: Final = TypeAdapter(tuple[tuple[Probe, ...], tuple[SimilarPages, ...]])
 
 #: A doubtful page of this run, and what was said of it.
-_Doubtful: TypeAlias = tuple[Print, NotContent]
+_Doubtful: TypeAlias = tuple[PageFingerprint, NotContent]
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class HostJudge:
     """Judge of the pages of one host, which learns from them."""
 
     probes: tuple[Probe, ...] = ()
-    families: tuple[Family, ...] = ()
+    families: tuple[SimilarPages, ...] = ()
     #: Whether the last page has a cue, and whether it is doubtful.
     _has_cue: bool = False
     _is_doubtful: bool = False
@@ -270,7 +270,9 @@ class HostJudge:
             host = {"probe": like is not None, "return": back is not None}
             found = _judgement(replace(best, features={**best.features, **host}), facts, like, back)
             cues = best.cues
-        self._remember(family, _joined(family or Family(page, at), facts, at, is_content=not found))
+        self._remember(
+            family, _joined(family or SimilarPages(page, at), facts, at, is_content=not found)
+        )
         self._doubtful.pop(facts.url, None)
         if found is not None and not found.is_refused:
             self._doubtful[facts.url] = page, found
@@ -329,7 +331,7 @@ class HostJudge:
             del self._doubtful[url]
         return proven
 
-    def _by_probe(self, facts: PageFacts, page: Print, at: float) -> str | None:
+    def _by_probe(self, facts: PageFacts, page: PageFingerprint, at: float) -> str | None:
         """Compare a page with the probes' pages; one of few words needs a cue as well."""
         # Any URL may show the root.
         shown = () if _is_root(facts.url) else self._shown(at)
@@ -343,19 +345,19 @@ class HostJudge:
     def _since(self, at: float) -> tuple[Probe, ...]:
         return tuple(probe for probe in self.probes if probe[0] > at)
 
-    def _shown(self, at: float) -> Iterator[Print]:
+    def _shown(self, at: float) -> Iterator[PageFingerprint]:
         return (page for _, page in self._since(at - ANSWER_LASTS_S) if page is not None)
 
     # -- families --------------------------------------------------------------------
 
-    def _family(self, page: Print) -> Family | None:
+    def _family(self, page: PageFingerprint) -> SimilarPages | None:
         alike = [(set_resemblance(page, family.page), family) for family in self.families]
         resemblance, likest = max(alike, key=lambda each: each[0], default=(0.0, None))
         if likest is None or resemblance < _SAME:
             return None
         return likest if _is_telling(page, likest.page) else None
 
-    def _remember(self, before: Family | None, now: Family) -> None:
+    def _remember(self, before: SimilarPages | None, now: SimilarPages) -> None:
         """Keep a family: the largest are kept, of equals those seen last."""
         others = [each for each in self.families if each is not before]
         others.sort(key=lambda each: (len(each.urls), each.at))
@@ -384,7 +386,7 @@ class HostJudge:
             raise ValueError(f"block pages of {len(data)} bytes are damaged") from error
 
 
-def _joined(family: Family, facts: PageFacts, at: float, *, is_content: bool) -> Family:
+def _joined(family: SimilarPages, facts: PageFacts, at: float, *, is_content: bool) -> SimilarPages:
     """Return the family with this page in it; a URL counts once."""
     url, family = _number(facts.url), replace(family, at=max(at, family.at))
     if url in family.urls or len(family.urls) >= _MOST_URLS:
@@ -397,13 +399,13 @@ def _joined(family: Family, facts: PageFacts, at: float, *, is_content: bool) ->
     )
 
 
-def _replaced(family: Family | None, facts: PageFacts) -> tuple[int, ...]:
+def _replaced(family: SimilarPages | None, facts: PageFacts) -> tuple[int, ...]:
     """Return the contents in whose place this page and its family stand, as hashes."""
     known = () if family is None else family.replaced
     return known if facts.before is None else tuple({*known, crc32(facts.before)})
 
 
-def _is_telling(page: Print, other: Print) -> bool:
+def _is_telling(page: PageFingerprint, other: PageFingerprint) -> bool:
     """Return whether two similar pages are one: lists of links, say, differ by their titles."""
     return page.words >= FEW_WORDS or page.title == other.title
 
@@ -441,7 +443,7 @@ def _number(url: str) -> int:
     return crc32(f"{names[-1] if names else ''}?{parts.query}".encode("utf-8", "replace"))
 
 
-def _by_return(family: Family | None, page: Print, facts: PageFacts) -> str | None:
+def _by_return(family: SimilarPages | None, page: PageFingerprint, facts: PageFacts) -> str | None:
     """Say in place of how many contents the very page is shown now, None if of too few."""
     if family is None or family.is_content or family.page.own != page.own:
         return None
@@ -534,7 +536,7 @@ _SAID: Final = {
 }
 
 
-def _with_title(page: Print, probe: Print) -> float:
+def _with_title(page: PageFingerprint, probe: PageFingerprint) -> float:
     """Return the resemblance to a probe's page; pages of few words must share its title, too."""
     if min(page.words, probe.words) < FEW_WORDS and page.title != probe.title:
         return 0.0

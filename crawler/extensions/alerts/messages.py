@@ -26,9 +26,16 @@ from freshet.crawler.extensions.alerts.tables import (
 )
 from freshet.crawler.frontier.clock import Clock, iso
 from freshet.crawler.read.documents import change_summary, in_counts, in_kinds, read_text
-from freshet.crawler.read.lists import Audience, Listed, Showing, audience_in, link_to, seed_of
+from freshet.crawler.read.lists import (
+    Audience,
+    Impression,
+    RankedPage,
+    audience_in,
+    link_to,
+    seed_of,
+)
 from freshet.crawler.reduce.parser_process import Parser
-from freshet.crawler.run.importance import Importances, ListedPage, Weighing, terms, weigh
+from freshet.crawler.run.importance import ImportanceData, Importances, ListedPage, terms, weigh
 from freshet.crawler.run.terminal import plain
 from freshet.storage.database import Database, reading
 from freshet.storage.entries import REFRESHED
@@ -112,7 +119,7 @@ _CHOSEN_AMONG: Final = 20_000
 
 def stored_importances(database: Database, settings: Settings) -> Importances:
     """Return the importance of pages by the site list, links and rules; looked up once."""
-    known: list[Weighing] = []
+    known: list[ImportanceData] = []
     sites = Sites(settings.sites)
 
     async def importances(pending: Sequence[ListedPage]) -> Sequence[float]:
@@ -158,7 +165,7 @@ class _Chosen:
 
     judged: Sequence[_Judged]
     weights: Sequence[float]
-    showings: Mapping[int, Showing] = field(default_factory=dict)
+    showings: Mapping[int, Impression] = field(default_factory=dict)
     audience: Audience | None = None
 
 
@@ -183,7 +190,7 @@ def _shown(chosen: _Chosen, page_id: int) -> dict[str, Any]:
 
 
 def _placed(
-    judged: Sequence[_Judged], weights: Sequence[float], listed: Sequence[Listed],
+    judged: Sequence[_Judged], weights: Sequence[float], listed: Sequence[RankedPage],
     audience: Audience | None,
 ) -> _Chosen:  # fmt: skip
     """Return the alerts of the listed pages in their order, and behind them what always goes."""
@@ -204,7 +211,7 @@ def _placed(
 
 
 @dataclass(slots=True, eq=False)
-class Composing:
+class MessageComposer:
     """Composer of the messages of rules, each just before it is first sent.
 
     *Invariant.* A message has alerts that are in no other, in one transaction. An alert that is
@@ -271,7 +278,7 @@ class Composing:
         now = self.clock.now()
         audience = await audience_in(self.database.reader, self.settings, now)
         pages = {
-            each.page_id: Listed(each.page_id, each.url, weight)
+            each.page_id: RankedPage(each.page_id, each.url, weight)
             for (each, _), weight in zip(judged, weights, strict=True)
             if each.kind not in _ALWAYS
         }

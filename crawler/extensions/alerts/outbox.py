@@ -22,7 +22,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type
 
 from freshet.config.settings import Settings
 from freshet.crawler.extensions.alerts import tables as alerts
-from freshet.crawler.extensions.alerts.messages import Composing
+from freshet.crawler.extensions.alerts.messages import MessageComposer
 from freshet.crawler.extensions.alerts.receivers import Delivery, Receiver
 from freshet.crawler.extensions.alerts.rules import Channel, receiver
 from freshet.crawler.extensions.alerts.settings import Alerts
@@ -67,7 +67,7 @@ class Outbox:
     """
 
     database: Database
-    composing: Composing
+    composing: MessageComposer
     receiver_of: Callable[[Channel], Receiver]
     limits: Alerts
     clock: Clock
@@ -256,7 +256,9 @@ def outbox_of(
     """Return the outbox of a run, which has no rules yet."""
     return Outbox(
         database=context.database,
-        composing=Composing(context.database, context.parser, importances, context.clock, settings),
+        composing=MessageComposer(
+            context.database, context.parser, importances, context.clock, settings
+        ),
         receiver_of=partial(receiver, settings=settings, resolver=resolver, clock=context.clock),
         limits=settings.group(Alerts),
         clock=context.clock,

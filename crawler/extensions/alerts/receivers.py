@@ -219,7 +219,7 @@ _SHOWN: Final = 50
 _LONGEST: Final = 300
 
 
-class Apprised:
+class AppriseReceiver:
     """Receiver for one service, called in a thread of its own, since apprise blocks.
 
     A thread cannot be ended: one that has not returned in time is left alone, and until it has,

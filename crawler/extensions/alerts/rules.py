@@ -20,7 +20,7 @@ from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts.receivers import (
     LOG,
     RECEIVERS,
-    Apprised,
+    AppriseReceiver,
     Logged,
     Receiver,
     Webhook,
@@ -245,7 +245,7 @@ def channels(alerts: Alerts) -> list[Channel]:
 def receiver(
     channel: Channel, settings: Settings, resolver: CachingResolver, clock: Clock
 ) -> Receiver:
-    """Return the receiver of a channel; raises as :class:`Apprised`."""
+    """Return the receiver of a channel; raises as :class:`AppriseReceiver`."""
     if channel.url == LOG:
         return Logged()
     timeout_s = settings.group(Alerts).timeout_s
@@ -264,7 +264,7 @@ def receiver(
             clock=clock,
         )  # fmt: skip
     try:
-        return Apprised(channel.url, timeout_s)
+        return AppriseReceiver(channel.url, timeout_s)
     except CrawlError as error:
         raise CrawlError(f"alerts.rules: {channel.name}: {channel.target}: {error}") from error
 

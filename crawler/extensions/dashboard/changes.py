@@ -14,7 +14,7 @@ from aiosqlite import Connection as Reader
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.compare.diff import AlignedBlock, in_numbers, in_one_line
 from freshet.crawler.errors import UsageError
-from freshet.crawler.extensions.dashboard.asked import Asked, value_of
+from freshet.crawler.extensions.dashboard.request import DashboardRequest, value_of
 from freshet.crawler.read.documents import (
     Documents,
     change_blocks,
@@ -48,7 +48,7 @@ _Listed: TypeAlias = tuple[_Place, tuple[PageChange, str] | None]
 
 
 async def newest(
-    asked: Asked, limit: int, **wanted: Any
+    asked: DashboardRequest, limit: int, **wanted: Any
 ) -> tuple[list[tuple[PageChange, str]], _Place | None, Mapping[int, str]]:
     """Return the newest changes with summaries, the place behind them, and what is down.
 
@@ -141,7 +141,7 @@ def _place(text: str) -> _Place | None:
     return float(at), int(shard), max(int(number), -_MOST_ID)
 
 
-async def listed(asked: Asked) -> Mapping[str, object]:
+async def listed(asked: DashboardRequest) -> Mapping[str, object]:
     """Return the changes that the reader's filters ask for."""
     given = {name: asked.query.get(name, "").strip() for name in _FILTERS}
     if given["kind"] not in _KINDS:
@@ -160,7 +160,7 @@ async def listed(asked: Asked) -> Mapping[str, object]:
     return {"changes": found, "older": older, "given": given, "kinds": [*_KINDS][1:], "down": down}
 
 
-async def one(asked: Asked) -> Mapping[str, object]:
+async def one(asked: DashboardRequest) -> Mapping[str, object]:
     """Return a change: the difference of two versions of a page, block by block."""
     shard, url = await asked.library.home(asked.page_url)
     before, after = asked.query.get("before"), asked.query.get("after")

@@ -6,14 +6,14 @@ from operator import attrgetter
 
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.extensions.dashboard import changes, kept, sites
-from freshet.crawler.extensions.dashboard.asked import Asked
+from freshet.crawler.extensions.dashboard import changes, site_settings, sites
+from freshet.crawler.extensions.dashboard.request import DashboardRequest
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.read.documents import Documents
 from freshet.crawler.read.library import asking
 from freshet.crawler.run.daemon_status import DaemonStatus
 from freshet.crawler.run.hooks import status_parts
-from freshet.crawler.run.status import Standing, merged_standing, standing
+from freshet.crawler.run.status import StatusReport, merged_standing, standing
 from freshet.crawler.run.terminal import counted, percent
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import WaitingHost
@@ -26,19 +26,19 @@ _DAY_S = 86_400.0
 _FORGONE = 0.1
 
 
-async def opened(asked: Asked) -> Mapping[str, object]:
+async def opened(asked: DashboardRequest) -> Mapping[str, object]:
     """Return what the overview shows, and the last days, which change slowly."""
     return {**await shown(asked), "days": await sites.by_day(asked)}
 
 
-async def shown(asked: Asked) -> Mapping[str, object]:
+async def shown(asked: DashboardRequest) -> Mapping[str, object]:
     """Return what the overview shows."""
     parts, down = await asked.library.each(lambda _: partial(_read, now=asked.now))
     found = list(parts.values())
     it = found[0] if len(found) == 1 else merged_standing(found, asked.now)
     waiting = sorted([*it.parked, *it.deferred], key=attrgetter("urls"), reverse=True)
     newest, _, _ = await changes.newest(asked, _SHOWN)
-    kept_here = (await kept.listed(asked))["kept"]
+    kept_here = (await site_settings.listed(asked))["kept"]
     return {
         "daemon": it.daemon,
         "left": None if it.daemon is None else _left(it.daemon, asked.now),
@@ -71,7 +71,7 @@ def _warnings_of(run: CrawlRun, *, is_written: bool) -> Iterator[tuple[str, str]
         )
 
 
-def _warnings(it: Standing) -> Iterator[tuple[str, str]]:
+def _warnings(it: StatusReport) -> Iterator[tuple[str, str]]:
     """Yield what is wrong, and what to do about it."""
     daemon = it.daemon
     if it.last_run is not None:
@@ -96,7 +96,7 @@ def _warnings(it: Standing) -> Iterator[tuple[str, str]]:
         yield from part.troubles(it.extensions[name])
 
 
-async def mark(asked: Asked) -> object:
+async def mark(asked: DashboardRequest) -> object:
     """Return what is another one after each visit and each request, in one quick read."""
     return (await asked.library.each(lambda _: asking(_mark)))[0]
 
@@ -105,12 +105,12 @@ async def _mark(db: Reader) -> tuple[int, CrawlRun | None]:
     return await observations.newest(db), await runs.latest(db)
 
 
-async def _read(made: Documents, now: float) -> Standing:
+async def _read(made: Documents, now: float) -> StatusReport:
     async with page.snapshot(made.path) as db:
         return await standing(db, made.path, now)
 
 
-def _without_robots(it: Standing) -> Iterator[WaitingHost]:
+def _without_robots(it: StatusReport) -> Iterator[WaitingHost]:
     """Yield the hosts whose robots.txt cannot be reached, so that nothing is fetched there."""
     for origin, robots in it.robots_unreachable:
         if robots.standing == "unreachable":

@@ -25,8 +25,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from freshet import __version__
 from freshet.config.settings import Settings
-from freshet.crawler.extensions.dashboard import changes, kept, one_page, overview, sites
-from freshet.crawler.extensions.dashboard.asked import PAGES, Asked, ExtensionPage
+from freshet.crawler.extensions.dashboard import changes, overview, page, site_settings, sites
+from freshet.crawler.extensions.dashboard.request import PAGES, DashboardRequest, ExtensionPage
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.read.api import StoreApi
 from freshet.crawler.run import terminal
@@ -36,10 +36,10 @@ from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
 from freshet.entry_points import loaded
 
 #: Reads what a page shows.
-View: TypeAlias = Callable[[Asked], Awaitable[Mapping[str, object]]]
+View: TypeAlias = Callable[[DashboardRequest], Awaitable[Mapping[str, object]]]
 
 
-async def _login(_asked: Asked) -> Mapping[str, object]:
+async def _login(_asked: DashboardRequest) -> Mapping[str, object]:
     return {"why": ""}
 
 
@@ -49,12 +49,12 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
         "/": (overview.opened, "overview.html"),
         "/changes": (changes.listed, "changes.html"),
         "/changes/one": (changes.one, "change.html"),
-        "/page": (one_page.shown, "page.html"),
-        "/page/text": (one_page.text, "text.html"),
-        "/pages": (one_page.listed, "pages.html"),
+        "/page": (page.shown, "page.html"),
+        "/page/text": (page.text, "text.html"),
+        "/pages": (page.listed, "pages.html"),
         "/sites": (sites.listed, "sites.html"),
         "/site": (sites.one, "site.html"),
-        "/settings": (kept.listed, "settings.html"),
+        "/settings": (site_settings.listed, "settings.html"),
         LOGIN: (_login, "login.html"),
     }
 )
@@ -112,15 +112,15 @@ class Dashboard:
         answer.headers.update(refusal.headers)
         return answer
 
-    def _asked(self, request: web.BaseRequest) -> Asked:
-        return Asked(
+    def _asked(self, request: web.BaseRequest) -> DashboardRequest:
+        return DashboardRequest(
             self._library, self._settings, request.path, dict(request.query), time(),
             csrf=request[CSRF],
         )  # fmt: skip
 
     async def _change(self, request: web.Request) -> Answer:
         form = request[FORM]
-        await kept.change(self._asked(request), form)
+        await site_settings.change(self._asked(request), form)
         return leading(place_of(form.get("next", "")))
 
     async def _page(self, view: View, template: str, request: web.Request) -> Answer:
@@ -129,22 +129,22 @@ class Dashboard:
         return self._whole(template, values, asked, values["status"])
 
     def _whole(
-        self, template: str, values: Mapping[str, object], asked: Asked,
+        self, template: str, values: Mapping[str, object], asked: DashboardRequest,
         status: HTTPStatus = HTTPStatus.OK,
     ) -> Answer:  # fmt: skip
         body = self._html(template, values, asked).encode("utf-8", "replace")
         return whole(body, _HTML, status=status, name="", headers=_HEADERS)
 
-    def _html(self, template: str, values: Mapping[str, object], asked: Asked) -> str:
+    def _html(self, template: str, values: Mapping[str, object], asked: DashboardRequest) -> str:
         common = {"path": asked.path, "asked": asked.query, "now": asked.now, "down": {}}
         common |= {"csrf": asked.csrf, "name": self._name, "added": self._added}
         return self._templates.get_template(template).render(common | dict(values))
 
     async def _live(self, request: web.Request) -> Answer:
-        asked = Asked(self._library, self._settings, "/", {}, time())
+        asked = DashboardRequest(self._library, self._settings, "/", {}, time())
         return Answer(self._events(asked), "text/event-stream", live=True, headers=_HEADERS)
 
-    async def _events(self, asked: Asked) -> AsyncGenerator[bytes, None]:
+    async def _events(self, asked: DashboardRequest) -> AsyncGenerator[bytes, None]:
         """Yield the overview's live part when the store has changed, or its ages have."""
         mark, sent_at, quiet = None, -inf, 0
         while True:

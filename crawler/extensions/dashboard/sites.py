@@ -11,9 +11,9 @@ from freshet.config.settings import SiteSettings
 from freshet.config.sites import Sites, StoredSite, with_stored
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.errors import UnknownPage, UsageError
-from freshet.crawler.extensions.dashboard import changes, kept
-from freshet.crawler.extensions.dashboard.asked import Asked, value_of
-from freshet.crawler.extensions.dashboard.pictures import treemap
+from freshet.crawler.extensions.dashboard import changes, site_settings
+from freshet.crawler.extensions.dashboard.plots import treemap
+from freshet.crawler.extensions.dashboard.request import DashboardRequest, value_of
 from freshet.crawler.read.library import asking
 from freshet.crawler.urls import origin
 from freshet.storage.database import as_json
@@ -30,7 +30,7 @@ _NONE: Final = SiteVisits(*[0] * len(fields(SiteVisits)))
 _SECRET: Final = {"headers", "cookies", "user", "password", "bearer", "proxy"}
 
 
-async def listed(asked: Asked) -> Mapping[str, object]:
+async def listed(asked: DashboardRequest) -> Mapping[str, object]:
     """Return sites in an order, and the map of those with most requests."""
     order = asked.query.get("order", "requests")
     if order not in sites.ORDERS:
@@ -61,21 +61,21 @@ async def _list(db: Reader, since: int, order: str, after: Any) -> tuple[Any, ..
     return shown, most, await sites.totals(db, since)
 
 
-async def by_day(asked: Asked) -> list[tuple[int, SiteVisits]]:
+async def by_day(asked: DashboardRequest) -> list[tuple[int, SiteVisits]]:
     """Return what the whole store did on each of the last days, with their beginnings."""
     read = asking(sites.totals, since_day=_since(asked))
     parts, _ = await asked.library.each(lambda _: read)
     return _days(asked, sites.merged(list(parts.values())))
 
 
-async def one(asked: Asked) -> Mapping[str, object]:
+async def one(asked: DashboardRequest) -> Mapping[str, object]:
     """Return a site: its figures, days, clock, settings, robots.txt and newest changes."""
     said = asked.query.get("origin", "").strip()
     shard, _ = await asked.library.home(f"{said}/")
     read = asking(_site, said=said, since=_since(asked))
     found, host, days, hours = await asked.library.one(shard, read)
     newest, _, _ = await changes.newest(asked, _CHANGES, site=(host.origin,))
-    tables = with_stored(asked.settings, (await kept.listed(asked))["kept"]).sites
+    tables = with_stored(asked.settings, (await site_settings.listed(asked))["kept"]).sites
     most = max(hours or [0])
     return {
         "it": _told(found, 0), "host": host, "days": _days(asked, days),
@@ -113,11 +113,11 @@ async def _site(db: Reader, said: str, since: int) -> tuple[Any, ...]:
     return found[0], known[0], days, hours
 
 
-def _since(asked: Asked) -> int:
+def _since(asked: DashboardRequest) -> int:
     return int(asked.now // _DAY_S) - _DAYS + 1
 
 
-def _days(asked: Asked, found: Mapping[int, SiteVisits]) -> list[tuple[int, SiteVisits]]:
+def _days(asked: DashboardRequest, found: Mapping[int, SiteVisits]) -> list[tuple[int, SiteVisits]]:
     """Return all days from the first one that is known."""
     days = range(min(found, default=0), _since(asked) + _DAYS) if found else ()
     return [(day * _DAY_S, found.get(day, _NONE)) for day in days]

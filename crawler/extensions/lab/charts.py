@@ -18,7 +18,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.evaluate.verdicts import (
     RAREST,
     RATE_CLASSES,
-    Bounded,
+    BoundedCost,
     Comparison,
     PolicyVerdict,
 )
@@ -55,7 +55,7 @@ class _Cost:
 
     name: str
     scale: float
-    of: Callable[[PolicyVerdict], Bounded]
+    of: Callable[[PolicyVerdict], BoundedCost]
 
 
 _COSTS: Final = (
@@ -252,5 +252,5 @@ def thinned(daily: Floats, start: float) -> tuple[list[float], Floats]:
     return [start + (row + 0.5) * together for row in range(rows)], means
 
 
-def _three(cost: Bounded) -> tuple[float, float, float]:
+def _three(cost: BoundedCost) -> tuple[float, float, float]:
     return cost.optimistic, cost.early, cost.pessimistic

@@ -39,9 +39,9 @@ from freshet.scheduler.evaluate.counterfactual import ReplayTerms
 from freshet.scheduler.evaluate.serving import PolicyProgress
 from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,
-    Bench,
-    Bounded,
+    BoundedCost,
     Comparison,
+    JudgedArchive,
     Judging,
     PolicyVerdict,
     Trial,
@@ -71,7 +71,7 @@ def judging(asks: float) -> Judging:
 
 
 def side_by_side(
-    processes: int, bench: Bench, trials: Sequence[Trial], progress: PolicyProgress
+    processes: int, bench: JudgedArchive, trials: Sequence[Trial], progress: PolicyProgress
 ) -> list[PolicyVerdict]:
     """Return the verdicts on these trials, in their order; CrawlError: a process was killed."""
     # Others than those that are spawned would inherit the threads of this one in any state.
@@ -126,7 +126,7 @@ def _received(worker: _Pipe) -> object:
         ) from None
 
 
-def _work(bench: Bench, pipe: _Pipe) -> None:
+def _work(bench: JudgedArchive, pipe: _Pipe) -> None:
     """Do trials until the pipe ends."""
     # Ctrl-C reaches all processes of a terminal; the first one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -327,7 +327,7 @@ def row_of(verdict: PolicyVerdict) -> tuple[Cell, ...]:
     )
 
 
-def _range(cost: Bounded, shown: Callable[[float], str]) -> str:
+def _range(cost: BoundedCost, shown: Callable[[float], str]) -> str:
     between = f"{shown(cost.optimistic)} – {shown(cost.early)}"
     if shown(cost.optimistic) == shown(cost.early):
         between = shown(cost.early)

@@ -17,14 +17,20 @@ from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.upkeep import require_readable
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Bools, Floats, Ints
-from freshet.scheduler.discovery.covers import Record, RecrawlHistory, SiteSightings, greedy, judged
-from freshet.scheduler.discovery.reveals import Reveals, Sightings, yields
-from freshet.scheduler.discovery.thesis import ALGORITHMS, Algorithm, clusters
+from freshet.scheduler.discovery.covers import (
+    CoverRecord,
+    RecrawlHistory,
+    SiteSightings,
+    greedy,
+    judged,
+)
+from freshet.scheduler.discovery.reveal_graph import Reveals, Sightings, yields
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS, Algorithm, clusters
 from freshet.storage.queries import link_columns
 from freshet.storage.queries import page as page_queries
 from freshet.storage.queries.link_columns import STAYS, SitePages
 from freshet.storage.tables import hosts, url_patterns
-from freshet.storage.tables.url_patterns import Throttle, Yield
+from freshet.storage.tables.url_patterns import PatternYield, Throttle
 
 # -- other sites -------------------------------------------------------------
 _DAY_S: Final = 86_400.0
@@ -229,7 +235,7 @@ class Cover:
     algorithm: str
     budget: int
     pages: list[_Chosen]
-    past: Mapping[str, Record]
+    past: Mapping[str, CoverRecord]
 
     @property
     def orphans(self) -> int:
@@ -253,7 +259,7 @@ def cover_of(history: _SiteHistory, algorithm: str, budget: int) -> Cover:
     )  # fmt: skip
 
 
-def _judged(history: _SiteHistory, budget: int) -> Mapping[str, Record]:
+def _judged(history: _SiteHistory, budget: int) -> Mapping[str, CoverRecord]:
     recrawls = history.recrawls
     if not any(each.new for each in recrawls[1:]):
         return {}
@@ -325,7 +331,7 @@ _WITHOUT_SHAPE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Throttled:
+class HeldBackUrls:
     """URLs of a site that are held back; ``origins`` are by host id.
 
     ``yields`` are the results of the site's patterns, throttled or not.
@@ -335,16 +341,16 @@ class Throttled:
     origins: dict[int, str]
     reach: dict[str, int]
     throttles: list[Throttle]
-    yields: list[Yield]
+    yields: list[PatternYield]
 
 
-async def throttled(db: Path, site: str) -> Throttled:
+async def throttled(db: Path, site: str) -> HeldBackUrls:
     """Read which URLs of a site (a host or URL) are held back."""
     async with page_queries.snapshot(db) as connection:
         await require_readable(connection, db)
         host_ids = await hosts_of(connection, db, site)
         origins = await hosts.origins(connection)
-        return Throttled(
+        return HeldBackUrls(
             site,
             {host_id: origins[host_id] for host_id in host_ids},
             await url_patterns.reach(connection, host_ids),

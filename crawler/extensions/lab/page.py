@@ -20,7 +20,7 @@ from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.extensions.dashboard.asked import Asked, value_of
+from freshet.crawler.extensions.dashboard.request import DashboardRequest, value_of
 from freshet.crawler.extensions.lab.charts import thinned
 from freshet.crawler.extensions.lab.counterfactual import DEFAULT_POLICIES, HEADER, ask, row_of
 from freshet.crawler.run.orders import parsed
@@ -65,7 +65,7 @@ class Comparisons:
         self._task: asyncio.Task[None] | None = None
         self.routes: Sequence[web.AbstractRouteDef] = [web.post(self.path, self._order)]
 
-    async def shown(self, asked: Asked) -> Mapping[str, object]:
+    async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
         """Return the form, and the comparison that is asked for, or the newest one."""
         wanted, newest = asked.query.get("run"), self._runs[0] if self._runs else None
         run = next((it for it in self._runs if str(it.at) == wanted), newest)

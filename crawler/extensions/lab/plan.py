@@ -13,10 +13,10 @@ from freshet.scheduler import planning
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import plan_costs
 from freshet.scheduler.ephemeral.joint_plan import DecayingSources, JointPlan, joint_plan
-from freshet.scheduler.planning import Expectation, Share, rate_plan
+from freshet.scheduler.planning import CrawlShare, Expectation, rate_plan
 from freshet.scheduler.policies import whittle
 from freshet.scheduler.policy import CrawlPlan
-from freshet.scheduler.queue.terms import DiscoveryTerms
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.sources import Rows, SourceTable
 
 # -- plan ephemeral ----------------------------------------------------------
@@ -223,8 +223,8 @@ class PlanReport:
     left_over: float
     price: float | None
     interval_days: _Intervals | None
-    incomplete_observations: Share
-    complete_observations: Share
+    incomplete_observations: CrawlShare
+    complete_observations: CrawlShare
     by_host: tuple[PlannedHost, ...]
     capped_hosts: tuple[str, ...]
     policies: Mapping[str, _PolicyCost]

@@ -22,7 +22,7 @@ from freshet.crawler.admission.site_lists import UNDECODED
 from freshet.crawler.errors import CrawlError, UsageError, needs_extra
 from freshet.crawler.run import terminal
 from freshet.crawler.run.capacities import exchange_of, key_of, numbered
-from freshet.crawler.run.importance import Weighing, learnt_items, terms, weigh
+from freshet.crawler.run.importance import ImportanceData, learnt_items, terms, weigh
 from freshet.crawler.run.network import with_kept
 from freshet.crawler.run.state import load_state
 from freshet.crawler.run.terminal import replacing
@@ -431,7 +431,7 @@ class EphemeralPages:
 
 
 async def _ephemeral(
-    connection: aiosqlite.Connection, pages: KeptPages, weighing: Weighing, settings: Settings
+    connection: aiosqlite.Connection, pages: KeptPages, weighing: ImportanceData, settings: Settings
 ) -> EphemeralPages:
     """Return the ephemeral sources as a daemon of these settings sees them."""
     n = len(pages)
@@ -518,7 +518,9 @@ def read_store(
 
 async def _history(
     db: Path, settings: Settings
-) -> tuple[KeptPages, PastObservations, Weighing, EphemeralPages, Settings, tuple[Bools, Floats]]:
+) -> tuple[
+    KeptPages, PastObservations, ImportanceData, EphemeralPages, Settings, tuple[Bools, Floats]
+]:
     """Read pages, their histories, and the settings that hold, from one snapshot."""
     async with page.snapshot(db) as connection:
         settings = await with_kept(settings, connection)

@@ -25,7 +25,7 @@ from freshet.scheduler.evaluate.verdicts import (
     BOUNDS,
     RAREST,
     RATE_CLASSES,
-    Bounded,
+    BoundedCost,
     PolicyVerdict,
     class_of,
 )
@@ -171,7 +171,7 @@ def _named(verdicts: Sequence[PolicyVerdict], times: NDArray[np.intp]) -> Column
     }
 
 
-def _bounded(name: str, costs: Sequence[Bounded]) -> Columns:
+def _bounded(name: str, costs: Sequence[BoundedCost]) -> Columns:
     return {
         f"{name}_{b}": np.array([getattr(cost, b) for cost in costs], np.float64) for b in BOUNDS
     }

@@ -43,7 +43,7 @@ _WANTED: Final = "send the header Authorization: Bearer TOKEN, with that of oper
 _Asgi: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-class Acting:
+class ActionTools:
     """The tools that ask for something: visits, and, where a site list is named, sites."""
 
     def __init__(self, db: Path, settings: Settings, sites_file: Path | None) -> None:
@@ -88,7 +88,7 @@ class Acting:
             return str(error)
 
 
-def serve(store: Store, settings: Settings, acting: Acting | None, *, over_http: bool) -> None:
+def serve(store: Store, settings: Settings, acting: ActionTools | None, *, over_http: bool) -> None:
     """Answer assistants until the input ends, or over HTTP until a signal.
 
     Raises:

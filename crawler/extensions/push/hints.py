@@ -8,8 +8,8 @@ from typing import Final
 
 from freshet.crawler.admission.admit import Admission
 from freshet.crawler.urls import canonical, without_fragment
-from freshet.storage.entries import Claim, ClaimKind, Said
-from freshet.storage.records import Note, Targets
+from freshet.storage.entries import Claim, ClaimKind, SourceReport
+from freshet.storage.records import StoreUpdate, Targets
 
 #: Depth of a page that is known by a hint alone: as if a seed linked it.
 _DEPTH: Final = 1
@@ -26,7 +26,7 @@ def in_scope(admission: Admission, url: str) -> bool:
 def hint(
     admission: Admission, kind: ClaimKind, host_id: int, source: str, *, urls: Sequence[str],
     at: float, changed: bool = True,
-) -> Note:  # fmt: skip
+) -> StoreUpdate:  # fmt: skip
     """Announce those URLs in scope as ``changed`` now, or merely as existing.
 
     Some 20 µs a URL: callers with thousands make several notes.
@@ -42,4 +42,4 @@ def hint(
         admission.add(targets, page, without_fragment(url), depth=_DEPTH)
         if changed:
             claims.append(Claim(page, at, at))
-    return Note(at, targets=targets, said=Said(kind, host_id, source, tuple(claims)))
+    return StoreUpdate(at, targets=targets, said=SourceReport(kind, host_id, source, tuple(claims)))

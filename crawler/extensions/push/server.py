@@ -75,7 +75,7 @@ _RETRY_AFTER_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushRequest:
     """A request. ``headers`` are by lower-case name, ``length`` is its Content-Length.
 
     ``read`` gives the body, None where it is longer than the given number of bytes.
@@ -94,7 +94,7 @@ class Pushed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class PushResponse:
     """An answer; after 429 and 503 the sender may try again later."""
 
     status: int
@@ -122,15 +122,15 @@ class Endpoint:
         default_factory=lambda: {True: Counter(), False: Counter()}
     )
 
-    async def answer(self, pushed: Pushed) -> Reply:
+    async def answer(self, pushed: PushRequest) -> PushResponse:
         """Answer any request."""
         try:
             return await self._routed(pushed)
         except Refused as refused:
             self.refusals.count(refused.why, pushed.source)
-            return Reply(refused.status, refused.why)
+            return PushResponse(refused.status, refused.why)
 
-    async def _routed(self, pushed: Pushed) -> Reply:
+    async def _routed(self, pushed: PushRequest) -> PushResponse:
         _, found, token = pushed.path.rpartition(_WEBSUB)
         if found:
             return await self._callback(token, pushed)
@@ -140,7 +140,7 @@ class Endpoint:
 
     # -- callbacks of subscriptions ----------------------------------------------
 
-    async def _callback(self, token: str, pushed: Pushed) -> Reply:
+    async def _callback(self, token: str, pushed: PushRequest) -> PushResponse:
         known = self.subscriber.leases.of(token) if self.subscriber is not None else None
         if known is None or self.subscriber is None:
             raise Refused(404, "unknown callback")
@@ -152,11 +152,11 @@ class Endpoint:
 
     async def _verified(
         self, subscriber: Subscriber, token: str, query: Mapping[str, str]
-    ) -> Reply:
+    ) -> PushResponse:
         mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
         if mode == "denied":
             if subscriber.deny(token, topic, query.get("hub.reason", "")[:200], self.now()):
-                return Reply(200)
+                return PushResponse(200)
             raise Refused(404, "denial of another topic")
         challenge = query.get("hub.challenge")
         if not challenge:
@@ -167,9 +167,11 @@ class Endpoint:
             raise Refused(503, "the store is busy")
         if not is_asked:
             raise Refused(404, "verification without a request")
-        return Reply(200, challenge)
+        return PushResponse(200, challenge)
 
-    async def _notified(self, subscriber: Subscriber, known: Subscription, pushed: Pushed) -> Reply:
+    async def _notified(
+        self, subscriber: Subscriber, known: Subscription, pushed: PushRequest
+    ) -> PushResponse:
         now = self.now()
         if known.state == "leaving" or not is_live(known, now):
             raise Refused(410, "notification without a lease")
@@ -187,11 +189,11 @@ class Endpoint:
             raise Refused(503, "the store is busy")
         if signature is not None:
             subscriber.read(known, body, now)
-        return Reply(202)
+        return PushResponse(202)
 
     # -- pings -------------------------------------------------------------------
 
-    async def _ping(self, pushed: Pushed) -> Reply:
+    async def _ping(self, pushed: PushRequest) -> PushResponse:
         now = self.now()
         if self._patience.level(pushed.source, now) < 1.0:
             raise Refused(429, "too many refused pings")
@@ -202,9 +204,9 @@ class Endpoint:
                 self._patience.take(pushed.source, now)
             raise
 
-    async def _heard(self, pushed: Pushed, now: float) -> Reply:
+    async def _heard(self, pushed: PushRequest, now: float) -> PushResponse:
         if pushed.method == "GET":
-            return Reply(await self.pinging.received(from_query(pushed.query), now))
+            return PushResponse(await self.pinging.received(from_query(pushed.query), now))
         if pushed.method != "POST":
             raise Refused(405, "unknown method")
         self._check_size(pushed)
@@ -212,17 +214,17 @@ class Endpoint:
         if not self._bytes.take(None, now, size):
             raise Refused(429, "too many bytes of pings")
         ping = from_json(await self._body(pushed, is_callback=False))
-        return Reply(await self.pinging.received(ping, now))
+        return PushResponse(await self.pinging.received(ping, now))
 
     # -- bodies ------------------------------------------------------------------
 
-    def _check_size(self, pushed: Pushed) -> None:
+    def _check_size(self, pushed: PushRequest) -> None:
         if (pushed.length or 0) > self.max_body_bytes:
             raise Refused(413, "body too large")
         if pushed.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "encoded body")
 
-    async def _body(self, pushed: Pushed, *, is_callback: bool) -> bytes:
+    async def _body(self, pushed: PushRequest, *, is_callback: bool) -> bytes:
         """Read the body; a slow sender delays only himself and other unknown senders."""
         reading, source = self._reading[is_callback], pushed.source
         of_address = _BODIES if is_callback else 1
@@ -263,7 +265,7 @@ class PushListener:
 
     def __init__(
         self,
-        answer: Callable[[Pushed], Awaitable[Reply]],
+        answer: Callable[[PushRequest], Awaitable[PushResponse]],
         refusals: Refusals,
         *,
         proxies: Networks = (),
@@ -292,7 +294,7 @@ class PushListener:
             reply = await self._answer(self._pushed(request))
         except Exception:  # whatever it is: the next request is answered
             log.exception("a pushed request could not be answered")
-            reply = Reply(500)
+            reply = PushResponse(500)
         headers = {"X-Content-Type-Options": "nosniff"}
         if reply.status in {429, 503}:
             headers["Retry-After"] = str(_RETRY_AFTER_S)
@@ -300,7 +302,7 @@ class PushListener:
             status=reply.status, text=reply.body, content_type="text/plain", headers=headers
         )
 
-    def _pushed(self, request: web.BaseRequest) -> Pushed:
+    def _pushed(self, request: web.BaseRequest) -> PushRequest:
         async def read(most: int) -> bytes | None:
             try:
                 async with asyncio.timeout(_BODY_S):
@@ -309,7 +311,7 @@ class PushListener:
                 raise ConnectionError("the body contradicts its headers") from error
 
         headers = {name.lower(): value for name, value in request.headers.items()}
-        return Pushed(
+        return PushRequest(
             method=request.method, path=request.path, query=request.query, headers=headers,
             length=request.content_length, read=read,
             source=self._source(request.remote or "", headers.get("x-forwarded-for", "")),

@@ -35,8 +35,8 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sitemaps import looks_like
 from freshet.crawler.service.senders import Buckets, Inbox
 from freshet.crawler.urls import origin
-from freshet.storage.entries import Advertised, Claim, Said
-from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Visit
+from freshet.storage.entries import Claim, HubLink, SourceReport
+from freshet.storage.records import Acknowledged, Entry, FetchResult, StoreUpdate, Visit
 
 _HOUR_S: Final = 3_600.0
 _DAY_S: Final = 24 * _HOUR_S
@@ -92,7 +92,7 @@ class Leases:
     # -- what is wanted ----------------------------------------------------------
 
     def advertised(
-        self, page_id: int, host_id: int, url: str, said: Advertised, now: float
+        self, page_id: int, host_id: int, url: str, said: HubLink, now: float
     ) -> Subscription | None:
         """Return the new subscription for a page's hub, if it is new or another hub than before."""
         token = self._by_page.get(page_id)
@@ -103,9 +103,7 @@ class Leases:
         self._of_host[host_id] += 1
         return self._new(page_id, host_id, url, said, now)
 
-    def _new(
-        self, page_id: int, host_id: int, url: str, said: Advertised, now: float
-    ) -> Subscription:
+    def _new(self, page_id: int, host_id: int, url: str, said: HubLink, now: float) -> Subscription:
         self._by_page[page_id] = token = self._mint()
         new = Subscription(
             page_id, host_id, url, hub=said.hub, topic=said.topic, token=token,
@@ -113,8 +111,8 @@ class Leases:
         )  # fmt: skip
         return self.put(new)
 
-    def _moved(self, known: Subscription, said: Advertised, now: float) -> Subscription | None:
-        if known.state == "leaving" or said == Advertised(known.hub, known.topic):
+    def _moved(self, known: Subscription, said: HubLink, now: float) -> Subscription | None:
+        if known.state == "leaving" or said == HubLink(known.hub, known.topic):
             return None
         if now < self._moved_at.get(known.page_id, -_MOVED_AGAIN_S) + _MOVED_AGAIN_S:
             return None
@@ -303,7 +301,7 @@ class Subscriber:
             if (said := visit.advertised) is not None:
                 new = self.leases.advertised(due.page_id, due.host_id, due.url, said, at)
                 if new is not None:
-                    self.inbox.post(Note(at, change=SubscriptionChange(new)))
+                    self.inbox.post(StoreUpdate(at, change=SubscriptionChange(new)))
 
     async def ask(self, now: float) -> list[Entry]:
         """Send the requests that are due to hubs; return what to store before that."""
@@ -312,14 +310,14 @@ class Subscriber:
         for each in self.leases.due(now):
             if self.leases.has_ended(each):
                 self.leases.forget(each.token)
-                noted.append(Note(now, change=SubscriptionChange(each, True)))
+                noted.append(StoreUpdate(now, change=SubscriptionChange(each, True)))
             elif self.frontier.api_requests < _CALLS:
                 requested = self.leases.requested(each.token, now)
                 to = await self.queues.queue_key(each.hub)
                 form = urlencode(self.leases.request(requested, self.callback_base + each.token))
                 answered = partial(self._answered, each.token)
                 self.frontier.queue(ApiRequest(each.hub, to, answered, form))
-                noted.append(Note(now, change=SubscriptionChange(requested)))
+                noted.append(StoreUpdate(now, change=SubscriptionChange(requested)))
         return noted
 
     def _answered(self, token: str, result: FetchResult, now: float) -> list[Entry]:
@@ -331,7 +329,7 @@ class Subscriber:
         if failure is not None and moved_to is None and known is not None:
             log.info("the hub %s of %s: %s", known.hub, known.url, failure)
         noted = self.leases.answered(token, now, failure, moved_to)
-        return [] if noted is None else [Note(now, change=SubscriptionChange(noted))]
+        return [] if noted is None else [StoreUpdate(now, change=SubscriptionChange(noted))]
 
     def _look_at_scope(self, now: float) -> None:
         if self._scope_at is not None and now < self._scope_at + _SCOPE_EVERY_S:
@@ -341,7 +339,7 @@ class Subscriber:
         self._outside = frozenset(url for url in urls if not in_scope(self.admission, url))
         gone = before & self._outside
         for each in self.leases.leave(lambda url: url not in gone, now):
-            self.inbox.post(Note(now, change=SubscriptionChange(each)))
+            self.inbox.post(StoreUpdate(now, change=SubscriptionChange(each)))
 
     async def verify(
         self, token: str, mode: str, topic: str, lease_s: float | None, now: float
@@ -352,13 +350,13 @@ class Subscriber:
         if noted is None or before is None:
             return False
         ended = mode == "unsubscribe"
-        if await self.inbox.commit(Note(now, change=SubscriptionChange(noted, ended))):
+        if await self.inbox.commit(StoreUpdate(now, change=SubscriptionChange(noted, ended))):
             if ended and self.leases.of(token) is not None:
                 self.leases.forget(token)
             return True
         if self.leases.of(token) is not None:
             # The hub takes silence for a no; it may send the request again.
-            self.inbox.post(Note(now, change=SubscriptionChange(self.leases.put(before))))
+            self.inbox.post(StoreUpdate(now, change=SubscriptionChange(self.leases.put(before))))
         return None
 
     def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
@@ -367,7 +365,7 @@ class Subscriber:
         if noted is None:
             return False
         log.info("the hub %s denies %s: %s", noted.hub, topic, noted.detail)
-        self.inbox.post(Note(now, change=SubscriptionChange(noted)))
+        self.inbox.post(StoreUpdate(now, change=SubscriptionChange(noted)))
         return True
 
     async def notified(self, known: Subscription, now: float) -> bool:
@@ -377,8 +375,8 @@ class Subscriber:
         """
         if known.page_id in self._unanswered:
             return True
-        said = Said("websub", known.host_id, known.topic, (Claim(known.url, now, now),))
-        is_kept = await self.inbox.commit(Note(now, said=said))
+        said = SourceReport("websub", known.host_id, known.topic, (Claim(known.url, now, now),))
+        is_kept = await self.inbox.commit(StoreUpdate(now, said=said))
         if is_kept:
             self._unanswered[known.page_id] = now
         return is_kept

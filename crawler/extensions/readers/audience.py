@@ -24,7 +24,7 @@ from freshet.crawler.extensions.readers.appeal import Appeal, Attention
 from freshet.crawler.extensions.readers.promotion import critical_degree, first_places
 from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.extensions.readers.tables import Openings
-from freshet.crawler.read.lists import Listed, MadeFor, Showing, note
+from freshet.crawler.read.lists import Impression, MadeFor, RankedPage, note
 from freshet.crawler.run.importance import section
 from freshet.crawler.urls import site_key
 from freshet.scheduler.arrays import Floats, Ints
@@ -131,13 +131,13 @@ class OpenedLists:
         )
 
     def recording(
-        self, made_for: MadeFor, at: float, listed: Sequence[Showing]
+        self, made_for: MadeFor, at: float, listed: Sequence[Impression]
     ) -> Callable[[Connection], bool]:
         """Return what notes a list that was shown, in a transaction of the store."""
         view = partial(views_at, self.attention)
         return partial(tables.record, made_for=made_for, at=at, shown=listed, views_at=view)
 
-    def _ranked(self, found: Sequence[Listed]) -> list[Listed]:
+    def _ranked(self, found: Sequence[RankedPage]) -> list[RankedPage]:
         """Return pages by appeal within their tiers; in their order where none was learnt."""
         if self.appeal is None:
             return list(found)
@@ -145,7 +145,7 @@ class OpenedLists:
         worth = {each.page_id: each.worth * i for each, i in zip(found, index, strict=True)}
         return sorted(found, key=lambda each: (each.tier, -worth[each.page_id], each.page_id))
 
-    def arranged(self, found: Sequence[Listed], count: int, seed: int) -> list[Listed]:
+    def arranged(self, found: Sequence[RankedPage], count: int, seed: int) -> list[RankedPage]:
         """Return the first ``count`` pages of a list, in the order in which they are shown.
 
         Pages of the first tier that nobody has seen yet are promoted; the same ``seed`` gives

@@ -75,9 +75,9 @@ class QualityPart(ReadersPart):
         """Return the share; the search index, which it needs, is another extension's."""
         if index() is None:
             return None
-        from freshet.crawler.extensions.readers import metering  # noqa: PLC0415 - see above
+        from freshet.crawler.extensions.readers import quality_meter  # noqa: PLC0415 - see above
 
-        return await metering.quality(db)
+        return await quality_meter.quality(db)
 
     def merged(self, _found: Iterable[object]) -> None:
         """Return nothing: shares cannot be merged without what they were learnt from."""

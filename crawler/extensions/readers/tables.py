@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aiosqlite import Connection as Reader
 
-from freshet.crawler.read.lists import MadeFor, Showing
+from freshet.crawler.read.lists import Impression, MadeFor
 from freshet.storage.database import as_json, load_columns
 from freshet.storage.entries import Columns, stored
 
@@ -76,7 +76,7 @@ class PromotedPlaces(Columns):
 
 
 def record(
-    db: Connection, made_for: MadeFor, at: float, shown: Sequence[Showing], views_at: ViewsAt
+    db: Connection, made_for: MadeFor, at: float, shown: Sequence[Impression], views_at: ViewsAt
 ) -> bool:
     """Note a list that was shown; return whether it is new.
 

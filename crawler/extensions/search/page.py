@@ -8,7 +8,7 @@ from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
-from freshet.crawler.extensions.dashboard.asked import Asked
+from freshet.crawler.extensions.dashboard.request import DashboardRequest
 from freshet.crawler.extensions.search import tables
 from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.read.library import asking
@@ -27,12 +27,12 @@ class SearchPage:
         """Search the store that is asked for."""
         self.routes: Sequence[web.AbstractRouteDef] = []
 
-    async def shown(self, asked: Asked) -> Mapping[str, object]:
+    async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
         """Return the results of a search, of which nothing is noted, or why there are none."""
         return await _found(asked)
 
 
-async def _found(asked: Asked) -> Mapping[str, object]:
+async def _found(asked: DashboardRequest) -> Mapping[str, object]:
     """Return the results of a search, of which nothing is noted, or why there are none."""
     typed, offset, why = asked.query.get("q", ""), asked.query.get("offset", "0"), ""
     if not (offset.isascii() and offset.isdigit() and len(offset) < 5 and int(offset) < _MOST):

@@ -32,10 +32,10 @@ from freshet.crawler.read.documents import Documents
 from freshet.crawler.read.library import Library, asking, noting
 from freshet.crawler.read.lists import (
     Audience,
-    Listed,
+    Impression,
     MadeFor,
+    RankedPage,
     SearchResult,
-    Showing,
     audience_of,
     record,
     seed_of,
@@ -59,7 +59,7 @@ _MOST_TERMS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SearchTerm:
     """Words that must follow one another; of a prefix, the last one may go on."""
 
     words: tuple[str, ...]
@@ -85,8 +85,8 @@ class Query:
     ``other_sites``, and changed last in [``since``, ``until``) in Unix seconds.
     """
 
-    terms: tuple[Term, ...]
-    excluded: tuple[Term, ...] = ()
+    terms: tuple[SearchTerm, ...]
+    excluded: tuple[SearchTerm, ...] = ()
     sites: tuple[str, ...] = ()
     other_sites: tuple[str, ...] = ()
     since: float = -inf
@@ -101,7 +101,7 @@ class Query:
         Raises:
             UsageError: it has nothing to look for, too much, or a date that is none.
         """
-        terms: dict[bool, dict[Term, None]] = {False: {}, True: {}}
+        terms: dict[bool, dict[SearchTerm, None]] = {False: {}, True: {}}
         sites: dict[bool, list[str]] = {False: [] if site is None else [_site(site)], True: []}
         begin, end = -inf, inf
         if since is not None:
@@ -114,7 +114,7 @@ class Query:
                 begin, end = _within(minus + said, now, begin, end)
             elif words := normalised(said).split():
                 is_prefix = (bare + star).endswith("*")
-                terms[bool(minus)].setdefault(Term(tuple(words), is_prefix))
+                terms[bool(minus)].setdefault(SearchTerm(tuple(words), is_prefix))
         if not terms[False]:
             raise UsageError(f"{text!r}: it names no word to look for; give one")
         if len(terms[False]) + len(terms[True]) > _MOST_TERMS:
@@ -243,27 +243,27 @@ async def _statistics(
 
 def _listed(
     by_shard: Mapping[int, Sequence[tuple[MatchingPage, float, bool]]],
-) -> tuple[dict[tuple[int, int], MatchingPage], list[tuple[int, Listed]]]:
+) -> tuple[dict[tuple[int, int], MatchingPage], list[tuple[int, RankedPage]]]:
     """Return the candidates of all shards by shard and page, and in the order of their scores."""
-    candidates, listed = dict[tuple[int, int], MatchingPage](), list[tuple[int, Listed]]()
+    candidates, listed = dict[tuple[int, int], MatchingPage](), list[tuple[int, RankedPage]]()
     for shard, some in by_shard.items():
         for each, score, is_partial in some:
             candidates[shard, each.page_id] = each
-            listed.append((shard, Listed(each.page_id, each.url, score, tier=int(is_partial))))
+            listed.append((shard, RankedPage(each.page_id, each.url, score, tier=int(is_partial))))
     if len(by_shard) > 1:
         listed.sort(key=lambda one: (one[1].tier, -one[1].worth))
     return candidates, listed
 
 
 def _arranged(
-    audience: Audience, listed: Iterable[tuple[int, Listed]], count: int, seed: int
-) -> list[tuple[int, Listed]]:
+    audience: Audience, listed: Iterable[tuple[int, RankedPage]], count: int, seed: int
+) -> list[tuple[int, RankedPage]]:
     """Return the first pages in the order of an audience, which only a single store has."""
     return [(0, it) for it in audience.arranged([it for _, it in listed], count, seed)]
 
 
 def _result(
-    each: Listed, page: MatchingPage, shard: int, place: int,
+    each: RankedPage, page: MatchingPage, shard: int, place: int,
     cuts: Mapping[int, Mapping[int, Snippet]],
 ) -> SearchResult:  # fmt: skip
     """Return a page of a list as its reader sees it."""
@@ -302,16 +302,16 @@ async def _candidates(
 
 
 async def _snippets(
-    made: Documents, found: Sequence[MatchingPage], terms: Sequence[Term]
+    made: Documents, found: Sequence[MatchingPage], terms: Sequence[SearchTerm]
 ) -> dict[int, Snippet]:
     async with page.snapshot(made.path) as db:
         return {each.page_id: await _snippet(db, made.parser, each, terms) for each in found}
 
 
 async def _with_snippets(
-    library: Library, terms: Sequence[Term],
+    library: Library, terms: Sequence[SearchTerm],
     candidates: Mapping[tuple[int, int], MatchingPage],
-    shown: Sequence[tuple[int, tuple[int, Listed]]],
+    shown: Sequence[tuple[int, tuple[int, RankedPage]]],
 ) -> tuple[list[SearchResult], dict[int, str]]:  # fmt: skip
     """Return pages, given with their places and shards, with snippets; what is lost, and why."""
     wanted = defaultdict[int, list[MatchingPage]](list)
@@ -333,7 +333,7 @@ async def note_list(
 ) -> None:
     """Note a list that was shown, each page in its shard."""
     note = partial(noting, record, audience=audience, made_for=kind, at=at)
-    shown = defaultdict[int, list[Showing]](list)
+    shown = defaultdict[int, list[Impression]](list)
     for each in found:
         shown[each.shard].append(each.showing)
     await library.each(lambda it: note(listed=shown[it]) if it in shown else None)
@@ -416,7 +416,7 @@ def _best(
 
 
 async def _snippet(
-    db: Reader, parser: Parser, found: MatchingPage, terms: Sequence[Term]
+    db: Reader, parser: Parser, found: MatchingPage, terms: Sequence[SearchTerm]
 ) -> Snippet:
     """Return the part of a page's text that tells most of the terms, empty if it is not kept."""
     parsed = await parsed_page(db, parser, found)
@@ -425,7 +425,7 @@ async def _snippet(
     return await asyncio.to_thread(snippet, parsed.blocks.texts, terms)
 
 
-def snippet(texts: Sequence[str], terms: Sequence[Term]) -> Snippet:
+def snippet(texts: Sequence[str], terms: Sequence[SearchTerm]) -> Snippet:
     """Return the 240 characters of a text, given in blocks, that show most of the terms.
 
     Among equal ones the first wins. A block is not left while it goes on.
@@ -446,8 +446,8 @@ def snippet(texts: Sequence[str], terms: Sequence[Term]) -> Snippet:
 
 
 def _within_reach(
-    marks: Sequence[tuple[Term, int, int]], place: int, end: int
-) -> Iterator[tuple[Term, int, int]]:
+    marks: Sequence[tuple[SearchTerm, int, int]], place: int, end: int
+) -> Iterator[tuple[SearchTerm, int, int]]:
     """Yield the marks from a place on that end by ``end``; a hostile text may have thousands."""
     for mark in islice(marks, place, None):
         if mark[1] >= end:
@@ -460,7 +460,7 @@ def _beginning(texts: Sequence[str]) -> str:
     return _cut(texts[:8], 0, []).text
 
 
-def _marks(text: str, terms: Sequence[Term]) -> Iterator[tuple[Term, int, int]]:
+def _marks(text: str, terms: Sequence[SearchTerm]) -> Iterator[tuple[SearchTerm, int, int]]:
     """Yield where terms stand in a text, in order."""
     found = list(places(text[:_READ]))
     words = [word for word, _, _ in found]
@@ -472,7 +472,7 @@ def _marks(text: str, terms: Sequence[Term]) -> Iterator[tuple[Term, int, int]]:
                 yield term, found[i][1], found[end - 1][2]
 
 
-def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[Term, int, int]]) -> Snippet:
+def _cut(texts: Sequence[str], begin: int, marks: Sequence[tuple[SearchTerm, int, int]]) -> Snippet:
     """Return what stands around ``begin`` in the first text, with the marks in it."""
     first = texts[0] if texts else ""
     start = 0 if begin <= _LEAD else _word_begin(first, begin - _LEAD)

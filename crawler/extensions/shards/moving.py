@@ -108,16 +108,16 @@ class MovedTable(NamedTuple):
 
 
 @dataclass(slots=True)
-class Contents:
+class DomainCounts:
     """Counts of what a store holds of a domain, and the sum of the digests of its rows."""
 
     pages: int = 0
     observations: int = 0
     digest: int = 0
 
-    def __add__(self, other: "Contents") -> "Contents":
+    def __add__(self, other: "DomainCounts") -> "DomainCounts":
         pages, observations = self.pages + other.pages, self.observations + other.observations
-        return Contents(pages, observations, (self.digest + other.digest) % 2**128)
+        return DomainCounts(pages, observations, (self.digest + other.digest) % 2**128)
 
 
 def _tables(db: Connection, schema: str = "main") -> set[str]:
@@ -200,10 +200,10 @@ def real_hosts(db: Connection) -> list[tuple[int, str, int]]:
     ).fetchall()
 
 
-def contents(db: Connection, hosts: Mapping[int, str]) -> dict[str, Contents]:
+def contents(db: Connection, hosts: Mapping[int, str]) -> dict[str, DomainCounts]:
     """Return by domain what the store holds of these hosts, which are given with their domains."""
     _choose(db, hosts)
-    found = {domain: Contents() for domain in hosts.values()}
+    found = {domain: DomainCounts() for domain in hosts.values()}
     for table in moved_tables(db):
         columns, joins = [f"t.{column}" for column in table.plain], ""
         for number, (column, to) in enumerate(sorted(table.refs.items())):

@@ -26,7 +26,7 @@ import numpy as np
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_fixed
 
 from freshet.crawler.admission.admit import Admission
-from freshet.crawler.errors import Away
+from freshet.crawler.errors import ShardUnreachable
 from freshet.crawler.frontier.clock import Clock, SteadyClock, pause
 from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.network import shard_of
@@ -39,7 +39,7 @@ from freshet.scheduler.solve.demand import IntervalDemand
 from freshet.scheduler.solve.shared_price import DemandCurve, divide
 from freshet.storage.database import Database
 from freshet.storage.errors import StoreError
-from freshet.storage.records import Acknowledged, Note, Targets
+from freshet.storage.records import Acknowledged, StoreUpdate, Targets
 from freshet.storage.shards import Shards
 from freshet.storage.tables import outgoing
 
@@ -184,7 +184,8 @@ class Shard:
         """Talk to the other shards and the coordinator until this is cancelled.
 
         ``send`` calls a method of another shard with a message, and returns whether it is kept
-        there. ``report`` takes the demand and the share until now; it raises :class:`Away`.
+        there. ``report`` takes the demand and the share until now; it raises
+        :class:`ShardUnreachable`.
         """
         works = (
             partial(self.tell, partial(send, "take")),
@@ -271,7 +272,7 @@ class Shard:
         targets, admission = Targets(), self.running.admission
         for url, fetch_url, role, depth, redirects in json.loads(message):
             admission.add(targets, url, fetch_url, depth=depth, role=role, redirects=redirects)
-        note = Note(self.running.clock.now(), targets=targets)
+        note = StoreUpdate(self.running.clock.now(), targets=targets)
         self._taking += 1
         try:
             return await self.running.inbox.commit(note)
@@ -369,7 +370,7 @@ class Shard:
             try:
                 if message is not None:
                     answer = await report(message, self.share)
-            except Away:
+            except ShardUnreachable:
                 self.go_on()
             if answer is not None:
                 self.follow(*answer)

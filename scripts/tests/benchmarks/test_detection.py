@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.content import SyntheticUrl
 from freshet.crawler.synthetic_web.web import WebSpec
 from scripts.benchmarks.detection import Labelled, Score, crawled, figures, labelled_verdicts
 from scripts.benchmarks.detection_web import labelled
@@ -26,7 +26,7 @@ def test_precision_recall_and_shares_are_counted() -> None:
 
 
 def test_figures_tell_word_edits_and_frame_rebuilds_apart() -> None:
-    place = Place("site", "/")
+    place = SyntheticUrl("site", "/")
     found = figures(
         [
             Labelled(place, "word", changed=True, found_at_once=True, found=True),

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from freshet.crawler.synthetic_web.answers import Responder
-from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, Place
+from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, SyntheticUrl
 from freshet.crawler.synthetic_web.site import Addresses
 from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 from scripts.benchmarks.detection_web import Clutter, board, labelled
@@ -21,7 +21,9 @@ def web(*clutter: Clutter) -> SyntheticWeb:
 
 def answers(made: SyntheticWeb, times: int, at: float = START_AT) -> list[str]:
     responder = Responder(made, Addresses.named(made.sites))
-    return [responder.answer(Place("board", "/notice/1"), at).body.decode() for _ in range(times)]
+    return [
+        responder.answer(SyntheticUrl("board", "/notice/1"), at).body.decode() for _ in range(times)
+    ]
 
 
 @pytest.mark.parametrize("clutter", list(Clutter))

@@ -10,7 +10,7 @@ import pytest
 
 from freshet.scheduler.evaluate.bounds import BINARY, HARMONIC, PageVisits, bill
 from freshet.scheduler.evaluate.captures import Captures, Timeline
-from freshet.scheduler.evaluate.verdicts import Bounded
+from freshet.scheduler.evaluate.verdicts import BoundedCost
 from scripts.benchmarks.daemon_sites import Page, Run, load, recorded
 from scripts.benchmarks.replay_drawing import draw
 from scripts.benchmarks.replay_thinned import (
@@ -90,8 +90,8 @@ def test_a_thinned_archive_knows_nothing_between_its_captures() -> None:
     assert thin.at.tolist() == thin.until.tolist() == [0.0, 4.0]
 
 
-def between(optimistic: float, early: float) -> Bounded:
-    return Bounded(optimistic, early, 9.0, 0.0, np.empty((0, 3)))
+def between(optimistic: float, early: float) -> BoundedCost:
+    return BoundedCost(optimistic, early, 9.0, 0.0, np.empty((0, 3)))
 
 
 def test_an_order_is_set_beside_the_true_one() -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.scheduler.discovery.covers import greedy
-from freshet.scheduler.discovery.reveals import Reveals
+from freshet.scheduler.discovery.reveal_graph import Reveals
 from scripts.reproductions import discovery
 from scripts.reproductions import discovery_measures as measures
 from scripts.reproductions import discovery_weekly as within

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from freshet.scheduler.arrays import Floats
-from freshet.scheduler.ephemeral.policies import Seen
+from freshet.scheduler.ephemeral.policies import PolicyInput
 from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 from scripts.reproductions.whittle_items import Items, Told, Watched, arriving
 from scripts.reproductions.whittle_periods import run
@@ -23,7 +23,7 @@ class Notes:
         self.found_: list[tuple[int, Floats, float]] = []
         self.watched_: list[tuple[int, Watched]] = []
 
-    def __call__(self, seen: Seen) -> Floats:
+    def __call__(self, seen: PolicyInput) -> Floats:
         return seen.since_crawl
 
     def found(self, row: int, ages: Floats, elapsed: float) -> None:

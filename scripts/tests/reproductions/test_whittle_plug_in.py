@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from freshet.scheduler.ephemeral.policies import Seen, whittle_by_age
+from freshet.scheduler.ephemeral.policies import PolicyInput, whittle_by_age
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from scripts.reproductions.whittle_items import Items, Told, Watched
 from scripts.reproductions.whittle_periods import run
@@ -74,7 +74,7 @@ def test_the_longer_a_source_is_left_alone_the_more_it_may_be_worth() -> None:
     learner.watched(0, Watched(np.zeros(5), np.ones(5), np.arange(5), np.full(5, 0.5)))
     rate, worth, decay = (float(column[0]) for column in learner.estimates)
     indices = [
-        float(learner(Seen(1, ages, np.ones(1), ages, ages))[0])
+        float(learner(PolicyInput(1, ages, np.ones(1), ages, ages))[0])
         for ages in (np.full(1, k) for k in (1e2, 1e4, 1e6, 1e8))
     ]
     # The index of estimates alone ends at u*.
@@ -85,7 +85,7 @@ def test_the_longer_a_source_is_left_alone_the_more_it_may_be_worth() -> None:
 def test_those_nobody_has_crawled_come_first_and_the_rest_by_the_index() -> None:
     learner = PlugIn(np.ones(3))
     ages = np.array([1.0, 2.0, 2.0])
-    found = learner(Seen(1, ages, np.array([1.0, 0.0, 0.0]), ages, ages))
+    found = learner(PolicyInput(1, ages, np.array([1.0, 0.0, 0.0]), ages, ages))
     assert np.isinf(found).tolist() == [False, True, True]
 
 

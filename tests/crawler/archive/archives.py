@@ -14,7 +14,7 @@ from warcio.warcwriter import WARCWriter
 
 from freshet.crawler.archive.index import ArchiveIndex
 from freshet.crawler.archive.inputs import inputs_of
-from freshet.crawler.archive.reader import Reading
+from freshet.crawler.archive.reader import ExchangeReader
 from freshet.crawler.archive.records import ArchivedExchange, Damage
 
 DATE = "2026-03-01T12:00:00Z"
@@ -84,7 +84,7 @@ class Read:
     def __init__(self, place: Path, *paths: Path) -> None:
         with closing(ArchiveIndex(place / "index.db")) as order:
             order.build(inputs_of(paths))
-            reading = Reading(order, 1024 * 1024)
+            reading = ExchangeReader(order, 1024 * 1024)
             found = list(reading.exchanges())
             reading.close()
             self.damages = list(order.damages())

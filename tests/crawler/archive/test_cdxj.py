@@ -13,7 +13,7 @@ from freshet.crawler.archive.cdxj import entries, write_cdxj, write_wacz
 from freshet.crawler.errors import CrawlError
 from tests.crawler.archive.archives import OK, record
 from tests.crawler.archive.exchanges import START_AT, fetched, not_modified, whole
-from tests.crawler.archive.test_archive import write
+from tests.crawler.archive.test_writer_archive import write
 
 PLAIN = ((b"Content-Type", b"text/plain"),)
 ROBOTS = "http://news.localhost/robots.txt"

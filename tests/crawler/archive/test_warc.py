@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
 from freshet.crawler.archive.reader import fetch_result
-from freshet.crawler.archive.warc import Original, WireExchange, records, warc_date
+from freshet.crawler.archive.warc import OriginalRecord, WireExchange, records, warc_date
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.fetch.heads import read_head
 from freshet.storage.entries import Outcome
@@ -37,7 +37,7 @@ RESULTS = st.builds(
 )  # fmt: skip
 
 
-def written(exchange: WireExchange, original: Original | None = None) -> list[bytes]:
+def written(exchange: WireExchange, original: OriginalRecord | None = None) -> list[bytes]:
     numbers = count(1)
     return records(exchange, original, lambda: f"<urn:uuid:{next(numbers)}>")[0]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.archive.records import Damage
 from freshet.crawler.archive.scan import ScannedRecord, scan
-from freshet.crawler.archive.text import Slice
+from freshet.crawler.archive.text import FileSlice
 from tests.crawler.archive.archives import OK, digest, gzipped, page, record, zstandardised
 
 PAGES = [page(number) for number in range(6)]
@@ -23,7 +23,7 @@ CODINGS = {"plain": lambda *records: b"".join(records), "gzip": gzipped, "zstd":
 def scanned(place: Path, data: bytes) -> tuple[list[ScannedRecord], list[Damage]]:
     path = place / "a.warc"
     path.write_bytes(data)
-    with closing(Slice(path)) as source:
+    with closing(FileSlice(path)) as source:
         found = list(scan(source, "a.warc"))
     records = [each for each in found if isinstance(each, ScannedRecord)]
     return records, [each for each in found if isinstance(each, Damage)]

@@ -9,7 +9,7 @@ import pytest
 from freshet.crawler.archive.writer import Originals
 from tests.console import as_json, freshet
 from tests.crawler.archive.exchanges import fetched, whole
-from tests.crawler.archive.test_archive import write
+from tests.crawler.archive.test_writer_archive import write
 
 archive = partial(freshet, "archive")
 

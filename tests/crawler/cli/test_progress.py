@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from freshet.crawler.cli.progress import Screen, watching
+from freshet.crawler.cli.progress import ProgressScreen, watching
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.orders import DaemonSnapshot, Tally
@@ -67,7 +67,7 @@ def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def shown(screen: Screen) -> str:
+def shown(screen: ProgressScreen) -> str:
     console = Console(width=200)
     with console.capture() as captured:
         console.print(screen)
@@ -77,7 +77,7 @@ def shown(screen: Screen) -> str:
 def test_the_screen_shows_counts_rate_and_time() -> None:
     clock = Clock()
     parts, tally = live(Hosts(working=3), clock)
-    screen = Screen(parts)
+    screen = ProgressScreen(parts)
     tally.add([committed("new"), committed("changed", "blocks"), committed("failed")])
     clock.at += 2
     text = shown(screen)
@@ -86,13 +86,13 @@ def test_the_screen_shows_counts_rate_and_time() -> None:
     assert "0 gone" not in text
     # A line as long as the terminal would break at the ^C of Ctrl-C, and leave its first half.
     parts, _ = live(Hosts(waiting={1: "a long reason " * 20}), clock)
-    assert max(map(len, shown(Screen(parts)).splitlines())) <= 196
+    assert max(map(len, shown(ProgressScreen(parts)).splitlines())) <= 196
 
 
 def test_the_screen_says_which_hosts_wait_and_why() -> None:
     hosts = Hosts(waiting={1: "http_429", 2: "http_429", 3: "connect"}, wakes=117.4)
     parts, _ = live(hosts, Clock())
-    text = shown(Screen(parts))
+    text = shown(ProgressScreen(parts))
     assert "0 hosts active, the next in 17 s" in text
     assert "2 hosts wait: http_429" in text
     assert "1 host waits: connect" in text
@@ -104,7 +104,7 @@ async def test_the_screen_says_what_is_left_and_how_long_it_takes_at_least() -> 
 
     clock = Clock()
     parts, _ = live(Hosts(), clock)
-    screen = Screen(replace(parts, left=due))
+    screen = ProgressScreen(replace(parts, left=due))
     assert "left" not in shown(screen)
     clock.at += 1
     screen([])
@@ -114,13 +114,13 @@ async def test_the_screen_says_what_is_left_and_how_long_it_takes_at_least() -> 
 
 def test_the_screen_says_that_the_crawl_is_stopping() -> None:
     parts, _ = live(Hosts(), Clock(), stopping=True)
-    assert "Ctrl-C again to cancel them" in shown(Screen(parts))
+    assert "Ctrl-C again to cancel them" in shown(ProgressScreen(parts))
 
 
 def test_the_screen_says_that_pages_are_compared_when_the_last_has_come() -> None:
     parts, _ = live(Hosts(), Clock())
     parts.comparing.placed = 4_000
-    assert "looking for near-duplicates: 4,000 pages compared" in shown(Screen(parts))
+    assert "looking for near-duplicates: 4,000 pages compared" in shown(ProgressScreen(parts))
 
 
 VISIT = Outlook(
@@ -137,7 +137,7 @@ def test_the_screen_of_a_daemon_shows_budget_freshness_and_what_is_next() -> Non
     seen = DaemonSnapshot(
         spent=1_204, flowed=1_210.7, next_at=112.4, next_url="https://a.example/next", outlook=VISIT
     )
-    screen = Screen(replace(parts, snapshot=lambda now: seen))
+    screen = ProgressScreen(replace(parts, snapshot=lambda now: seen))
     tally.add([committed("changed", "blocks")])
     clock.at += 2
     lines = [line.rstrip() for line in shown(screen).splitlines()]
@@ -192,7 +192,7 @@ def test_a_long_crawl_off_a_terminal_logs_a_line_now_and_then(
 
 
 def test_the_screen_shows_the_last_changes_as_they_are_found() -> None:
-    screen = Screen(live(Hosts(), Clock())[0])
+    screen = ProgressScreen(live(Hosts(), Clock())[0])
     visits = [
         Visit(
             DueUrl(n, f"https://a.example/{n}", f"https://a.example/{n}", 1, 0.0),

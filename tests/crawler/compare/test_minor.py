@@ -8,7 +8,7 @@ from freshet.crawler.compare.history import Layout, difference
 from freshet.crawler.compare.ladder import has_same_words
 from freshet.crawler.compare.minor import (
     Difference,
-    Pair,
+    ReplacedBlock,
     features,
     may_be_minor,
     probability,
@@ -400,7 +400,7 @@ def test_a_change_beside_a_minor_difference_is_a_change(old: str, new: str) -> N
 
 def test_a_price_in_the_frame_of_a_small_host_is_a_change() -> None:
     pairs = ("Nix (Beta)", "Nix"), ("Call +49 30 1234567", "Call +49 30 1234568")
-    found = [features(Pair(*pair, is_frame=True, is_last=True)) for pair in pairs]
+    found = [features(ReplacedBlock(*pair, is_frame=True, is_last=True)) for pair in pairs]
     chances = [0.0 if each is None else probability(each) for each in found]
     assert chances[0] < 0.5 < chances[1]
 

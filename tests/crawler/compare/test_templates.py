@@ -7,11 +7,11 @@ import pytest
 
 from freshet.crawler.compare import history
 from freshet.crawler.compare.history import (
-    Delta,
-    Item,
     Layout,
     PageMemory,
     PageRecord,
+    PendingDifference,
+    PlacedBlock,
     Slot,
     SlotHistory,
 )
@@ -43,12 +43,12 @@ def page(box: str, bits: str = "", title: str = "") -> PageRecord:
     return PageRecord(sketch, PageMemory(len(bits), slots))
 
 
-def item(digest: int, place: int = BOX) -> Item:
-    return Item(place, 0, -1, digest)
+def item(digest: int, place: int = BOX) -> PlacedBlock:
+    return PlacedBlock(place, 0, -1, digest)
 
 
-def delta(old: int, new: int, kind: Kind = CHANGED) -> Delta:
-    return Delta(1.0, kind, (item(old),), (item(new),))
+def delta(old: int, new: int, kind: Kind = CHANGED) -> PendingDifference:
+    return PendingDifference(1.0, kind, (item(old),), (item(new),))
 
 
 @pytest.mark.parametrize(("pages", "expected"), [(3, 3), (15, 3), (20, 4), (100, 20)])
@@ -181,7 +181,9 @@ def test_what_is_counted_for_a_host_is_bounded() -> None:
     assert len(host._events) <= 8_192
 
 
-def pages_with(deltas: Sequence[Delta]) -> dict[int, tuple[bytes, list[Delta]]]:
+def pages_with(
+    deltas: Sequence[PendingDifference],
+) -> dict[int, tuple[bytes, list[PendingDifference]]]:
     """Pages of different texts, numbered as their deltas."""
     return {n: (bytes([n]), [delta]) for n, delta in enumerate(deltas)}
 
@@ -192,7 +194,7 @@ def test_a_rebuild_is_none_of_the_changes_of_its_first_pages() -> None:
     assert settled(pages_with(deltas), 10, Template()) == corrected
 
 
-OWN = Delta(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))
+OWN = PendingDifference(1.0, CHANGED, (item(5), item(8, TITLE)), (item(6), item(9, TITLE)))
 ROTATING = Template(kinds={(BOX, 0): SlotKind(is_volatile=True)})
 
 
@@ -208,14 +210,14 @@ ROTATING = Template(kinds={(BOX, 0): SlotKind(is_volatile=True)})
         ([delta(5, 6, UNCHANGED)], 2, Template(), []),
         # What the site shows to be in rotation is none.
         ([delta(5, 6)], 10, ROTATING, [0]),
-        ([Delta(1.0, CHANGED, (), (item(6),))], 10, ROTATING, [0]),
-        ([Delta(1.0, CHANGED, (item(6),), ())], 10, ROTATING, [0]),
+        ([PendingDifference(1.0, CHANGED, (), (item(6),))], 10, ROTATING, [0]),
+        ([PendingDifference(1.0, CHANGED, (item(6),), ())], 10, ROTATING, [0]),
         # In a list the slots are those of other blocks as soon as one comes or goes.
-        ([Delta(1.0, CHANGED, (), (Item(BOX, 0, -2, 6),))], 10, ROTATING, []),
+        ([PendingDifference(1.0, CHANGED, (), (PlacedBlock(BOX, 0, -2, 6),))], 10, ROTATING, []),
     ],
 )
 def test_verdicts_are_corrected_by_what_other_pages_did(
-    deltas: list[Delta], pages: int, template: Template, expected: list[int]
+    deltas: list[PendingDifference], pages: int, template: Template, expected: list[int]
 ) -> None:
     found = settled(pages_with(deltas), pages, template)
     assert [correction.page_id for correction in found] == expected

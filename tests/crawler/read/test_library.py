@@ -30,7 +30,7 @@ from freshet.crawler.read.library import Library, Read, T
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.storage.errors import CursorGone, StoreError
 from freshet.storage.maintenance import back_up
-from freshet.storage.records import Digests, Note
+from freshet.storage.records import Digests, StoreUpdate
 from freshet.storage.shards import Shards
 from freshet.storage.tables.changefeed import packed, unpacked
 from tests.console import as_json, freshet, shown
@@ -103,7 +103,7 @@ async def both(tmp_path: Path) -> tuple[Path, Path]:
             said = f"{WORDS[n % len(WORDS)]} {'x ' * n}".strip()
             for store in (one, shards[shard_of(url)]):
                 await shows(store, url, said, START + n)
-            stub = Note(START + n, targets=targets(url, held_back="shard"))
+            stub = StoreUpdate(START + n, targets=targets(url, held_back="shard"))
             await shards[(shard_of(url) + 1) % COUNT].apply(stub)
         for store in (one, shards[shard_of(OLD)]):
             await store.admit(OLD)

@@ -32,7 +32,7 @@ from freshet.crawler.reduce.tree import (
 )
 from freshet.crawler.reduce.tree_parser import SYMBOLS, marked, tree_of
 from freshet.crawler.reduce.tree_reference import reference
-from tests.crawler.reduce.test_text_version import ARTICLE, SHOP
+from tests.crawler.reduce.test_blocks_text_version import ARTICLE, SHOP
 
 LIMITS = TreeLimits(1 << 24, 1 << 28, 60.0)
 

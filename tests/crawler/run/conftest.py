@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from freshet.scheduler.queue import snapshots
-from freshet.storage.tables.snapshots import Parts
+from freshet.storage.tables.snapshots import SnapshotParts
 
 
 @pytest.fixture(autouse=True)
 def _snapshots_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Close what states have read from: left open, it would be a warning of another test."""
-    opened: list[Parts] = []
+    opened: list[SnapshotParts] = []
 
-    class Noted(Parts):
+    class Noted(SnapshotParts):
         def __init__(self, path: Path) -> None:
             super().__init__(path)
             opened.append(self)
 
-    monkeypatch.setattr(snapshots, "Parts", Noted)
+    monkeypatch.setattr(snapshots, "SnapshotParts", Noted)
     yield
     for parts in opened:
         parts.close()

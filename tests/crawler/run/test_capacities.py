@@ -13,7 +13,7 @@ from freshet.crawler.run.capacities import (
     limits_of,
     relative_delays,
 )
-from freshet.scheduler.queue.terms import DiscoveryTerms
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.storage.entries import Host, HostState
 
 

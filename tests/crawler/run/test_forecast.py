@@ -202,7 +202,7 @@ async def test_a_brief_forecast_reads_the_page_alone(
     page = page_with(store, "/page", (6, "new"), (5, "changed"))
     believed(store, page, days=0.5, worth=0.05, due_at=NOW + DAY_S, arrival_rate=2.0)
     whole = await ahead(store, page)
-    for name in ("interests", "learnt_items", "Weighing"):
+    for name in ("interests", "learnt_items", "ImportanceData"):
         monkeypatch.setattr(forecast, name, None)
     async with snapshot(store.path) as db:
         found = await forecast.forecast_page(db, page, NOW, brief=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from freshet.crawler.run.capacities import numbered
-from freshet.crawler.run.importance import Weighing, shared
+from freshet.crawler.run.importance import ImportanceData, shared
 from freshet.crawler.urls import origin
 from freshet.storage.records import StoredSeed
 
@@ -17,7 +17,9 @@ def seed(url: str, importance: float, root_url: str | None = None) -> StoredSeed
 
 def found(urls: Sequence[str], *seeds: StoredSeed) -> list[float]:
     host, origins = numbered(str(origin(url)) for url in urls)
-    return list(Weighing("list", seeds).importances(np.arange(len(urls)), urls, host, origins))
+    return list(
+        ImportanceData("list", seeds).importances(np.arange(len(urls)), urls, host, origins)
+    )
 
 
 def test_a_seed_speaks_for_its_whole_site_and_1_is_for_the_others() -> None:

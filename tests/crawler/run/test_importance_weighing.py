@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from freshet.crawler.run.importance import Weighing, weigh
+from freshet.crawler.run.importance import ImportanceData, weigh
 from freshet.storage.database import reading
 from freshet.storage.records import StoredSeed
 from tests.storage.small_store import HOST, SmallStore
@@ -28,8 +28,8 @@ def store(site: SmallStore) -> SmallStore:
     return site
 
 
-def weighing(store: SmallStore, by: str) -> Weighing:
-    async def read() -> Weighing:
+def weighing(store: SmallStore, by: str) -> ImportanceData:
+    async def read() -> ImportanceData:
         async with reading(store.path) as connection:
             return await weigh(connection, by)
 
@@ -40,7 +40,7 @@ URLS = [f"{HOST}/", f"{HOST}/a", "http://www.one.example/b", f"{HOST}/c", f"{OTH
 PLACES = [HOST, "http://www.one.example", OTHER]
 
 
-def weights(found: Weighing, *, new: str | None = None) -> list[float]:
+def weights(found: ImportanceData, *, new: str | None = None) -> list[float]:
     urls = URLS if new is None else [*URLS, new]
     host = np.array([0, 0, 1, 0, 2, 0][: len(urls)])
     of_all: list[float] = found.importances(
@@ -197,6 +197,6 @@ def test_a_half_life_is_that_of_the_page_of_its_line_also_where_it_has_moved() -
         "https://a.example/", "https://a.example/x", "https://b.example/moved",
         "https://c.example/",
     ]  # fmt: skip
-    found = Weighing("list", lines).half_lives(np.array([1, 2, 7, 9]), urls)
+    found = ImportanceData("list", lines).half_lives(np.array([1, 2, 7, 9]), urls)
     assert found.tolist() == pytest.approx([0.5, np.nan, 0.25, np.nan], nan_ok=True)
-    assert np.isnan(Weighing("list", lines[2:]).half_lives(np.array([1]), urls[:1])).all()
+    assert np.isnan(ImportanceData("list", lines[2:]).half_lives(np.array([1]), urls[:1])).all()

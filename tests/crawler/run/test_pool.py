@@ -17,7 +17,14 @@ from freshet.crawler.run.pool import FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Kind
-from freshet.storage.records import Acknowledged, Entry, FetchResult, Note, Observation, Visit
+from freshet.storage.records import (
+    Acknowledged,
+    Entry,
+    FetchResult,
+    Observation,
+    StoreUpdate,
+    Visit,
+)
 from tests.crawler.frontier.frontier_world import ALLOW, DAY_S, PRIVATE, World, page, parsed
 
 Perform = Callable[[FrontierRequest], Awaitable[Sequence[Entry]]]
@@ -244,9 +251,9 @@ async def test_a_listing_is_waited_for_and_then_its_slices_one_by_one() -> None:
     crawl, waiting, most = Crawl(), 0, 0
     whole = crawl.perform
 
-    async def rest() -> AsyncIterator[Note]:
+    async def rest() -> AsyncIterator[StoreUpdate]:
         for number in range(4):
-            yield Note(float(number))
+            yield StoreUpdate(float(number))
 
     async def perform(request: FrontierRequest) -> Sequence[Entry]:
         (visit,) = await whole(request)
@@ -269,7 +276,7 @@ async def test_a_listing_is_waited_for_and_then_its_slices_one_by_one() -> None:
     crawl.pool.writer = SimpleNamespace(submit=submit, hurry=lambda **_: None)
     crawl.world.supply(page(1, 1))
     assert await crawl.pool.run() == "nothing due"
-    assert [type(each) for each in crawl.written] == [Visit, *[Note] * 4]
+    assert [type(each) for each in crawl.written] == [Visit, *[StoreUpdate] * 4]
     assert most == 1
 
 

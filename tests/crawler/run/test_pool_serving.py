@@ -22,9 +22,9 @@ from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.pool import FetchPool, PoolRules
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
+from freshet.scheduler.queue.page_rules import PageRules
 from freshet.scheduler.queue.rankers import PolicyRanker
 from freshet.scheduler.queue.recrawl import RecrawlAgenda
-from freshet.scheduler.queue.terms import Terms
 from freshet.storage.database import reading
 from freshet.storage.entries import Kind, RobotsRecord
 from freshet.storage.records import Acknowledged, Entry, Observation, Visit
@@ -113,11 +113,11 @@ async def serve(sites: Sequence[Site], budget: float, store: SmallStore) -> tupl
     ranker = Counting(clock)
     hosts = Hosts(sites, clock, ranker, asked=[[] for _ in sites])
 
-    def terms(page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
+    def terms(page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> PageRules:
         n = len(urls)
         least = np.array([sites[int(o.removeprefix("http://h")) - 1].least_s for o in origins])
         every, none = np.zeros(n, np.intp), np.zeros(n, np.bool_)
-        return Terms(every, np.ones(n), none, least / DAY_S, np.full(n, inf), np.zeros(n), none)
+        return PageRules(every, np.ones(n), none, least / DAY_S, np.full(n, inf), np.zeros(n), none)
 
     async with reading(store.path) as reader:
         agenda = RecrawlAgenda(reader, ranker, terms, Random(0))

@@ -16,9 +16,9 @@ from freshet.storage.records import (
     DueUrl,
     Entry,
     FetchResult,
-    Note,
     Observation,
     SitemapSource,
+    StoreUpdate,
     Visit,
 )
 from tests.crawler.frontier.frontier_world import ALLOW, PRIVATE, page, parsed
@@ -76,7 +76,7 @@ async def hosts() -> Hosts:
 async def test_a_robots_txt_opens_its_host_and_names_sitemaps(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(FILE))
-    assert isinstance(visit, Note)
+    assert isinstance(visit, StoreUpdate)
     assert visit.robots is not None
     host_id, record = visit.robots
     assert (host_id, record.standing, visit.fetches) == (1, "parsed", 1)
@@ -102,7 +102,7 @@ async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers(hosts: 
     named = [f"Sitemap: http://s{n}/map.xml" for n in range(400)]
     named += [f"Sitemap: {SITE}/{n}.xml" for n in range(2_000)] + [f"Sitemap: {SITE}/{'a' * 3_000}"]
     (visit,) = await hosts.perform_next(answer("\n".join(named).encode()))
-    assert isinstance(visit, Note)
+    assert isinstance(visit, StoreUpdate)
     assert visit.targets is not None
     own = [url.startswith(SITE) for url in visit.targets.urls if "map" in url or "xml" in url]
     assert (own.count(False), own.count(True)) == (10, 1_000)
@@ -111,7 +111,7 @@ async def test_of_the_sitemaps_that_a_robots_txt_names_few_are_strangers(hosts: 
 async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: /maps/1.xml\nSitemap: 2.xml"))
-    assert isinstance(visit, Note)
+    assert isinstance(visit, StoreUpdate)
     assert visit.targets is not None
     assert visit.targets.urls == [f"{SITE}/maps/1.xml", f"{SITE}/2.xml"]
 
@@ -119,7 +119,7 @@ async def test_a_relative_sitemap_line_is_meant_relative_to_its_robots_txt(hosts
 async def test_what_a_sitemap_elsewhere_listed_is_admitted_once_it_may_speak(hosts: Hosts) -> None:
     hosts.stages.world.frontier.ask_robots(1)
     (visit,) = await hosts.perform_next(answer(b"Sitemap: http://h2/map.xml"))
-    assert isinstance(visit, Note)
+    assert isinstance(visit, StoreUpdate)
     assert visit.targets is not None
     assert visit.targets.urls == ["http://h2/map.xml", f"{SITE}/listed"]
     assert visit.targets.column("depths") == [0, 3]
@@ -140,7 +140,7 @@ async def test_a_redirected_robots_txt_is_followed_on_the_queue_of_its_target(ho
     )
     hosts.stages.answers.results.append(answer(FILE))
     (visit,) = await hosts.requester.perform(request)
-    assert isinstance(visit, Note)
+    assert isinstance(visit, StoreUpdate)
     assert visit.robots is not None
     assert (visit.fetches, visit.robots[1].standing) == (2, "parsed")
 
@@ -155,7 +155,7 @@ async def test_a_robots_txt_that_is_another_hosts_is_not_fetched_again_for_a_day
     world.frontier.ask_robots(1)
     moved = no_answer("redirected", 301, "http_301", location="http://h2/robots.txt")
     (note,) = await hosts.perform_next(moved)
-    assert isinstance(note, Note)
+    assert isinstance(note, StoreUpdate)
     assert (note.robots, note.fetches) == ((1, replace(file, body=FILE)), 1)
     assert world.frontier.permits(1, f"{SITE}/private/x", NOON) is False
     # As old as it is: both are fetched again at the same time.
@@ -182,7 +182,7 @@ async def test_a_host_without_an_address_is_given_up_in_a_run_that_ends(*, lasti
 async def test_a_file_that_broke_off_says_nothing_and_the_older_copy_counts() -> None:
     broken = replace(answer(FILE), outcome="failed", reason="cut_short")
     (visit, *_) = await Hosts().requester.robots_answered(ROBOTS, broken)
-    assert isinstance(visit, Note)
+    assert isinstance(visit, StoreUpdate)
     assert visit.robots is not None
     assert (visit.robots[1].standing, visit.robots[1].stale_since) == ("parsed", NOON)
 
@@ -191,16 +191,16 @@ async def test_a_probe_is_asked_for_and_recorded(hosts: Hosts) -> None:
     assert hosts.stages.world.frontier.probe(1, f"{SITE}/none")
     (entry,) = await hosts.perform_next(no_answer("gone", 404, "http_404"))
     host = hosts.stages.world.frontier.host_state(1)
-    assert entry == Note(NOON, fetches=1, host=host)
+    assert entry == StoreUpdate(NOON, fetches=1, host=host)
     assert hosts.stages.answers.asked == [Request(f"{SITE}/none", "probe")]
 
 
 async def test_what_follows_from_an_api_request_is_written_with_it(hosts: Hosts) -> None:
-    noted = Note(NOON, fetches=1)
+    noted = StoreUpdate(NOON, fetches=1)
     frontier = hosts.stages.world.frontier
     frontier.queue(ApiRequest("http://hub/", "hub", lambda _result, _now: [noted], form="a=b"))
     assert frontier.api_requests == 1
-    assert await hosts.perform_next(answer(b"ok")) == [Note(NOON, fetches=1), noted]
+    assert await hosts.perform_next(answer(b"ok")) == [StoreUpdate(NOON, fetches=1), noted]
     asked = Request("http://hub/", "answer", form="a=b", is_anonymous=True)
     assert hosts.stages.answers.asked == [asked]
     assert frontier.api_requests == 0

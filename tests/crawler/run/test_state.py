@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.frontier.politeness import Pacer
-from freshet.crawler.run import notes as notes_run
-from freshet.crawler.run.notes import StatusRecorder
+from freshet.crawler.run import status_recorder as notes_run
 from freshet.crawler.run.state import DaemonState, load_state
+from freshet.crawler.run.status_recorder import StatusRecorder
 from freshet.storage.database import Database, open_store
-from freshet.storage.records import Acknowledged, DueUrl, Estimate, Note, Observation, Visit
+from freshet.storage.records import Acknowledged, DueUrl, Estimate, Observation, StoreUpdate, Visit
 from tests.storage.small_store import HOST, SmallStore
 
 DAY_S = 86_400.0
@@ -204,7 +204,7 @@ async def test_openings_teach_the_half_life_of_items_at_the_start_and_with_a_not
     store.show(old, 99 * DAY_S, opened=True)
     notes = StatusRecorder(state, Pacer(24.0, NOW), NOW)
 
-    async def submit(_note: Note) -> None: ...
+    async def submit(_note: StoreUpdate) -> None: ...
 
     await notes.chore(NOW, submit)
     learnt = state.agenda.quota.terms.learnt

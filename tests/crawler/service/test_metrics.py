@@ -18,7 +18,7 @@ from freshet.crawler.service.metrics import (
 )
 from freshet.scheduler.queue.audit import MeasuredMean, Staleness
 from freshet.storage.entries import CappedQueue, HostState, Kind, Outlook, RobotsRecord
-from freshet.storage.records import Acknowledged, DueUrl, Note, Observation, Visit
+from freshet.storage.records import Acknowledged, DueUrl, Observation, StoreUpdate, Visit
 
 OUTLOOK = Outlook(
     5e8, 4e8, 100.0, "greedy_index", 50.0, 1.0, 9, 7, 2, 1, 0.25, 0.3, None, (1, 2, 3, 4, 5), 0.0,
@@ -50,7 +50,7 @@ def state(**changes: Any) -> HostState:
 
 def test_exchanges_are_told_by_purpose_outcome_and_state_of_the_host() -> None:
     metrics = Metrics("1.2")
-    robots = Note(9.0, fetches=3, robots=(1, RobotsRecord("parsed", 9.0)))
+    robots = StoreUpdate(9.0, fetches=3, robots=(1, RobotsRecord("parsed", 9.0)))
     metrics.count(
         [
             visit("changed", host=state()),

@@ -13,7 +13,7 @@ from freshet.crawler.signals.headers import (
     wish_s,
 )
 from freshet.crawler.signals.listings import Complaints, claimed
-from freshet.storage.entries import Claim, HeaderSigns, Kind, Role, Said
+from freshet.storage.entries import Claim, HeaderSigns, Kind, Role, SourceReport
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 NOW = 1_800_000_000.0
@@ -34,7 +34,7 @@ def answer(**headers: str) -> FetchResult:
 def hear(
     headers: HostHeaders, result: FetchResult, kind: Kind = "unchanged", *,
     etag: str | None = None, role: Role = "page",
-) -> tuple[HeaderSigns | None, Said | None]:  # fmt: skip
+) -> tuple[HeaderSigns | None, SourceReport | None]:  # fmt: skip
     due = DueUrl(1, URL, URL, 7, NOW, validators=Validators(etag))
     signs, _, said = headers.signals(due, role, Observation(1, NOW, kind, status=200), result)
     return signs, said
@@ -98,7 +98,7 @@ def test_last_modified_is_a_claim_of_the_host() -> None:
     past = NOW - 30 * DAY_S
     result = answer(Date=date(NOW), Last_Modified=date(past), ETag='"b"')
     signs, said = hear(HostHeaders(Complaints()), result, etag='"a"')
-    assert said == Said("last_modified", 7, None, (Claim(URL, past, past),))
+    assert said == SourceReport("last_modified", 7, None, (Claim(URL, past, past),))
     assert signs is not None
     assert (signs.modified_now, signs.etag_moved, signs.text_moved) == (False, True, False)
 

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from freshet.crawler.robots import parse as parse_robots
 from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
-from freshet.crawler.synthetic_web.content import Place
+from freshet.crawler.synthetic_web.content import SyntheticUrl
 from freshet.crawler.synthetic_web.site import Addresses, without_utm
 from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.storage.records import Validators
@@ -22,14 +22,16 @@ def responder_for(web: SyntheticWeb, port: int = 80) -> Responder:
     return Responder(web, Addresses.named(web.sites, port))
 
 
-def get(responder: Responder, place: Place, at: float, known: Validators = UNKNOWN) -> SiteResponse:
+def get(
+    responder: Responder, place: SyntheticUrl, at: float, known: Validators = UNKNOWN
+) -> SiteResponse:
     return responder.answer(place, at, known)
 
 
-def departures(web: SyntheticWeb) -> list[tuple[Place, float, Place | None]]:
+def departures(web: SyntheticWeb) -> list[tuple[SyntheticUrl, float, SyntheticUrl | None]]:
     """The pages that come to an end while the web changes, when, and what takes over."""
     return [
-        (place, page.died_at, Place(place.host, page.moved_to) if page.moved_to else None)
+        (place, page.died_at, SyntheticUrl(place.host, page.moved_to) if page.moved_to else None)
         for place, page in web.documents()
         if page.died_at is not None and page.died_at > web.start_at
     ]
@@ -73,17 +75,17 @@ class NaiveCrawl:
         self._robots = {name: parse_robots(self._read_robots(name)) for name in web.sites}
         self._hops: dict[str, int] = {}
 
-    def run(self) -> set[Place]:
-        todo = [(self._addresses.url(Place(name, "/")), 0) for name in self._web.sites]
+    def run(self) -> set[SyntheticUrl]:
+        todo = [(self._addresses.url(SyntheticUrl(name, "/")), 0) for name in self._web.sites]
         todo += [(url, 0) for name in self._web.sites for url in self._sitemap_urls(name)]
-        pages: set[Place] = set()
+        pages: set[SyntheticUrl] = set()
         while todo:
             url, hops = todo.pop()
             url = url.partition("#")[0]
             place = self._addresses.place(url)
             if place is None or hops > 10 or self._web.sites[place.host].trap(place.target):
                 continue
-            place = Place(place.host, without_utm(place.target))
+            place = SyntheticUrl(place.host, without_utm(place.target))
             url = self._addresses.url(place)
             if self._hops.get(url, 11) <= hops:
                 continue
@@ -94,7 +96,7 @@ class NaiveCrawl:
         return pages
 
     def _visit(
-        self, url: str, place: Place, hops: int, pages: set[Place]
+        self, url: str, place: SyntheticUrl, hops: int, pages: set[SyntheticUrl]
     ) -> Iterator[tuple[str, int]]:
         answer = self._patient(place)
         location = answer.header("Location")
@@ -122,14 +124,14 @@ class NaiveCrawl:
             except ValueError:
                 continue
 
-    def _patient(self, place: Place) -> SiteResponse:
+    def _patient(self, place: SyntheticUrl) -> SiteResponse:
         answer = get(self._responder, place, self._at)
         if answer.status in {429, 500, 503}:
             return get(self._responder, place, self._at)
         return answer
 
     def _read_robots(self, name: str) -> bytes:
-        answer = get(self._responder, Place(name, "/robots.txt"), self._at)
+        answer = get(self._responder, SyntheticUrl(name, "/robots.txt"), self._at)
         return answer.body if answer.status == 200 else b""
 
     def _sitemap_urls(self, name: str) -> list[str]:

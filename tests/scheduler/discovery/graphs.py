@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from freshet.scheduler.discovery.covers import RecrawlHistory
-from freshet.scheduler.discovery.reveals import Reveals, from_rows
+from freshet.scheduler.discovery.reveal_graph import Reveals, from_rows
 
 Sets = Sequence[frozenset[int]]
 

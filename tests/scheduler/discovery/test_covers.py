@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from freshet.scheduler.discovery.covers import Record, greedy
-from freshet.scheduler.discovery.thesis import cliq, clusters, jaccard, od
+from freshet.scheduler.discovery.covers import CoverRecord, greedy
+from freshet.scheduler.discovery.thesis_covers import cliq, clusters, jaccard, od
 from tests.scheduler.discovery.graphs import Sets, best_covered, graphs, reveals
 
 Drawn = tuple[Sets, int]
@@ -127,7 +127,7 @@ def test_where_pairs_are_too_many_hashes_find_those_that_are_alike(
     sets = [frozenset(range(40 * f, 40 * f + 40)) - {40 * f + n} for f in (0, 1) for n in range(10)]
     graph = reveals(sets, 80)
     counted = clusters(graph, 0.3)
-    monkeypatch.setattr("freshet.scheduler.discovery.thesis._MOST_PAIRS", 0)
+    monkeypatch.setattr("freshet.scheduler.discovery.thesis_covers._MOST_PAIRS", 0)
     assert clusters(graph, 0.3).tolist() == counted.tolist()
     assert len(set(counted.tolist())) == 2
 
@@ -141,8 +141,8 @@ def test_mirrors_take_the_whole_budget_of_od_and_one_page_of_cliq() -> None:
 
 
 def test_overhead_and_coverage() -> None:
-    def record(*figures: int) -> Record:
-        return Record(*np.array(figures)[:, None])
+    def record(*figures: int) -> CoverRecord:
+        return CoverRecord(*np.array(figures)[:, None])
 
     assert (record(5, 100, 200).overhead, record(5, 100, 200).coverage) == (0.05, 0.5)
     assert (record(3, 0, 7).overhead, record(0, 0, 0).overhead) == (inf, 0.0)

@@ -18,7 +18,7 @@ from freshet.scheduler.evaluate.bounds import (
 )
 from freshet.scheduler.evaluate.captures import GONE, Captures, Timeline
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.scheduler.evaluate.judging import Crawls, realised_costs
+from freshet.scheduler.evaluate.crawl_costs import Crawls, realised_costs
 from freshet.scheduler.sources import SourceTable
 from tests.scheduler.evaluate.archives import complete, one_page
 

@@ -7,7 +7,7 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.evaluate.captures import FAILED, GONE, Captures
 from freshet.scheduler.evaluate.changes import ChangeTimes
-from freshet.scheduler.evaluate.counterfactual import Asks, ReplayTerms, run
+from freshet.scheduler.evaluate.counterfactual import AskedVisits, ReplayTerms, run
 from freshet.scheduler.queue.ranker import Beliefs, Ranker
 from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.sources import Rows
@@ -55,7 +55,8 @@ class Turn:
 
 
 def asked(captures: Captures, ranker: Ranker, *, budget: float = 1.0, start: float = 0.0,
-          end: float = 10.0, step: float | None = 1.0, given: bool = False) -> Asks:  # fmt: skip
+          end: float = 10.0, step: float | None = 1.0,
+          given: bool = False) -> AskedVisits:  # fmt: skip
     terms = ReplayTerms(budget, start, end, step, given)
     return run(captures, ranker, terms, lambda _day: None)
 

@@ -7,7 +7,7 @@ from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 from freshet.scheduler.evaluate.news import (
     CONTENDERS,
     ITEMS,
-    Harvest,
+    NewsUtility,
     budget_a_period,
     load,
     median_age,
@@ -26,7 +26,7 @@ def harvest(
     names: tuple[str, ...] = tuple(CONTENDERS),
     law: UtilityLaw = ITEMS,
     seed: int = 1,
-) -> Harvest:
+) -> NewsUtility:
     contenders = {name: CONTENDERS[name](sources, budget) for name in names}
     return reap(sources, contenders, budget, periods, np.random.default_rng(seed), law=law)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from freshet.scheduler import estimate
 from freshet.scheduler.evaluate import runners
 from freshet.scheduler.evaluate.changes import ChangeTimes, poisson
-from freshet.scheduler.evaluate.judging import Crawls, RateLearner
+from freshet.scheduler.evaluate.crawl_costs import Crawls, RateLearner
 from freshet.scheduler.evaluate.runners import (
     OverBudget,
     WaitingSources,

@@ -10,8 +10,8 @@ from freshet.scheduler.arrays import Bools, Floats
 from freshet.scheduler.ephemeral.openings import LearntItems
 from freshet.scheduler.queue.ephemeral import decaying
 from freshet.scheduler.queue.new_pages import HubPages
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.queue.pages import PageTable
-from freshet.scheduler.queue.terms import DiscoveryTerms
 
 NOW = 10.0
 #: An item loses half of its worth in a quarter of a day.

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.queue.ready import DiscoveryQuota, ReadyQueue
-from freshet.scheduler.queue.terms import DiscoveryTerms
 from freshet.storage.entries import Reason
 from freshet.storage.records import DueUrl
 

@@ -13,10 +13,10 @@ import pytest
 from freshet.scheduler.arrays import Ints
 from freshet.scheduler.policies.greedy_index import GreedyIndex
 from freshet.scheduler.queue.hooks import NoHooks
+from freshet.scheduler.queue.page_rules import DiscoveryTerms, PageRules
 from freshet.scheduler.queue.rankers import PolicyRanker
 from freshet.scheduler.queue.recrawl import RecrawlAgenda
 from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
-from freshet.scheduler.queue.terms import DiscoveryTerms, Terms
 from freshet.storage.database import reading
 from freshet.storage.entries import CLAIM_KINDS, no_claims
 from freshet.storage.records import (
@@ -24,8 +24,8 @@ from freshet.storage.records import (
     Churn,
     Digests,
     DueUrl,
-    Note,
     Observation,
+    StoreUpdate,
     Targets,
     Visit,
 )
@@ -39,13 +39,13 @@ class Said:
     importance: dict[int, float] = field(default_factory=dict)
     half_life: dict[int, float] = field(default_factory=dict)
 
-    def __call__(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> Terms:
+    def __call__(self, page_id: Ints, urls: Sequence[str], origins: Sequence[str]) -> PageRules:
         assert [url.startswith(origin) for url, origin in zip(urls, origins, strict=True)]
         n = len(urls)
         weights = np.array([self.importance.get(each, 1.0) for each in page_id.tolist()])
         never, most = weights == 0, np.full(n, np.inf)
         half_life = np.array([self.half_life.get(each, np.nan) for each in page_id.tolist()])
-        return Terms(np.zeros(n, np.intp), weights, never, np.zeros(n), most, half_life, never)
+        return PageRules(np.zeros(n, np.intp), weights, never, np.zeros(n), most, half_life, never)
 
 
 async def test_pages_weigh_anew_and_what_is_not_watched_stays_away(site: SmallStore) -> None:
@@ -119,10 +119,10 @@ async def test_a_closed_host_offers_nothing_until_a_session_is_saved_or_a_push_c
         assert not await opened(2.0)
         # Nothing is due, so nobody takes the daemon for stuck.
         assert (agenda.offered(), agenda.waiting(1)) == (0, False)
-        agenda.done(Acknowledged(Note(0.0), claims=claims))
+        agenda.done(Acknowledged(StoreUpdate(0.0), claims=claims))
         assert agenda.hungry
         assert await opened(2.1)
-        agenda.done(Acknowledged(Note(0.0), claims=claims))  # it is open already
+        agenda.done(Acknowledged(StoreUpdate(0.0), claims=claims))  # it is open already
         assert not await opened(3.0)
         assert not await opened(4.0)
         # What a closed host left in the ready queue is not offered.

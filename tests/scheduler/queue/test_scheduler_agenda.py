@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from freshet.crawler.run import crawl as agenda_module
 from freshet.crawler.run.crawl import BreadthFirst
-from freshet.storage.records import Acknowledged, DueUrl, Note, Visit
+from freshet.storage.records import Acknowledged, DueUrl, StoreUpdate, Visit
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
     START,
@@ -38,7 +38,7 @@ class Crawl:
 
     async def find(self, *paths: str, depth: int = 0) -> None:
         for acknowledged in await self.store.apply(
-            Note(START, targets=targets(*paths, depth=depth))
+            StoreUpdate(START, targets=targets(*paths, depth=depth))
         ):
             self.agenda.done(acknowledged)
 
@@ -358,7 +358,9 @@ async def test_sitemaps_wait_while_a_host_has_very_many_urls(
     crawl = Crawl(store)
     crawl.agenda = BreadthFirst(store.database.reader, 20)
     maps = [f"/{n}.xml" for n in range(3)]
-    for acknowledged in await store.apply(Note(START, targets=targets(*maps, role="sitemap"))):
+    for acknowledged in await store.apply(
+        StoreUpdate(START, targets=targets(*maps, role="sitemap"))
+    ):
         crawl.agenda.done(acknowledged)
     most, seen = 0, []
     await crawl.replenish()
@@ -470,7 +472,7 @@ async def test_what_is_withdrawn_is_not_handed_out(crawl: Crawl) -> None:
     await crawl.find(*(f"/{n}" for n in range(5)))
     await crawl.replenish()
     assert crawl.agenda.next([1], START) is not None
-    settled = Note(START, targets=targets())
+    settled = StoreUpdate(START, targets=targets())
     withdrawn = ((1, frozenset({2, 3, 5})), (9, frozenset({7})))
     crawl.agenda.done(Acknowledged(settled, withdrawn=withdrawn))
     assert [due.page_id for due in crawl.take(1)] == [4]
@@ -480,7 +482,7 @@ async def test_what_is_withdrawn_is_not_handed_out(crawl: Crawl) -> None:
 async def test_where_all_is_withdrawn_one_keeps_the_place(crawl: Crawl) -> None:
     await crawl.find(*(f"/{n}" for n in range(5)))
     await crawl.replenish()
-    settled = Note(START, targets=targets())
+    settled = StoreUpdate(START, targets=targets())
     crawl.agenda.done(Acknowledged(settled, withdrawn=((1, frozenset(range(1, 6))),)))
     assert crawl.agenda.waiting(1)
     assert [due.page_id for due in crawl.take(1)] == [1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.scheduler.arrays import Floats, Scratch
+from freshet.scheduler.arrays import Floats, ScratchArrays
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 
@@ -268,7 +268,7 @@ def test_new_pages_begin_with_what_is_usual_on_their_site() -> None:
 
 
 def test_arrays_in_a_file_hold_what_is_written_when_the_system_takes_them_away() -> None:
-    scratch = Scratch()
+    scratch = ScratchArrays()
     for array in (np.zeros((0, 3)), np.arange(6.0).reshape(2, 3), np.ones(1 << 20, np.float32)):
         moved = scratch.moved(array)
         assert moved.dtype == array.dtype

@@ -10,7 +10,7 @@ from freshet.storage.forgetting import forget, forgettable
 from freshet.storage.maintenance import Retention
 from freshet.storage.queries import overview, sites
 from freshet.storage.queries.sites import ORDERS, SiteVisits
-from freshet.storage.records import Note, Visit
+from freshet.storage.records import StoreUpdate, Visit
 from tests.storage.crawl_store import DAY_S, SITE, START, CrawlStore, captured, visit
 
 LATER = START + DAY_S
@@ -59,7 +59,7 @@ async def test_visits_are_counted_by_site_and_day(store: CrawlStore) -> None:
 async def test_requests_for_robots_txt_are_counted_beside_all(store: CrawlStore) -> None:
     await store.admit("/a")
     state, record = HostState(1, "a.example", START, 1.0), RobotsRecord("allow_all", START)
-    await store.apply(Note(START, robots=(1, record), host=state, fetches=2))
+    await store.apply(StoreUpdate(START, robots=(1, record), host=state, fetches=2))
     found = await sites.totals(store.database.reader, 0)
     assert found == {DAY: replace(NOTHING, requests=2, robots=1)}
 
@@ -91,7 +91,7 @@ async def test_pages_of_sites_and_of_changes_follow_one_another(store: CrawlStor
         SiteOutlook(n, LATER, 2, 0, 1, stale, 5.0, None, capped=False)
         for n, stale in ((1, 0.25), (2, 0.5))
     ]
-    await store.apply(Note(LATER, sites=expected))
+    await store.apply(StoreUpdate(LATER, sites=expected))
     for order in ORDERS:
         (first,) = await sites.sites(reader, DAY, order, limit=1)
         (second,) = await sites.sites(reader, DAY, order, after=(first.value, first.origin))

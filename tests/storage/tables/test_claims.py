@@ -8,8 +8,8 @@ from aiosqlite import IntegrityError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.storage.entries import CLAIM_KINDS, Claim, Claims, HeaderSigns, Said
-from freshet.storage.records import Alias, Note
+from freshet.storage.entries import CLAIM_KINDS, Claim, Claims, HeaderSigns, SourceReport
+from freshet.storage.records import Alias, StoreUpdate
 from freshet.storage.tables import claims, hosts
 from freshet.storage.tables.claims import HeardClaim
 from tests.storage.crawl_store import (
@@ -34,15 +34,15 @@ def exactly(**at: float) -> tuple[Claim, ...]:
 async def poll(store: CrawlStore, said: tuple[Claim, ...], at: float) -> Claims:
     """The sitemap says this; what is heard of it."""
     due = replace(await store.taken("/map"), role="sitemap")
-    own = Said("sitemap", 1, due.url, said, page_id=due.page_id)
+    own = SourceReport("sitemap", 1, due.url, said, page_id=due.page_id)
     (acknowledged,) = await store.apply(
         replace(visit(due, "changed", at), role="sitemap", said=own, retry_at=START)
     )
     return acknowledged.claims
 
 
-def pinged(claims: tuple[Claim, ...], at: float) -> Note:
-    return Note(at, said=Said("ping", 1, SITE, claims))
+def pinged(claims: tuple[Claim, ...], at: float) -> StoreUpdate:
+    return StoreUpdate(at, said=SourceReport("ping", 1, SITE, claims))
 
 
 def heard(found: Claims) -> list[tuple[int, float, float, float]]:
@@ -88,7 +88,7 @@ async def test_sources_tell_what_they_have_said(store: CrawlStore) -> None:
     await poll(store, exactly(a=5.0, b=2.0), START + DAY_S)
     seen = replace(
         visit(await store.taken("/a"), at=START + DAY_S + 1),
-        said=Said("last_modified", 1, None, exactly(a=4.0), rejected=2),
+        said=SourceReport("last_modified", 1, None, exactly(a=4.0), rejected=2),
     )
     await store.apply(seen)
     header, sitemap = await claims.sources(store.database.reader)
@@ -121,8 +121,8 @@ async def test_sources_of_one_page_do_not_speak_for_each_other(store: CrawlStore
 
 async def test_an_announcement_may_bring_new_pages(store: CrawlStore) -> None:
     await store.admit("/")
-    said = Said("websub", 1, url_of("/feed"), exactly(new=START))
-    news = Note(START, targets=targets("/new"), said=said)
+    said = SourceReport("websub", 1, url_of("/feed"), exactly(new=START))
+    news = StoreUpdate(START, targets=targets("/new"), said=said)
     (acknowledged,) = await store.apply(news)
     page_id = await store.page_id("/new")
     assert acknowledged.pages == (page_id,)

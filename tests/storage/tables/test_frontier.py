@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.storage.records import Acknowledged, Alias, Digests, Note, Validators, Visit
+from freshet.storage.records import Acknowledged, Alias, Digests, StoreUpdate, Validators, Visit
 from freshet.storage.tables import frontier
 from tests.storage.crawl_store import (
     DAY_S,
@@ -45,7 +45,7 @@ async def test_what_leaves_is_a_due_url_with_all_that_is_known_of_the_page(
 
 async def test_shallow_pages_come_first_and_older_before_newer(store: CrawlStore) -> None:
     for depth, path in ((2, "/deep"), (0, "/a"), (1, "/mid"), (0, "/b")):
-        await store.apply(Note(START, targets=targets(path, depth=depth)))
+        await store.apply(StoreUpdate(START, targets=targets(path, depth=depth)))
     assert await store.due_paths() == ["/a", "/b", "/mid", "/deep"]
 
 
@@ -135,8 +135,8 @@ async def test_hosts_are_woken_for_their_first_url_and_for_every_retry(store: Cr
 
 async def test_a_new_run_makes_every_known_page_due(store: CrawlStore) -> None:
     await store.admit("/", "/gone")
-    await store.apply(Note(START, targets=targets("/map.xml", role="sitemap")))
-    await store.apply(Note(START, targets=targets("/hidden", held_back="nofollow")))
+    await store.apply(StoreUpdate(START, targets=targets("/map.xml", role="sitemap")))
+    await store.apply(StoreUpdate(START, targets=targets("/hidden", held_back="nofollow")))
     await store.apply(
         captured(await store.taken("/")),
         visit(await store.taken("/gone"), "gone"),
@@ -176,7 +176,7 @@ async def test_dead_links_are_asked_after_pauses_that_double_and_what_was_named_
 
 async def test_what_a_run_deferred_is_due_first_in_the_next(store: CrawlStore) -> None:
     await store.admit("/a", "/b", "https://down.example/x")
-    await store.apply(Note(START, targets=targets("/deep", depth=9)))
+    await store.apply(StoreUpdate(START, targets=targets("/deep", depth=9)))
     for path in ("/a", "/b"):
         await store.apply(captured(await store.taken(path)))
     failed = visit(await store.taken("/deep"), "failed")

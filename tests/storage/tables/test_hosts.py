@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.storage.database import reading
 from freshet.storage.entries import Host, HostState, RobotsRecord
-from freshet.storage.records import Note
+from freshet.storage.records import StoreUpdate
 from freshet.storage.tables import hosts
 from tests.storage.crawl_store import SITE, START, CrawlStore, visit
 from tests.storage.small_store import small_store
@@ -31,13 +31,13 @@ async def test_a_new_host_has_neither_state_nor_robots(store: CrawlStore) -> Non
 async def test_state_and_robots_come_back_as_they_were_stored(store: CrawlStore) -> None:
     await store.admit("/")
     state = HostState(1, "a.example", START, 2.5, 3, START + 60, "http_429")
-    await store.apply(Note(START, robots=(1, ROBOTS), host=state))
+    await store.apply(StoreUpdate(START, robots=(1, ROBOTS), host=state))
     assert await load(store, 1) == {1: Host(1, SITE, state, ROBOTS)}
     stale = replace(ROBOTS, stale_since=START + 1, reason="dns")
-    await store.apply(Note(START + 1, robots=(1, replace(stale, body=b"")), host=state))
+    await store.apply(StoreUpdate(START + 1, robots=(1, replace(stale, body=b"")), host=state))
     assert (await load(store, 1))[1].robots == stale
     large = replace(ROBOTS, body=b"#" * 5_000)
-    await store.apply(Note(START, robots=(1, large)))
+    await store.apply(StoreUpdate(START, robots=(1, large)))
     assert (await load(store, 1))[1].robots == replace(large, body=b"")
     assert (await hosts.load(store.database.reader, [1], whole=True))[0].robots == large
 

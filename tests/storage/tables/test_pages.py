@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage.entries import Kind
-from freshet.storage.records import Alias, Note, Validators, Visit
+from freshet.storage.records import Alias, StoreUpdate, Validators, Visit
 from freshet.storage.tables import pages
 from freshet.storage.writer import VisitTables
 from tests.storage.crawl_store import (
@@ -47,7 +47,7 @@ async def test_a_page_that_was_crawled_is_not_due_again_when_it_is_linked(
 
 
 async def test_a_held_back_url_is_known_but_not_due(store: CrawlStore) -> None:
-    found = Note(START, targets=targets("/a", held_back="nofollow"))
+    found = StoreUpdate(START, targets=targets("/a", held_back="nofollow"))
     (acknowledged,) = await store.apply(found)
     assert acknowledged.admitted == 0
     assert await store.value("SELECT held_back FROM page") == "nofollow"
@@ -58,8 +58,8 @@ async def test_a_held_back_url_is_known_but_not_due(store: CrawlStore) -> None:
 async def test_a_better_link_lifts_what_was_held_back_and_tells_the_depth(
     store: CrawlStore, why: str
 ) -> None:
-    await store.apply(Note(START, targets=targets("/a", depth=9, held_back=why)))
-    (again,) = await store.apply(Note(START, targets=targets("/a", depth=2)))
+    await store.apply(StoreUpdate(START, targets=targets("/a", depth=9, held_back=why)))
+    (again,) = await store.apply(StoreUpdate(START, targets=targets("/a", depth=2)))
     assert again.admitted == 1
     (due,) = await store.due()
     assert (due.url, due.depth) == (url_of("/a"), 2)
@@ -68,13 +68,13 @@ async def test_a_better_link_lifts_what_was_held_back_and_tells_the_depth(
 
 @pytest.mark.parametrize("why", ["extension", "trap: calendar"])
 async def test_other_reasons_are_not_lifted(store: CrawlStore, why: str) -> None:
-    await store.apply(Note(START, targets=targets("/a", held_back=why)))
+    await store.apply(StoreUpdate(START, targets=targets("/a", held_back=why)))
     assert (await store.admit("/a"))[0].admitted == 0
 
 
 async def test_a_worse_link_does_not_hold_a_page_back(store: CrawlStore) -> None:
     await store.admit("/a")
-    await store.apply(Note(START, targets=targets("/a", held_back="nofollow")))
+    await store.apply(StoreUpdate(START, targets=targets("/a", held_back="nofollow")))
     assert await store.due_paths() == ["/a"]
 
 
@@ -182,7 +182,7 @@ async def test_no_page_is_ever_an_alias_of_an_alias(
         final = {row[0] for row in await store.rows("SELECT alias_of FROM page") if row[0]}
         assert all(map(store.tables.may_be_final, final))
         store.tables = VisitTables(store.run_id)
-        await store.apply(Note(START))
+        await store.apply(StoreUpdate(START))
         # A new process reads them, and no others.
         assert final == {due.page_id for due in dues if store.tables.may_be_final(due.page_id)}
 

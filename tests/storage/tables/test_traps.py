@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.storage.records import Note
+from freshet.storage.records import StoreUpdate
 from tests.storage.crawl_store import START, CrawlStore, crawl_store, targets
 
 CALENDAR = ("/calendar?month=#", "trap: calendar", 3)
@@ -15,7 +15,7 @@ CALENDAR = ("/calendar?month=#", "trap: calendar", 3)
 async def find(
     store: CrawlStore, *paths: str, trap: tuple[str, str, int] = CALENDAR
 ) -> frozenset[int]:
-    (acknowledged,) = await store.apply(Note(START, targets=targets(*paths, trap=trap)))
+    (acknowledged,) = await store.apply(StoreUpdate(START, targets=targets(*paths, trap=trap)))
     return acknowledged.supplied
 
 
@@ -61,7 +61,7 @@ async def test_counts_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_a_nofollow_url_counts_when_a_better_link_lifts_it(store: CrawlStore) -> None:
-    held = Note(START, targets=targets("/c?month=1", held_back="nofollow"))
+    held = StoreUpdate(START, targets=targets("/c?month=1", held_back="nofollow"))
     await store.apply(held)
     assert await store.rows("SELECT * FROM trap") == []
     assert await find(store, "/c?month=1") == {1}

@@ -17,7 +17,7 @@ from freshet.crawler.cli import options
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, read_settings
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.extensions.alerts import tables as alerts
-from freshet.crawler.extensions.alerts.messages import Composing, stored_importances, trial
+from freshet.crawler.extensions.alerts.messages import MessageComposer, stored_importances, trial
 from freshet.crawler.extensions.alerts.outbox import Outbox
 from freshet.crawler.extensions.alerts.rules import channels, receiver
 from freshet.crawler.extensions.alerts.settings import Alerts
@@ -161,7 +161,7 @@ async def _send(db: Path, settings: Settings) -> None:
         parser = parser_of(settings)
         stack.push_async_callback(parser.close)
         importances = stored_importances(database, await with_kept(settings, database.reader))
-        composing = Composing(database, parser, importances, clock, settings)
+        composing = MessageComposer(database, parser, importances, clock, settings)
         outbox = Outbox(
             database=database, composing=composing,
             receiver_of=lambda each: receiver(each, settings, network.resolver, clock),

@@ -55,7 +55,7 @@ _USUAL: Final = "1 hour"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WatchWish:
     """The wishes of a user: bounds of a number, a text that appears, the element that holds it."""
 
     below: float | None
@@ -70,7 +70,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageLook:
     """A page as it is now: the prices on it, and its main text, or that of the wished element."""
 
     url: str
@@ -81,7 +81,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchTarget:
     """A page or a site (``match`` ends in ``*``) with what was chosen: a number, or its text."""
 
     match: str
@@ -99,7 +99,7 @@ class Watched:
 # -- looking -----------------------------------------------------------------
 
 
-async def look(settings: Settings, url: str, wish: Wish) -> Look:
+async def look(settings: Settings, url: str, wish: WatchWish) -> PageLook:
     """Fetch a page as a crawl would and read it; nothing is stored.
 
     Raises:
@@ -131,7 +131,7 @@ async def _followed(fetcher: Any, settings: Settings, found: Check) -> FetchResu
     return result
 
 
-async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
+async def _read(parser: Parser, result: FetchResult, wish: WatchWish) -> PageLook:
     content_type = result.header("Content-Type")
     hints = None if wish.within is None else SelectorHints((wish.within,), strict=True)
     page = await parsed_page(parser, result, hints)
@@ -139,7 +139,7 @@ async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
         raise CrawlError(
             f"{result.url}: it cannot be read: {page.reason}; `freshet check` tells more"
         )
-    seen = Look(result.url, page.title, texts=tuple(page.blocks.texts))
+    seen = PageLook(result.url, page.title, texts=tuple(page.blocks.texts))
     if hints is not None:
         if not seen.texts:
             raise CrawlError(
@@ -155,7 +155,7 @@ async def _read(parser: Parser, result: FetchResult, wish: Wish) -> Look:
         for offer in prices.shown
         if offer.selector and await _reads(parser, result, offer) == offer.value
     ]
-    return Look(seen.url, seen.title, tuple(offers), prices.stated, seen.texts)
+    return PageLook(seen.url, seen.title, tuple(offers), prices.stated, seen.texts)
 
 
 async def _reads(parser: Parser, result: FetchResult, offer: Offer) -> float | None:
@@ -172,33 +172,33 @@ def _number_in(texts: Sequence[str], number: str = "") -> float | None:
 # -- choosing ----------------------------------------------------------------
 
 
-def choose(page: Look, wish: Wish, *, ask: bool) -> Watched:
+def choose(page: PageLook, wish: WatchWish, *, ask: bool) -> WatchTarget:
     """Return what is watched on a page, asked for on a terminal; exit if it is not there."""
     if wish.within is not None:
         return _element(page, wish, wish.within)
     if wish.contains is not None:
         there = compared(wish.contains).casefold() in " ".join(page.texts).casefold()
-        return Watched(page.url, f"the text, which has “{wish.contains}” {_now(there)}")
+        return WatchTarget(page.url, f"the text, which has “{wish.contains}” {_now(there)}")
     if offers := _prices(page, ask=ask):
         if (it := _chosen_price(page, offers, ask=ask)) is not None:
             words = f"{it.value:.15g} (“{it.text}” in {it.selector})"
-            return Watched(page.url, words, it.selector, it.number, it.value)
+            return WatchTarget(page.url, words, it.selector, it.number, it.value)
     elif wish.wants_number:
         fail(_nothing(page))
     elif ask:
         show_list(page.title or page.url, ("the text begins",), _beginning(page))
         typer.confirm("Watch this text?", default=True, abort=True, err=True)
-    return Watched(page.url, f"the text, which begins “{_short(page)}”")
+    return WatchTarget(page.url, f"the text, which begins “{_short(page)}”")
 
 
-def _prices(page: Look, *, ask: bool) -> Sequence[Offer]:
+def _prices(page: PageLook, *, ask: bool) -> Sequence[Offer]:
     """Return the prices that may be watched."""
     # What its data states and no element shows would be watched in vain.
     offers = [each for each in page.offers if each.is_stated or not page.stated]
     return offers or (page.offers if ask else ())
 
 
-def _chosen_price(page: Look, offers: Sequence[Offer], *, ask: bool) -> Offer | None:
+def _chosen_price(page: PageLook, offers: Sequence[Offer], *, ask: bool) -> Offer | None:
     """Return the price that the user chooses, the first one without a terminal; None: the text."""
     if ask:
         place = _asked(page, offers[:_SHOWN])
@@ -208,7 +208,7 @@ def _chosen_price(page: Look, offers: Sequence[Offer], *, ask: bool) -> Offer | 
     return offers[0]
 
 
-def _element(page: Look, wish: Wish, selector: str) -> Watched:
+def _element(page: PageLook, wish: WatchWish, selector: str) -> WatchTarget:
     value = _number_in(page.texts)
     if wish.wants_number and value is None:
         fail(
@@ -217,10 +217,10 @@ def _element(page: Look, wish: Wish, selector: str) -> Watched:
     words = f"“{_short(page)}” in {selector}"
     if wish.wants_number:
         words = f"{value:.15g} ({words})"
-    return Watched(page.url, words, selector, value=value if wish.wants_number else None)
+    return WatchTarget(page.url, words, selector, value=value if wish.wants_number else None)
 
 
-def _asked(page: Look, offers: Sequence[Offer]) -> int:
+def _asked(page: PageLook, offers: Sequence[Offer]) -> int:
     """Return the place of the price that the user chooses, 0 for the whole text."""
     rows = [
         (place, f"{it.value:.15g}", it.text, it.selector, "yes" if it.is_stated else "")
@@ -237,7 +237,7 @@ def _asked(page: Look, offers: Sequence[Offer]) -> int:
         say("watch:", "yellow", f"{place}: type a number from 0 to {len(offers)}")
 
 
-def _nothing(page: Look) -> str:
+def _nothing(page: PageLook) -> str:
     """Return in words what a page without a price has instead."""
     if page.stated:
         prices = ", ".join(f"{each:.15g}" for each in page.stated[:_SHOWN])
@@ -256,12 +256,12 @@ def _now(there: bool) -> str:
     return "now" if there else "not now"
 
 
-def _short(page: Look) -> str:
+def _short(page: PageLook) -> str:
     text = " ".join(page.texts)[:_WIDTH]
     return text if len(text) < _WIDTH else f"{text[:-1]}…"
 
 
-def _beginning(page: Look) -> list[tuple[str]]:
+def _beginning(page: PageLook) -> list[tuple[str]]:
     return [(text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…",) for text in page.texts[:3]]
 
 
@@ -269,8 +269,8 @@ def _beginning(page: Look) -> list[tuple[str]]:
 
 
 def tables(
-    watched: Sequence[Watched], *, wish: Wish, settings: Settings, every: str | None, notify: str,
-    daily: bool,
+    watched: Sequence[WatchTarget], *, wish: WatchWish, settings: Settings, every: str | None,
+    notify: str, daily: bool,
 ) -> dict[str, list[dict[str, object]]]:  # fmt: skip
     """Return the tables ``sites`` and ``alerts.rules`` to append to the settings file."""
     sites: list[dict[str, object]] = []
@@ -291,7 +291,7 @@ def tables(
     }
 
 
-def _site_of(it: Watched, every: str | None) -> dict[str, object]:
+def _site_of(it: WatchTarget, every: str | None) -> dict[str, object]:
     """Return what the settings say of a page or site, None where they say nothing."""
     rhythm = every or ("" if it.is_site else _USUAL)
     return {
@@ -302,7 +302,7 @@ def _site_of(it: Watched, every: str | None) -> dict[str, object]:
     }
 
 
-def _rule_of(it: Watched, wish: Wish, notify: str, *, daily: bool) -> dict[str, object]:
+def _rule_of(it: WatchTarget, wish: WatchWish, notify: str, *, daily: bool) -> dict[str, object]:
     """Return the rule of a page or site without a name, None where it says nothing."""
     return {
         "kinds": ["new", "changed", "gone"] if it.is_site else ["changed", "gone"],
@@ -402,7 +402,7 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     page and an alert rule to the settings file (--config, else ./freshet.toml) and visits the page
     once. `freshet daemon` visits it again and again.
     """
-    wish = Wish(below, above, contains, within)
+    wish = WatchWish(below, above, contains, within)
     given = {
         "crawl.contact": contact,
         "network.allow_private_addresses": allow_private_addresses,
@@ -416,7 +416,7 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     _refuse_wish(urls, wish, every)
     _refuse_store(db)
     # Before anything is fetched.
-    _refuse_tables(file, make([Watched(_spelled(url), "", within) for url in urls]), settings)
+    _refuse_tables(file, make([WatchTarget(_spelled(url), "", within) for url in urls]), settings)
     seeds = seeds_from_arguments([url.removesuffix("*") for url in urls]).seeds
     settings = with_contact(settings, origins, db, seeds, context)
     watched = [_chosen(settings, url, wish, ask=ask) for url in urls]
@@ -440,7 +440,7 @@ def watch_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
         show_line(f"The first visit read {counted(report.pages, 'page')}.")
 
 
-def _refuse_wish(urls: Sequence[str], wish: Wish, every: str | None) -> None:
+def _refuse_wish(urls: Sequence[str], wish: WatchWish, every: str | None) -> None:
     """Exit (wrong usage) if the wish is wrong."""
     try:
         SiteSettings(match="/*", every=every)
@@ -474,11 +474,11 @@ def _spelled(url: str) -> str:
     return terminal.spellings(url.removesuffix("*"))[0] + "*" * url.endswith("*")
 
 
-def _chosen(settings: Settings, url: str, wish: Wish, *, ask: bool) -> Watched:
+def _chosen(settings: Settings, url: str, wish: WatchWish, *, ask: bool) -> WatchTarget:
     """Read a page, or the first page of a site, and return what is watched; exit if it is known."""
     page = terminal.run(look(settings, url.removesuffix("*"), wish))
     if url.endswith("*"):
-        it = Watched(f"{page.url}*", f"all pages below {page.url}", wish.within)
+        it = WatchTarget(f"{page.url}*", f"all pages below {page.url}", wish.within)
     else:
         it = choose(page, wish, ask=ask)
     rules = [rule.name for rule in settings.group(Alerts).rules if it.match in rule.match]
@@ -523,7 +523,7 @@ async def _try_receivers(settings: Settings, alerts: Alerts) -> None:
         await resolver.close()
 
 
-async def _visit(settings: Settings, db: Path, watched: Sequence[Watched]) -> CrawlReport:
+async def _visit(settings: Settings, db: Path, watched: Sequence[WatchTarget]) -> CrawlReport:
     """Crawl what is watched now, beside what the store's last run left."""
     seeds = seeds_from_arguments([it.match.removesuffix("*") for it in watched]).seeds
     last = None
@@ -541,11 +541,13 @@ async def _visit(settings: Settings, db: Path, watched: Sequence[Watched]) -> Cr
     return replace(report, silent_seeds=[it for it in report.silent_seeds if it[1] in ours])
 
 
-def _print(watched: Sequence[Watched], new: Mapping[str, Any], next_words: str, file: Path) -> None:
+def _print(
+    watched: Sequence[WatchTarget], new: Mapping[str, Any], next_words: str, file: Path
+) -> None:
     every = {table["match"]: table["every"] for table in new["sites"] if "every" in table}
     rhythms = [f"every {every[it.match]}" if it.match in every else "by budget" for it in watched]
     rows = [(it.match, it.chosen, rhythm) for it, rhythm in zip(watched, rhythms, strict=True)]
-    show_list("Watched", ("page", "what", "visited"), rows)
+    show_list("WatchTarget", ("page", "what", "visited"), rows)
     show_line("")
     for rule in new["alerts.rules"]:
         name = rule["name"]

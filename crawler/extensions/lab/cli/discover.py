@@ -9,7 +9,7 @@ import typer
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Json, home_of
 from freshet.crawler.extensions.lab.discover import (
     Cover,
-    Throttled,
+    HeldBackUrls,
     cover_of,
     read_site,
     still,
@@ -28,8 +28,8 @@ from freshet.crawler.run.terminal import (
     show_line,
     show_list,
 )
-from freshet.scheduler.discovery.covers import Record
-from freshet.scheduler.discovery.thesis import ALGORITHMS, BEST
+from freshet.scheduler.discovery.covers import CoverRecord
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS, BEST
 from freshet.storage.tables.url_patterns import Throttle
 
 # -- discover view -----------------------------------------------------------
@@ -152,12 +152,12 @@ def _no_cover(cover: Cover) -> str:
     )
 
 
-def _row(name: str, record: Record) -> tuple[str, str, str, str]:
+def _row(name: str, record: CoverRecord) -> tuple[str, str, str, str]:
     overhead = percent(record.overhead) if isfinite(record.overhead) else "∞"
     return name, percent(record.coverage), overhead, amount(record.depth)
 
 
-def _figures(record: Record) -> dict[str, float | None]:
+def _figures(record: CoverRecord) -> dict[str, float | None]:
     return {
         "coverage": record.coverage,
         "overhead": record.overhead if isfinite(record.overhead) else None,
@@ -170,7 +170,7 @@ def _figures(record: Record) -> dict[str, float | None]:
 _SHOWN: Final = 40
 
 
-def print_throttled(found: Throttled) -> None:
+def print_throttled(found: HeldBackUrls) -> None:
     """Print how far the site was crawled, and which URLs are held back and why."""
     reach = found.reach
     known = f"{found.site}: {counted(reach['known'], 'URL')} known, {reach['asked']:,} crawled"
@@ -192,7 +192,7 @@ def print_throttled(found: Throttled) -> None:
     )
 
 
-def throttled_as_json(found: Throttled) -> dict[str, object]:
+def throttled_as_json(found: HeldBackUrls) -> dict[str, object]:
     """Return the held-back URLs as JSON values."""
     return {
         "site": found.site,
@@ -213,7 +213,7 @@ def throttled_as_json(found: Throttled) -> dict[str, object]:
 
 
 def _throttled_row(
-    found: Throttled, each: Throttle
+    found: HeldBackUrls, each: Throttle
 ) -> tuple[int, str, str, str | None, str | None]:
     origin = found.origins[each.host_id] if len(found.origins) > 1 else ""
     what = each.shape if each.shape is not None else each.kind

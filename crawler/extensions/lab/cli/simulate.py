@@ -17,7 +17,7 @@ import typer
 
 from freshet.config.settings import Settings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
-from freshet.crawler.extensions.lab.rehearsal import HALF_LIFE_S, Plan, Rehearsal, rehearse
+from freshet.crawler.extensions.lab.daemon_trial import HALF_LIFE_S, Plan, Rehearsal, rehearse
 from freshet.crawler.run import terminal
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.run.terminal import (

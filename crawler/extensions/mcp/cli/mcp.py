@@ -46,5 +46,5 @@ def mcp_command(
         if sites_file is not None and not allow_actions:
             raise CrawlError("--sites: sites are added with --allow-actions only")
         with Store(db, config=config) as store:
-            acting = serving.Acting(db, settings, sites_file) if allow_actions else None
+            acting = serving.ActionTools(db, settings, sites_file) if allow_actions else None
             serving.serve(store, settings, acting, over_http=listen is not None)

@@ -23,7 +23,7 @@ from freshet.crawler.extensions.readers import tables as openings
 from freshet.crawler.extensions.readers.audience import OpenedLists, note_opening
 from freshet.crawler.extensions.readers.settings import PresentationSettings
 from freshet.crawler.frontier.clock import moment_of
-from freshet.crawler.read.lists import Showing
+from freshet.crawler.read.lists import Impression
 from freshet.crawler.run import terminal
 from freshet.crawler.run.terminal import counted, fail, print_json, show_line
 from freshet.crawler.urls import canonical
@@ -156,13 +156,13 @@ class _ReportedList:
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{where}: {error}; `freshet opened --help` shows the form") from error
 
-    def showing(self, place: int, page_id: int) -> Showing:
+    def showing(self, place: int, page_id: int) -> Impression:
         """Return a page of the list, with the same id whenever it is read."""
         # JSON may name half of a character.
         named = f"{place} {self.key}".encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(named, digest_size=8).digest()
         promoted = self.shown[place - 1] in self.promoted
-        return Showing(int.from_bytes(digest) >> 1, page_id, place, promoted)
+        return Impression(int.from_bytes(digest) >> 1, page_id, place, promoted)
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from freshet.storage.shards import Shards
 from freshet.storage.stores import is_folder
 
 if TYPE_CHECKING:
-    from freshet.crawler.extensions.shards.actors import Cluster, ShardState
+    from freshet.crawler.extensions.shards.ray_actors import Cluster, ShardState
 
 #: Of more shards only the sums are shown.
 _ROWS = 24
@@ -78,10 +78,15 @@ def run_sharded(
             # Read when Ray is imported. Others on this machine may not read it, as they might the
             # file that Ray would make.
             os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
-        from freshet.crawler.extensions.shards.actors import Cluster, ClusterLibrary, Job, connected  # noqa: PLC0415 - slow, and an extra
+        from freshet.crawler.extensions.shards.ray_actors import (  # noqa: PLC0415 - slow, and an extra
+            Cluster,
+            ClusterLibrary,
+            ShardedJob,
+            connected,
+        )
 
         log_format = _log_format(settings)
-        job = Job(
+        job = ShardedJob(
             shards=made, settings=settings, order=order,
             watching=partial(_in_actor, verbose=verbose, log_format=log_format),
         )  # fmt: skip

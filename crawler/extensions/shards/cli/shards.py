@@ -18,7 +18,7 @@ import typer
 
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Json, read_settings, store_of
 from freshet.crawler.extensions.shards import moving
-from freshet.crawler.extensions.shards.moving import Contents
+from freshet.crawler.extensions.shards.moving import DomainCounts
 from freshet.crawler.run.terminal import (
     INTERRUPTED,
     Cell,
@@ -163,7 +163,7 @@ def _shards(db: Path) -> Shards:
     return Shards.read(db)
 
 
-def _as_json(total: Contents) -> dict[str, object]:
+def _as_json(total: DomainCounts) -> dict[str, object]:
     digest = f"{total.digest:032x}"
     return {"pages": total.pages, "observations": total.observations, "digest": digest}
 
@@ -219,7 +219,7 @@ def _all_held(new: Shards) -> Iterator[list[Path]]:
         yield paths
 
 
-def _arrange(new: Shards, place: Place, tell: Tell) -> tuple[Contents, int]:
+def _arrange(new: Shards, place: Place, tell: Tell) -> tuple[DomainCounts, int]:
     """Bring every domain into its shard; return what all hold, and the number of domains."""
     with _all_held(new) as paths:
         before = _total(paths, place, partial(tell, "counting"))
@@ -258,9 +258,11 @@ def _require_shard(path: Path, shard: int) -> int:
     return epoch
 
 
-def _total(paths: list[Path], place: Place, tell: Callable[[float], None]) -> tuple[Contents, int]:
+def _total(
+    paths: list[Path], place: Place, tell: Callable[[float], None]
+) -> tuple[DomainCounts, int]:
     """Return what the stores hold together: a domain that is whole in two of them counts once."""
-    total, seen = Contents(), dict[str, Contents]()
+    total, seen = DomainCounts(), dict[str, DomainCounts]()
     for number, path in enumerate(paths):
         tell(number / len(paths))
         with opened(path, "ro") as db:
@@ -308,7 +310,7 @@ def _move_batch(here: Connection, there: Connection, hosts: dict[int, str], path
     rows = here.execute(some("origin", "id", "id"), (as_json(list(hosts)),))
     domains = {origin: hosts[host] for origin, host in rows}
 
-    def theirs() -> dict[str, Contents]:
+    def theirs() -> dict[str, DomainCounts]:
         known = there.execute(some("id", "origin", "origin"), (as_json(list(domains)),))
         same = {host: domains[origin] for host, origin in known}
         return {d: it for d, it in moving.contents(there, same).items() if it.pages}
@@ -374,13 +376,13 @@ def _checked(db: Path, place: Place) -> tuple[list[str], list[dict[str, object]]
                 continue
             problems += _strays(shards, shard, found)
             problems += _twice(shards, path, hosts, first)
-            total = sum(found.values(), Contents())
+            total = sum(found.values(), DomainCounts())
             rows.append({"shard": shard, "domains": len(found)} | _as_json(total)
                         | {"bytes": path.stat().st_size})  # fmt: skip
     return problems, rows
 
 
-def _strays(shards: Shards, shard: int, found: Mapping[str, Contents]) -> Iterator[str]:
+def _strays(shards: Shards, shard: int, found: Mapping[str, DomainCounts]) -> Iterator[str]:
     """Yield that a shard has domains of other shards."""
     if away := [domain for domain in sorted(found) if shards.of(domain) != shard]:
         pages = counted(sum(found[domain].pages for domain in away), "page")
@@ -405,7 +407,9 @@ def _again(shards: Shards) -> str:
     return f"`freshet shards split {shards.count} --db {shards.folder}`"
 
 
-def _verified(shards: Shards, shard: int, place: Place) -> tuple[list[str], dict[str, Contents]]:
+def _verified(
+    shards: Shards, shard: int, place: Place
+) -> tuple[list[str], dict[str, DomainCounts]]:
     """Return the hosts of a sound store, and what it holds by domain."""
     path = shards.path(shard)
     _require_shard(path, shard)
@@ -476,7 +480,7 @@ def move(
         show_line(f"shard {shard} is in {target}: {words}, the same as before", "green")
 
 
-def _copied(path: Path, real: Path, target: Path, shard: int, tell: Progress) -> Contents:
+def _copied(path: Path, real: Path, target: Path, shard: int, tell: Progress) -> DomainCounts:
     """Copy a shard unless the copy with the higher lease is there; compare the two."""
     taken = [_require_shard(real, shard), _require_shard(target, shard) if target.exists() else 0]
     if taken[1] <= taken[0]:
@@ -489,5 +493,5 @@ def _copied(path: Path, real: Path, target: Path, shard: int, tell: Progress) ->
     return total
 
 
-def _whole(path: Path) -> Contents:
+def _whole(path: Path) -> DomainCounts:
     return _total([path], lambda _: "", lambda _: None)[0]

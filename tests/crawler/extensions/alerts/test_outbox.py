@@ -15,7 +15,7 @@ import pytest
 
 from freshet.crawler.extensions.alerts import tables as alerts
 from freshet.crawler.extensions.alerts.companion import AlertRecorder
-from freshet.crawler.extensions.alerts.messages import Composing, stored_importances
+from freshet.crawler.extensions.alerts.messages import MessageComposer, stored_importances
 from freshet.crawler.extensions.alerts.outbox import Outbox
 from freshet.crawler.extensions.alerts.receivers import Delivery
 from freshet.crawler.extensions.alerts.rules import Channel
@@ -97,7 +97,7 @@ async def desk(path: Path, *channels: Channel, **changes: object) -> AsyncIterat
         store.tables.recorders = [AlertRecorder(rules(channels))]
         parser = parser_of(settings)
         importances = stored_importances(store.database, settings)
-        composing = Composing(store.database, parser, importances, clock, settings)
+        composing = MessageComposer(store.database, parser, importances, clock, settings)
         alerts = settings.group(Alerts)
         outbox = Outbox(store.database, composing, receiver_of, alerts, clock, Random(1))
         outbox.obey(alerts, channels)

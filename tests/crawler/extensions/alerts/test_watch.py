@@ -6,18 +6,27 @@ import pytest
 import typer
 
 from freshet.config.loading import load
-from freshet.crawler.extensions.alerts.cli.watch import Look, Watched, Wish, address, choose, tables
+from freshet.crawler.extensions.alerts.cli.watch import (
+    PageLook,
+    WatchTarget,
+    WatchWish,
+    address,
+    choose,
+    tables,
+)
 from freshet.crawler.reduce.offers import Offer
 from tests.console import freshet
 
 URL = "https://shop.example/tea"
-NOTHING = Wish(None, None, None, None)
-BELOW = Wish(10.0, None, None, None)
+NOTHING = WatchWish(None, None, None, None)
+BELOW = WatchWish(10.0, None, None, None)
 STATED = Offer(12.5, "12,50 €", "p.price", "", is_stated=True)
 OTHER = Offer(9.99, "9,99 €", "p.also", "", is_stated=False)
 
 
-def written(*watched: Watched, wish: Wish = NOTHING, **said: object) -> dict[str, list[object]]:
+def written(
+    *watched: WatchTarget, wish: WatchWish = NOTHING, **said: object
+) -> dict[str, list[object]]:
     chosen: dict[str, object] = {"every": None, "notify": "log:", "daily": False} | said
     made = tables(watched, wish=wish, settings=load(None, {})[0], **chosen)  # type: ignore[arg-type]
     return {name: list(rows) for name, rows in made.items()}
@@ -26,11 +35,11 @@ def written(*watched: Watched, wish: Wish = NOTHING, **said: object) -> dict[str
 # -- choosing ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wish", [NOTHING, BELOW, Wish(None, 20.0, None, None)])
+@pytest.mark.parametrize("wish", [NOTHING, BELOW, WatchWish(None, 20.0, None, None)])
 def test_without_a_terminal_the_first_price_is_taken_and_that_is_said(
-    wish: Wish, capsys: pytest.CaptureFixture[str]
+    wish: WatchWish, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = Look(URL, offers=(STATED, OTHER), stated=(12.5,), texts=("Tea", "12,50 €"))
+    page = PageLook(URL, offers=(STATED, OTHER), stated=(12.5,), texts=("Tea", "12,50 €"))
     it = choose(page, wish, ask=False)
     assert (it.value, it.selector) == (12.5, "p.price")
     assert "took the first of 2 prices" in capsys.readouterr().err
@@ -39,18 +48,18 @@ def test_without_a_terminal_the_first_price_is_taken_and_that_is_said(
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        (Look(URL, texts=("A tax of 12 percent",)), "numbers without a currency: “A tax of 12"),
-        (Look(URL, texts=("No number",)), "no number; its text begins “No number”"),
-        (Look(URL), "no number; its text begins “”"),
+        (PageLook(URL, texts=("A tax of 12 percent",)), "numbers without a currency: “A tax of 12"),
+        (PageLook(URL, texts=("No number",)), "no number; its text begins “No number”"),
+        (PageLook(URL), "no number; its text begins “”"),
         (
-            Look(URL, stated=(7.5,), texts=("Tea",)),
+            PageLook(URL, stated=(7.5,), texts=("Tea",)),
             "its data states 7.5 (schema.org), and it shows",
         ),
-        (Look(URL, None, (OTHER,), (7.5,), ("Tea",)), "and it shows “9,99 €”"),
+        (PageLook(URL, None, (OTHER,), (7.5,), ("Tea",)), "and it shows “9,99 €”"),
     ],
 )
 def test_a_page_without_such_a_number_ends_with_what_it_has_instead(
-    page: Look, words: str, capsys: pytest.CaptureFixture[str]
+    page: PageLook, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
         choose(page, BELOW, ask=False)
@@ -61,7 +70,7 @@ def test_a_page_without_such_a_number_ends_with_what_it_has_instead(
 
 
 def test_a_page_without_a_price_is_watched_for_its_text() -> None:
-    it = choose(Look(URL, texts=("Section 1.", "The tax")), NOTHING, ask=False)
+    it = choose(PageLook(URL, texts=("Section 1.", "The tax")), NOTHING, ask=False)
     assert (it.selector, it.value) == (None, None)
     assert "Section 1. The tax" in it.chosen
 
@@ -70,13 +79,13 @@ def test_a_page_without_a_price_is_watched_for_its_text() -> None:
     ("word", "state"), [("TAX", "has “TAX” now"), ("war", "has “war” not now")]
 )
 def test_a_word_is_told_with_its_present_state(word: str, state: str) -> None:
-    it = choose(Look(URL, texts=("The tax",)), Wish(None, None, word, None), ask=False)
+    it = choose(PageLook(URL, texts=("The tax",)), WatchWish(None, None, word, None), ask=False)
     assert state in it.chosen
 
 
 def test_the_first_number_of_a_named_element_counts() -> None:
-    page = Look(URL, texts=("Seats left: 12 of 80",))
-    it = choose(page, Wish(5.0, None, None, "#seats"), ask=False)
+    page = PageLook(URL, texts=("Seats left: 12 of 80",))
+    it = choose(page, WatchWish(5.0, None, None, "#seats"), ask=False)
     assert (it.selector, it.value) == ("#seats", 12.0)
 
 
@@ -84,7 +93,7 @@ def test_the_first_number_of_a_named_element_counts() -> None:
 
 
 def test_a_price_becomes_a_table_and_a_rule() -> None:
-    it = Watched(URL, "", "p.price", "", 12.5)
+    it = WatchTarget(URL, "", "p.price", "", 12.5)
     assert written(it, wish=BELOW) == {
         "sites": [{"match": URL, "scope": "list", "every": "1 hour", "include": ["p.price"]}],
         "alerts.rules": [
@@ -97,7 +106,7 @@ def test_a_price_becomes_a_table_and_a_rule() -> None:
 
 
 def test_sites_with_one_wish_share_a_rule_and_go_by_the_budget() -> None:
-    two = [Watched(f"https://{name}.example/*", "") for name in ("law", "gazette")]
+    two = [WatchTarget(f"https://{name}.example/*", "") for name in ("law", "gazette")]
     assert written(*two, daily=True, notify="mailto://x") == {
         "sites": [],
         "alerts.rules": [
@@ -110,7 +119,7 @@ def test_sites_with_one_wish_share_a_rule_and_go_by_the_budget() -> None:
 
 
 def test_names_of_rules_are_free_and_fit() -> None:
-    pages = [Watched(f"https://a.example/{'x' * 80}", "", f"#a{n}", "", 1.0) for n in range(3)]
+    pages = [WatchTarget(f"https://a.example/{'x' * 80}", "", f"#a{n}", "", 1.0) for n in range(3)]
     rules = written(*pages, wish=BELOW)["alerts.rules"]
     names = [rule["name"] for rule in rules]  # type: ignore[index]
     assert len(set(names)) == 3

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from tests.crawler.extensions.dashboard.test_pages import HOSTILE, shown
-from tests.crawler.extensions.dashboard.test_security import TOKEN
+from tests.crawler.extensions.dashboard.test_pages_security import TOKEN
 from tests.crawler.read.test_api import Site
 from tests.storage.crawl_store import START, crawl_store, url_of, writing
 from tests.storage.versioned_store import html

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.extensions.dashboard.pictures import treemap
+from freshet.crawler.extensions.dashboard.plots import treemap
 from tests.crawler.extensions.dashboard.test_pages import Reader, shown
 from tests.storage.small_store import SmallStore
 

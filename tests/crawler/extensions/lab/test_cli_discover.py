@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from freshet.crawler.frontier.clock import iso
-from freshet.scheduler.discovery.thesis import ALGORITHMS
+from freshet.scheduler.discovery.thesis_covers import ALGORITHMS
 from tests.console import as_json, freshet
 from tests.storage.small_store import SmallStore
 

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests.crawler.extensions.dashboard.test_pages import shown
-from tests.crawler.extensions.dashboard.test_security import PEOPLE, TOKEN, Browser
+from tests.crawler.extensions.dashboard.test_pages_security import PEOPLE, TOKEN, Browser
 from tests.storage.small_store import SmallStore
 
 DAY_S = 86_400.0

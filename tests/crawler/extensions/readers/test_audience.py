@@ -11,7 +11,7 @@ import pytest
 from freshet.crawler.extensions.readers import tables as openings
 from freshet.crawler.extensions.readers.audience import OpenedLists
 from freshet.crawler.extensions.readers.settings import PresentationSettings
-from freshet.crawler.read.lists import Listed, Showing, seed_of
+from freshet.crawler.read.lists import Impression, RankedPage, seed_of
 from freshet.storage.database import reading, write_beside
 from tests.storage.small_store import SmallStore, small_store
 
@@ -40,7 +40,7 @@ def show(store: SmallStore, page_ids: Sequence[int], opened: Sequence[int] = ())
     """Show a list, in which these pages are opened."""
 
     def write(db: object) -> None:
-        listed = [Showing.of(page_id, place) for place, page_id in enumerate(page_ids, 1)]
+        listed = [Impression.of(page_id, place) for place, page_id in enumerate(page_ids, 1)]
         openings.record(db, "http", SHOWN, listed, lambda place: 1 / place)  # type: ignore[arg-type]
         for each in listed:
             if each.page_id in opened:
@@ -49,15 +49,17 @@ def show(store: SmallStore, page_ids: Sequence[int], opened: Sequence[int] = ())
     write_beside(store.path, write)
 
 
-def listed(*page_ids: int, tier: int = 0, worth: float = 1.0) -> list[Listed]:
+def listed(*page_ids: int, tier: int = 0, worth: float = 1.0) -> list[RankedPage]:
     """Return pages of which each is worth a little less than the one before."""
     return [
-        Listed(i, f"http://one.example/{'a' if i % 2 else 'b'}/{i}", worth - 0.001 * n, tier)
+        RankedPage(i, f"http://one.example/{'a' if i % 2 else 'b'}/{i}", worth - 0.001 * n, tier)
         for n, i in enumerate(page_ids)
     ]
 
 
-def order(who: OpenedLists, pages: Sequence[Listed], count: int = 99, seed: int = 1) -> list[int]:
+def order(
+    who: OpenedLists, pages: Sequence[RankedPage], count: int = 99, seed: int = 1
+) -> list[int]:
     return [each.page_id for each in who.arranged(pages, count, seed)]
 
 

@@ -13,7 +13,7 @@ from freshet.crawler.extensions.readers.search_quality import Workload
 from freshet.crawler.extensions.search import tables as search
 from freshet.crawler.extensions.search.index import FollowingIndex
 from freshet.crawler.extensions.search.settings import SearchSettings
-from freshet.crawler.run.importance import Weighing
+from freshet.crawler.run.importance import ImportanceData
 from freshet.crawler.run.state import steady
 from freshet.storage.records import Estimate
 from freshet.storage.tables import observations
@@ -102,7 +102,7 @@ async def test_nothing_is_told_where_nothing_is_measured(store: CrawlStore) -> N
 
 
 def test_only_marks_that_moved_touch_pages() -> None:
-    before = Weighing("list", (), marks={1: 1.0, 2: 2.0, 3: 1.0})
+    before = ImportanceData("list", (), marks={1: 1.0, 2: 2.0, 3: 1.0})
     marks = steady({1: 1.01, 2: 1.0, 4: 3.0}, before.marks)
     assert marks == {1: 1.0, 2: 1.0, 4: 3.0}
     assert replace(before, marks=marks).touched(before) == [2, 3, 4]

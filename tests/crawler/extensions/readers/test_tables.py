@@ -8,7 +8,7 @@ import pytest
 
 from freshet.crawler.extensions.readers import tables as openings
 from freshet.crawler.extensions.readers.tables import ListCounts, Openings, PromotedPlaces
-from freshet.crawler.read.lists import MadeFor, Showing
+from freshet.crawler.read.lists import Impression, MadeFor
 from freshet.storage.database import reading, write_beside
 from freshet.storage.queries import page as page_queries
 from tests.storage.small_store import SmallStore, rows, small_store
@@ -21,7 +21,7 @@ def views_at(place: int) -> float:
 def shown(store: SmallStore, *pages: int, made_for: MadeFor = "http", at: float = 5.0) -> list[int]:
     """Show these pages in a list, every third one promoted; return the ids of the rows."""
     listed = [
-        Showing.of(page, place, promoted=place % 3 == 0) for place, page in enumerate(pages, 1)
+        Impression.of(page, place, promoted=place % 3 == 0) for place, page in enumerate(pages, 1)
     ]
     write_beside(store.path, lambda db: openings.record(db, made_for, at, listed, views_at))
     return [each.showing_id for each in listed]
@@ -86,7 +86,7 @@ def test_a_row_is_opened_once_and_an_unknown_one_is_none(store: SmallStore) -> N
 
 
 def test_a_list_that_is_there_is_not_noted_again(store: SmallStore) -> None:
-    listed = [Showing(77, 1, 1, promoted=False)]
+    listed = [Impression(77, 1, 1, promoted=False)]
     for expected in (True, False):
         new = write_beside(
             store.path, lambda db: openings.record(db, "file", 1.0, listed, views_at)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.crawler.errors import UsageError
-from freshet.crawler.extensions.search.searching import Query, Term, snippet
+from freshet.crawler.extensions.search.searching import Query, SearchTerm, snippet
 from freshet.crawler.extensions.search.words import normalised
 from freshet.crawler.frontier.clock import moment_of
 
@@ -127,7 +127,7 @@ TEXTS = ["A first block of text.", "Here the cat\x1b[2J sat, and a DÖG sat by i
 def test_a_snippet_shows_and_marks_what_was_found(
     terms: list[tuple[str, ...]], marked: list[str]
 ) -> None:
-    shown = snippet(TEXTS, [Term(words) for words in terms])
+    shown = snippet(TEXTS, [SearchTerm(words) for words in terms])
     assert [shown.text[begin:end] for begin, end in shown.marks] == marked
     assert shown.text.isprintable()
 
@@ -140,7 +140,9 @@ def test_a_snippet_shows_and_marks_what_was_found(
 def test_marks_lie_in_the_snippet_and_show_a_term(
     texts: list[str], words: list[str], is_prefix: bool
 ) -> None:
-    terms = [Term(tuple(found), is_prefix) for word in words if (found := normalised(word).split())]
+    terms = [
+        SearchTerm(tuple(found), is_prefix) for word in words if (found := normalised(word).split())
+    ]
     shown = snippet(texts, terms)
     assert len(shown.text) <= 250
     assert shown.text.isprintable()

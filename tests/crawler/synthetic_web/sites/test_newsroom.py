@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S, Place
+from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
 from freshet.crawler.synthetic_web.site import Addresses, LivingPage
 from freshet.crawler.synthetic_web.sites import manifest_bytes, newsroom
 from freshet.crawler.synthetic_web.web import START_AT, WebSpec
@@ -49,8 +49,8 @@ def test_lists_show_the_newest_and_some_items_stand_on_two() -> None:
 def test_an_old_item_answers_but_no_page_feed_or_sitemap_leads_there() -> None:
     web = SPEC.web([SITE])
     old = min(ITEMS, key=lambda target: ITEMS[target].born_at)
-    assert Place("courier", old) in Truth(web).alive(NOON)
-    assert Place("courier", old) not in web.crawlable(NOON)
+    assert SyntheticUrl("courier", old) in Truth(web).alive(NOON)
+    assert SyntheticUrl("courier", old) not in web.crawlable(NOON)
     assert not any(r == "sitemap index" for r in SITE.resources.values())
     feed = manifest_bytes(SITE, "atom", NOON, Addresses.named(["courier"])).decode()
     assert feed.count("<entry>") == 15

@@ -1,0 +1,94 @@
+"""One page: its visits, versions and links, the text of a version, and the search for a URL."""
+
+from collections.abc import Mapping
+from functools import partial
+from http import HTTPStatus
+from operator import itemgetter
+from typing import Any
+
+from freshet.config.settings import Settings
+from freshet.crawler.admission.site_lists import spellings
+from freshet.crawler.extensions.dashboard import site_settings
+from freshet.crawler.extensions.dashboard.plots import kind_of, time_line
+from freshet.crawler.extensions.dashboard.request import DashboardRequest
+from freshet.crawler.read import documents
+from freshet.crawler.read.documents import Documents
+from freshet.crawler.run import explanation
+from freshet.storage.queries import page
+from freshet.storage.tables import claims
+
+_VISITS, _BLOCKS, _SIGNALS = 2_000, 2_000, 200
+#: Versions, links each way, and pages of a list.
+_SHOWN = 50
+
+
+async def shown(asked: DashboardRequest) -> Mapping[str, object]:
+    """Return a page's history, and what is to come; the nearest URLs of an unknown one."""
+    shard, url = await asked.library.home(asked.page_url)
+    read = partial(_read, url=url, settings=asked.settings, now=asked.now)
+    found = await asked.library.one(shard, read)
+    if "near" in found:
+        return found | {"status": HTTPStatus.NOT_FOUND}
+    known = found["it"].url
+    here = (await site_settings.listed(asked))["kept"]
+    return found | {
+        "here": [each for each in here if each.match in (known, known.split("/")[2])],
+        "kind_of": kind_of,
+        "line": time_line(found["visits"], found["signals"], asked.now),
+        "facts": explanation.facts_of(found["it"]),
+        "is_other_name": found["it"].url not in spellings(asked.page_url),
+    }
+
+
+async def _read(made: Documents, url: str, settings: Settings, now: float) -> dict[str, Any]:
+    """Return what the store has of a page, also through a redirect, else the nearest URLs."""
+    async with page.snapshot(made.path) as db:
+        known = await page.find(db, spellings(url))
+        if known is not None and known.alias is not None:
+            known = await page.find(db, [known.alias.url])
+        if known is None:
+            return {"near": await documents.nearest(db, spellings(url)[0])}
+        told = await explanation.read(db, [known.url], settings, now, brief=True)
+        page_id = known.page_id
+        return {
+            **dict(zip(("it", "ahead", "rate"), told, strict=True)),
+            "outlook": list(explanation.outlook_of(*told, made.path)),
+            "visits": await page.observations(db, page_id, _VISITS),
+            "visited": await page.observation_count(db, page_id),
+            "versions": (await page.versions(db, page_id))[: -_SHOWN - 1 : -1],
+            "signals": await claims.heard(db, page_id, known.host_id, _SIGNALS),
+            "links_in": await page.links(db, page_id, _SHOWN, inward=True),
+            "links_out": await page.links(db, page_id, _SHOWN, inward=False),
+        }
+
+
+async def text(asked: DashboardRequest) -> Mapping[str, object]:
+    """Return the text of a version of a page, and the number of the last version."""
+    shard, url = await asked.library.home(asked.page_url)
+    read = partial(_text, url=url, wanted=asked.query.get("version"))
+    return await asked.library.one(shard, read)
+
+
+async def _text(made: Documents, url: str, wanted: str | None) -> dict[str, Any]:
+    async with page.snapshot(made.path) as db:
+        it, found = await documents.final(db, url), await made.find(db, url, wanted)
+        blocks = found.text.split("\n\n") if found.text else []
+        last = len(await page.versions(db, it.page_id))
+        return {"document": found, "blocks": blocks[:_BLOCKS], "all": len(blocks), "last": last}
+
+
+async def listed(asked: DashboardRequest) -> Mapping[str, object]:
+    """Return the pages whose URLs begin with what is typed, with or without the scheme."""
+    typed = asked.query.get("prefix", "").strip()
+    begins = [typed] if not typed or "://" in typed else [f"http://{typed}", f"https://{typed}"]
+    if not typed.isascii():  # The store has what is canonical.
+        begins = [it.removesuffix("/" * (typed[-1] != "/")) for it in spellings(typed)]
+    read = partial(_listed, begins=begins, after=asked.query.get("after", ""))
+    parts, down = await asked.library.each(lambda _: read)
+    found = sorted((it for some in parts.values() for it in some), key=itemgetter("url"))
+    return {"pages": found[:_SHOWN], "typed": typed, "more": len(found) >= _SHOWN, "down": down}
+
+
+async def _listed(made: Documents, begins: list[str], after: str) -> list[dict[str, Any]]:
+    async with page.snapshot(made.path) as db:
+        return [it for prefix in begins for it in await page.listed(db, prefix, after, _SHOWN)]

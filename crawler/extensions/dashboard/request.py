@@ -1,0 +1,63 @@
+"""The request of a page of the dashboard."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from aiohttp import web
+
+from freshet.config.settings import Settings
+from freshet.crawler.errors import UsageError
+from freshet.crawler.read.library import Library
+
+T = TypeVar("T")
+
+
+def value_of(
+    given: Mapping[str, str], name: str, read: Callable[[str], T], accepted: str, default: T
+) -> T:
+    """Return what ``read`` makes of a value; what raises ValueError is told in one line."""
+    said = given.get(name, "").strip()
+    try:
+        return read(said) if said else default
+    except ValueError as error:
+        raise UsageError(f"{name}={said[:80]}: accepted are {accepted}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardRequest:
+    """The store, the settings, and what the reader's URL says; ``now`` in Unix seconds.
+
+    Forms hold ``csrf``; "": the reader cannot change anything.
+    """
+
+    library: Library
+    settings: Settings
+    path: str
+    query: Mapping[str, str]
+    now: float
+    csrf: str = ""
+
+    @property
+    def page_url(self) -> str:
+        """The URL of the page that is asked for; raises UsageError if none is."""
+        if not self.query.get("url"):
+            raise UsageError(f"url: name the page, as {self.path}?url=https://example.org/")
+        return self.query["url"]
+
+
+#: Entry points that give a function of the store's path and the settings, which returns a page.
+PAGES: Final = "freshet.pages"
+
+
+class ExtensionPage(Protocol):
+    """A page of the dashboard. The folder ``templates`` beside its module has its template."""
+
+    path: str
+    label: str
+    template: str
+    #: What answers its forms.
+    routes: Sequence[web.AbstractRouteDef]
+
+    async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
+        """Return what the template shows."""
