@@ -322,9 +322,9 @@ class Intake:
             if self._has_checksum and not self._is_whole():
                 yield from self._trying("checksum", self._coding, limit)
             elif not (self._is_whole() or self._decoded.tell()):
-                # To brotli one in fourteen bodies of gzip is the beginning of something.
-                coding = self._coding
-                if not (yield from self._mending(limit)):
+                # To brotli one in ten short bodies of gzip is the beginning of something.
+                coding, known = self._coding, packed_coding(bytes(self._wire[:4]))
+                if known and not (yield from self._trying("other_coding", known, limit)):
                     self._coding, self._is_unchecked = coding, False
                     yield from self._decoding(limit)
 
