@@ -46,6 +46,7 @@ async def test_a_price_is_found_written_visited_and_told_when_it_falls(tmp_path:
         code, out, err = await run(tmp_path, "watch", url, "--below", "10")
         assert code == 0, err
         assert "12.5 (“12.50 €” in p.price)" in out
+        assert "Watched" in out
         text = (tmp_path / "freshet.toml").read_text()
         assert text.startswith("# mine\n[crawl]\nmax_depth = 3  # enough\n")
         settings = tomllib.loads(text)

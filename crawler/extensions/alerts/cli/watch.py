@@ -547,7 +547,7 @@ def _print(
     every = {table["match"]: table["every"] for table in new["sites"] if "every" in table}
     rhythms = [f"every {every[it.match]}" if it.match in every else "by budget" for it in watched]
     rows = [(it.match, it.chosen, rhythm) for it, rhythm in zip(watched, rhythms, strict=True)]
-    show_list("WatchTarget", ("page", "what", "visited"), rows)
+    show_list("Watched", ("page", "what", "visited"), rows)
     show_line("")
     for rule in new["alerts.rules"]:
         name = rule["name"]
