@@ -42,7 +42,7 @@ from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.robots import in_force, record_of
 from freshet.crawler.run import terminal
 from freshet.crawler.run.hooks import CHECKS, FetchedPage
-from freshet.crawler.run.network import Network, parser_of, rendering, with_kept
+from freshet.crawler.run.network import Network, fetcher_layers, parser_of, with_kept
 from freshet.crawler.run.past import StoredPast
 from freshet.crawler.run.rules import counts_at, never_at
 from freshet.crawler.run.terminal import (
@@ -173,10 +173,10 @@ def looking(settings: Settings, closed_by: AsyncExitStack) -> tuple[Parser, Netw
     closed_by.push_async_callback(network.close)
     parser = parser_of(settings)
     closed_by.push_async_callback(parser.close)
-    fetcher, renderer = network.fetcher, rendering(settings, closed_by)
-    if renderer is None:
-        return parser, network, fetcher
-    return parser, network, renderer.fetcher(fetcher, fetcher, _Alone(settings, network, parser))
+    fetcher: Fetcher = network.fetcher
+    for layer in fetcher_layers(settings, closed_by):
+        fetcher = layer.around(fetcher, fetcher, _Alone(settings, network, parser))
+    return parser, network, fetcher
 
 
 def _table(table: SiteSettings) -> CheckStep:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from freshet.config.settings import DaemonSettings, Ephemeral
+from freshet.config.settings import DaemonSettings, Ephemeral, Settings
+from freshet.entry_points import loaded
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.queue.page_rules import DiscoveryTerms
 from freshet.scheduler.sources import Rows
@@ -97,10 +98,27 @@ def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
     )
 
 
-def costs_of(hosts: Sequence[Host], delay_s: float) -> Floats:
-    """Return (H,), the delays of ``delay_s`` between two visits to each host; at least 1."""
+#: Entry points that give :class:`VisitCosts`.
+VISIT_COSTS: Final = "freshet.visit_costs"
+
+
+class VisitCosts(Protocol):
+    """Says how much dearer visits to some hosts are than to others: a function."""
+
+    def __call__(self, origins: Sequence[str], settings: Settings, /) -> Sequence[float]:
+        """Return a factor above 0 for each origin; 1 leaves the cost of a visit as it is.
+
+        Policies see the costs as ``host_cost`` of their table.
+        """
+
+
+def costs_of(hosts: Sequence[Host], settings: Settings) -> Floats:
+    """Return (H,), the least delays between two visits to each host, at least 1, by their costs."""
     known = [None if host.state is None else host.state.delay_s for host in hosts]
-    return relative_delays(known, delay_s)
+    costs = relative_delays(known, settings.politeness.delay_s)
+    for each in loaded(VISIT_COSTS).values():
+        costs = costs * np.array(each([host.origin for host in hosts], settings), np.float64)
+    return costs
 
 
 def relative_delays(delays_s: Sequence[float | None], delay_s: float) -> Floats:

@@ -22,7 +22,13 @@ from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.frontier.clock import Clock, SteadyClock
 from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.hooks import Companions, RunShard, check_companions
-from freshet.crawler.run.network import Network, parser_of, rendering, require_renderer, with_kept
+from freshet.crawler.run.network import (
+    Network,
+    fetcher_layers,
+    parser_of,
+    require_fetchers,
+    with_kept,
+)
 from freshet.crawler.run.orders import CrawlReport, DaemonSnapshot, Tally, make_report
 from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.rules import copy_rule, take_over_pages
@@ -317,12 +323,12 @@ async def crawl(
         raise UsageError(_NOTHING_TO_CRAWL)
     # Before anything is fetched.
     check_companions(settings)
-    require_renderer(settings)
+    require_fetchers(settings)
     async with AsyncExitStack() as stack:
         clock = clock or SteadyClock()
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
-        renderer = rendering(settings, stack)
+        layers = fetcher_layers(settings, stack)
         await network.require_contact([seed.url for seed in order.seeds])
         database = await open_store(order.db)
         stack.push_async_callback(database.close)
@@ -355,7 +361,7 @@ async def crawl(
             has_room=has_room,
             shard=shard,
             archive=archive,
-            renderer=renderer,
+            layers=layers,
         )
         beside = Companions(context, network)
         stack.push_async_callback(beside.close)

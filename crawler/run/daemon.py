@@ -38,7 +38,13 @@ from freshet.crawler.run.in_force import (
     waiting_for_a_restart,
     with_budget,
 )
-from freshet.crawler.run.network import Network, parser_of, rendering, require_renderer, with_kept
+from freshet.crawler.run.network import (
+    Network,
+    fetcher_layers,
+    parser_of,
+    require_fetchers,
+    with_kept,
+)
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, Tally, make_report
 from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.reports import Reports
@@ -126,7 +132,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
         at_reload_signals = stack.enter_context(_reload_signals(embedded=embedded))
         network = Network(settings, clock)
         stack.push_async_callback(network.close)
-        renderer = rendering(settings, stack)
+        layers = fetcher_layers(settings, stack)
         await network.require_contact([seed.url for seed in order.seeds])
         database = await _open_store(order, shard, embedded=embedded, closed_by=stack)
         settings = await with_kept(settings, database.reader)
@@ -157,7 +163,7 @@ async def keep(  # noqa: PLR0913 - all but two have defaults
             has_room=has_room,
             shard=shard,
             archive=archive,
-            renderer=renderer,
+            layers=layers,
         )
         stack.push_async_callback(service.leave)
         learns_by = learning_budget(order, per_day)
@@ -174,7 +180,7 @@ def _check(settings: Settings, order: DaemonOrder) -> None:
     """Raise an error where the order cannot be obeyed, before anything is opened."""
     ranker_of(order.policy, order.budget or 1.0)
     check_companions(settings)
-    require_renderer(settings)
+    require_fetchers(settings)
     if not order.seeds and not order.db.exists():
         raise UsageError(_NOTHING_TO_KEEP)
 

@@ -16,8 +16,9 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.comparisons``: a :class:`Comparing`, what ``freshet replay`` compares policies with;
 - ``freshet.recorders``: a function of the settings that makes a
   :class:`freshet.storage.extensions.Recording`, which writes rows in the transactions of visits;
-- ``freshet.renderers``: a :class:`freshet.crawler.run.network.Rendering`, which renders
-  pages;
+- ``freshet.fetchers``: a :class:`freshet.crawler.run.network.Fetching`, whose fetcher stands around
+  ours: it renders pages, signs requests, or answers them by itself;
+- ``freshet.formats``: a :class:`freshet.crawler.reduce.formats.Format` of bodies;
 - ``freshet.sharding``: a function that runs a crawl or a daemon on all shards of a store, like
   ``run_sharded`` of the extension shards (:class:`RunShard` is what each of them sees);
 - ``freshet.indexes``: :class:`freshet.crawler.run.wiring.Indexing`, which keeps an index of
@@ -38,6 +39,10 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
 - ``freshet.connectors``: a function that opens a target of ``freshet sync`` by the scheme of its
   address, for the extension connectors
   (:class:`freshet.crawler.extensions.connectors.targets.Target`);
+- ``freshet.visit_costs``: a :class:`freshet.crawler.run.capacities.VisitCosts`, what visits to
+  hosts cost;
+- ``freshet.signals``: a :class:`freshet.crawler.signals.headers.SignalReader`, which reads of
+  responses when pages changed;
 - ``freshet.policies``: a policy (:mod:`freshet.scheduler.policy`).
 
 The hook of a one-shot crawl is loaded by every crawl: its module imports what it needs when it is

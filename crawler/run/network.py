@@ -205,11 +205,11 @@ def parser_of(
     )
 
 
-# -- renderers of pages, from extensions ---------------------------------------------
+# -- fetchers around ours, from extensions ---------------------------------------------
 
 
-#: Entry points that give :class:`Rendering`; the first one is used.
-RENDERERS: Final = "freshet.renderers"
+#: Entry points that give :class:`Fetching`.
+FETCHERS: Final = "freshet.fetchers"
 
 
 class LoadRules(Protocol):
@@ -240,52 +240,59 @@ class LoadRules(Protocol):
         """Return the time."""
 
 
-class PageFetcher(Protocol):
-    """A fetcher that renders the pages for which the settings say so."""
+class OuterFetcher(Protocol):
+    """A fetcher around another one: it may change requests and responses, or answer by itself."""
 
     async def fetch(self, request: Request) -> FetchResult:
-        """Make one request, and render the page that comes if the settings say so."""
+        """Make one request, of any kind: robots.txt too. Trouble is a result with an outcome.
+
+        What this costs other host queues than that of the request is in ``requests`` of the result.
+        """
 
     def obey(self, settings: Settings) -> None:
         """Go by other settings from now on."""
 
 
-class PageRenderer(Protocol):
-    """Renders the pages of one invocation; its browsers are started when they are needed."""
+class FetcherLayer(Protocol):
+    """Makes the outer fetchers of one invocation; what it needs is started when it is needed."""
 
-    def fetcher(self, pages: Fetcher, others: Fetcher, rules: LoadRules) -> PageFetcher:
-        """Return a fetcher of pages; ``others`` makes the requests of the pages themselves."""
+    def around(self, inner: Fetcher, others: Fetcher, rules: LoadRules) -> OuterFetcher:
+        """Return a fetcher around another one; ``others`` makes further requests of pages."""
 
     async def close(self) -> None:
-        """End all browsers."""
+        """End all that was started."""
 
 
-class Rendering(Protocol):
-    """Makes the renderer of an invocation: a module with these functions, or an object."""
+class Fetching(Protocol):
+    """Makes the layer of an invocation: a module with these names, or an object."""
+
+    @property
+    def RENDERS(self) -> bool:  # noqa: N802 - a constant of a module
+        """True if it renders pages for which ``render`` says so."""
 
     def check(self, settings: Settings) -> None:
-        """Raise CrawlError if pages are to be rendered and cannot be."""
+        """Raise CrawlError if the settings cannot be obeyed."""
 
-    def renderer(self, settings: Settings) -> PageRenderer:
-        """Return a renderer, which has not started anything."""
-
-
-def rendering(settings: Settings, closed_by: AsyncExitStack) -> PageRenderer | None:
-    """Return the renderer of an invocation, None where no extension has one."""
-    renderer = next((each.renderer(settings) for each in _found().values()), None)
-    if renderer is not None:
-        closed_by.push_async_callback(renderer.close)
-    return renderer
+    def layer(self, settings: Settings) -> FetcherLayer:
+        """Return a layer, which has not started anything."""
 
 
-def require_renderer(settings: Settings) -> None:
-    """Refuse to render pages without an extension or a browser; raises CrawlError."""
-    for each in _found().values():
+def fetcher_layers(settings: Settings, closed_by: AsyncExitStack) -> list[FetcherLayer]:
+    """Return the layers of an invocation, the innermost first."""
+    layers = [each.layer(settings) for each in _found()]
+    for layer in layers:
+        closed_by.push_async_callback(layer.close)
+    return layers
+
+
+def require_fetchers(settings: Settings) -> None:
+    """Refuse settings that no fetcher can obey; raises CrawlError."""
+    for each in _found():
         each.check(settings)
-        return
-    if any(each.render in {"when-needed", "always"} for each in settings.sites):
+    renders = any(each.render in {"when-needed", "always"} for each in settings.sites)
+    if renders and not any(each.RENDERS for each in _found()):
         raise CrawlError("sites: render needs the extension browser, which is not installed")
 
 
-def _found() -> Mapping[str, Rendering]:
-    return loaded(RENDERERS)
+def _found() -> list[Fetching]:
+    return list(loaded(FETCHERS).values())

@@ -249,7 +249,7 @@ class DaemonState:
         exchange_s = await hosts_tables.exchange_s(self._reader)
         await self.agenda.at_rest()
         polite = self.settings.politeness
-        self.agenda.learner.hosts.costs = costs_of(in_order, polite.delay_s)
+        self.agenda.learner.hosts.costs = costs_of(in_order, self.settings)
         found = limits_of(in_order, exchange_s, polite.delay_s, polite.connections_per_host)
         if isinstance(self.ranker, PolicyRanker):
             self.ranker.hosts(found.queue, found.per_day, self.agenda.learner.hosts.costs)

@@ -37,9 +37,9 @@ from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.sitemaps import SitemapLimits
 from freshet.crawler.robots.cache import RobotsCache, RobotsRules
 from freshet.crawler.run.network import (
-    PageFetcher,
-    PageRenderer,
-    require_renderer,
+    FetcherLayer,
+    OuterFetcher,
+    require_fetchers,
     selector_hints,
     user_agent,
 )
@@ -155,7 +155,7 @@ class RunContext:
     last run ``was_killed``: its requests may have been under way until now. A run that is
     ``embedded`` in another program leaves the signals to that. ``has_room`` knows its pages;
     the ``shard`` which origins are its. The ``index`` is that of its words. The
-    ``renderer`` renders pages.
+    ``layers`` stand around the fetcher, the innermost first.
     """
 
     settings: Settings
@@ -173,7 +173,7 @@ class RunContext:
     has_room: HasRoom | None = None
     shard: OwnPages | None = None
     archive: ArchiveWriter | None = None
-    renderer: PageRenderer | None = None
+    layers: Sequence[FetcherLayer] = ()
     probes: ProbeSender | None = None
 
 
@@ -242,7 +242,7 @@ class Assembly(WriterHost):
         self._probes = Probes(self.frontier.probe)
         self._retries = Retries(rules, settings.crawl.attempts, rng, lasting=context.lasting)
         self._is_never = never_at(settings) or nowhere
-        self._rendering = self._renderer()
+        self._outer = list(self._around_the_fetcher())
         self._past = StoredPast(
             context.database.reader, context.parser, self._tables,
             clock=context.clock, alias_age_s=alias_age_s,
@@ -317,7 +317,7 @@ class Assembly(WriterHost):
         headers = HostHeaders(complaints)
         redirects = Redirects(self.admission, past, max_redirects=settings.crawl.max_redirects)
         probes = context.probes or self._probes
-        fetcher = self._rendering or context.fetcher
+        fetcher: Fetcher = self._outer[-1] if self._outer else context.fetcher
         if context.archive is not None:
             fetcher = context.archive.keeping(fetcher)
         return Pipeline(
@@ -361,13 +361,15 @@ class Assembly(WriterHost):
             requisites=self.requisites,
         )
 
-    def _renderer(self) -> PageFetcher | None:
-        """Return the fetcher of pages that may be rendered, None where nothing renders."""
-        context, archive = self._context, self._context.archive
-        if context.renderer is None:
-            return None
-        others = context.fetcher if archive is None else archive.keeping(context.fetcher)
-        return context.renderer.fetcher(context.fetcher, others, _LoadRules(self))
+    def _around_the_fetcher(self) -> Iterator[OuterFetcher]:
+        """Yield the fetchers of extensions, each around the one before."""
+        context, archive, rules = self._context, self._context.archive, _LoadRules(self)
+        fetcher: Fetcher = context.fetcher
+        for layer in context.layers:
+            others = fetcher if archive is None else archive.keeping(fetcher)
+            outer = layer.around(fetcher, others, rules)
+            yield outer
+            fetcher = outer
 
     def allows(self, url: str) -> bool | None:
         """Return whether a rendered page may request a URL; None: its robots.txt is not known."""
@@ -386,7 +388,7 @@ class Assembly(WriterHost):
         Raises:
             CrawlError: a selector is not valid, or a browser is missing; all stays as it was.
         """
-        require_renderer(settings)
+        require_fetchers(settings)
         self._context.parser.hints = selector_hints(settings)
         rules = politeness_rules(settings)
         self.frontier.obey(rules, rules_at(settings))
@@ -400,8 +402,8 @@ class Assembly(WriterHost):
         self._pipeline.comparer.counts = counts_at(settings)
         if self.requisites is not None:
             self.requisites.is_never = self._is_never
-        if self._rendering is not None:
-            self._rendering.obey(settings)
+        for fetcher in self._outer:
+            fetcher.obey(settings)
 
     def pool(self, seeding: Seeding, rules: PoolRules, pacer: Pacer) -> FetchPool:
         """Return the fetch pool, which observes committed batches first."""

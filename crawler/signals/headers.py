@@ -9,14 +9,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final
+from typing import Final, Protocol
 
 from freshet.crawler.fetch.bounds import LruCache
 from freshet.crawler.reduce.page import MAX_HEADER, header_links
 from freshet.crawler.signals.dates import span_of
 from freshet.crawler.signals.listings import Complaints, SourceClaims, claimed
-from freshet.crawler.urls import is_http, resolve, without_fragment
-from freshet.storage.entries import ClaimKind, HeaderSigns, HubLink, Kind, Role, SourceReport
+from freshet.crawler.urls import is_http, origin, resolve, without_fragment
+from freshet.entry_points import loaded
+from freshet.storage.entries import Claim, ClaimKind, HeaderSigns, HubLink, Kind, Role, SourceReport
 from freshet.storage.records import DueUrl, FetchResult, Observation, Validators
 
 _DAY_S: Final = 86_400.0
@@ -118,6 +119,30 @@ _REPORTED_S: Final = 120.0
 _ANSWERS: Final = frozenset({"new", "changed", "unchanged"})
 
 
+#: Entry points that give :class:`SignalReader`.
+READERS: Final = "freshet.signals"
+
+
+class SignalReader(Protocol):
+    """Reads of the response of a page when pages changed: a function."""
+
+    def __call__(self, url: str, result: FetchResult, /) -> Iterable[Claim]:
+        """Return which pages changed when, by our clock; those that the store has count.
+
+        Each host of each reader is a source, which is believed as far as visits bear it out.
+        """
+
+
+def _read(due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
+    """Return the claims of the first reader that has some: a visit carries those of one source."""
+    for name, reader in loaded(READERS).items():
+        if claims := tuple(reader(due.url, result)):
+            source, known = f"{origin(due.url)}#{name}", [it for it in claims if it.until <= at]
+            rejected = len(claims) - len(known)
+            return SourceReport("ping", due.host_id, source, tuple(known), rejected)
+    return None
+
+
 @dataclass(slots=True)
 class _HostAnswers:
     skews: deque[float] = field(default_factory=lambda: deque(maxlen=_MEASURED))
@@ -152,7 +177,8 @@ class HostHeaders:
     ) -> tuple[HeaderSigns | None, float | None, SourceReport | None]:
         """Return the change signals of a response: its signs, its wish in seconds, its claims.
 
-        The claims are those that a listing ``said``, else that of the page's Last-Modified.
+        The claims are those that a listing ``said``, else those of a :class:`SignalReader`, else
+        that of the page's Last-Modified.
         """
         if seen.kind not in _ANSWERS:
             return None, None, None
@@ -171,14 +197,21 @@ class HostHeaders:
                 kind, due.host_id, due.url, said.claims, said.rejected, page_id=due.page_id
             )
             return signs, wish_s(result), own
-        modified = result.header("Last-Modified")
-        if role != "page" or modified is None or is_now or known.makes_dates_up:
+        if role != "page":
             return signs, wish_s(result), None
-        # It speaks for the host.
-        said = claimed([(due.url, modified)], seen.at, self.skew_s(due.host_id))
+        read = _read(due, result, seen.at)
+        if read is None and not (is_now or known.makes_dates_up):
+            read = self._modified(due, result, seen.at)
+        return signs, wish_s(result), read
+
+    def _modified(self, due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
+        """Return the claim of the Last-Modified of a page, which speaks for the host."""
+        modified = result.header("Last-Modified")
+        if modified is None:
+            return None
+        said = claimed([(due.url, modified)], at, self.skew_s(due.host_id))
         self._complaints.tell(f"Last-Modified of {due.url.split('/')[2]}", said)
-        own = SourceReport("last_modified", due.host_id, None, said.claims, said.rejected)
-        return signs, wish_s(result), own
+        return SourceReport("last_modified", due.host_id, None, said.claims, said.rejected)
 
     def _note(
         self, known: _HostAnswers, skew: float | None, is_now: bool | None, due: DueUrl

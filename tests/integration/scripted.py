@@ -19,11 +19,12 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Scripted:
-    """The running hosts: ``log`` holds (host name, target) in order of arrival."""
+    """The running hosts: ``log`` holds (host name, target) in order of arrival, ``sent`` fields."""
 
     port: int
     scheme: str
     log: list[tuple[str, str]]
+    sent: list[Mapping[str, str]] = field(default_factory=list)
 
     def origin(self, name: str) -> str:
         return f"{self.scheme}://{name}.localhost:{self.port}"
@@ -42,6 +43,7 @@ async def scripted(
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         name = request.host.split(".")[0]
         log.append((name, request.path_qs))
+        running.sent.append(request.headers)
         page = hosts.get(name, {}).get(request.path_qs, Page("not here", 404))
         headers = {key: filled(value) for key, value in page.headers.items()}
         headers.setdefault("Content-Type", "text/html; charset=utf-8")

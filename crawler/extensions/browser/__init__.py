@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field
 
@@ -43,6 +43,9 @@ class BrowserSettings(SettingsGroup):
     blocked_hosts: Annotated[tuple[str, ...], Text]
 
 
+RENDERS: Final = True
+
+
 def check(settings: Settings) -> None:
     """Refuse to render pages without a browser; raises CrawlError."""
     said = settings.group(BrowserSettings)
@@ -52,7 +55,7 @@ def check(settings: Settings) -> None:
         browser_program(said.executable)
 
 
-def renderer(settings: Settings) -> BrowserRenderer:
+def layer(settings: Settings) -> BrowserRenderer:
     """Return the renderer of an invocation."""
     return BrowserRenderer(settings)
 
@@ -64,9 +67,9 @@ class BrowserRenderer:
         self._settings = settings
         self._browsers: Browsers | None = None
 
-    def fetcher(self, pages: Fetcher, others: Fetcher, rules: LoadRules) -> RenderedPages:
+    def around(self, inner: Fetcher, others: Fetcher, rules: LoadRules) -> RenderedPages:
         """Return a fetcher of pages, some of which are rendered."""
-        return RenderedPages(self, pages, others, rules)
+        return RenderedPages(self, inner, others, rules)
 
     @property
     def settings(self) -> Settings:

@@ -1,13 +1,14 @@
 """The formats that are read, what they make of a body, and which of them a body has.
 
-A new format is a module with a function ``read``, and an entry here. The module is imported with
-the first body of the format.
+A new format is a :class:`Format` that an entry point of the group ``GROUP`` names, or a module
+here with a function ``read``, and an entry in ``FORMATS``. Such a module is imported with the first
+body of the format.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Final, TypeAlias
@@ -17,6 +18,7 @@ from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.charset import utf8_of
 from freshet.crawler.reduce.tree import holds
 from freshet.crawler.reduce.tree_parser import as_scripts_leave
+from freshet.entry_points import loaded
 from freshet.storage import value
 from freshet.storage.records import FetchResult
 
@@ -114,6 +116,8 @@ class _ReaderIn:
         return found
 
 
+#: Entry points that give a :class:`Format`; they come before ours.
+GROUP: Final = "freshet.formats"
 #: The first whose media types match is taken, so the general ones come last. Feeds and sitemaps are
 #: known by their root element before (:mod:`freshet.crawler.reduce.sitemaps`). Bodies longer than
 #: ``most_inline`` are read out of the event loop's process: the worst of so many bytes take 100 ms.
@@ -156,9 +160,15 @@ _HTML: Final = FORMATS[0]
 MODULES: Final = tuple(each.read.module for each in FORMATS if isinstance(each.read, _ReaderIn))
 
 
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return all formats, those of other packages first; raises BrokenExtension."""
+    return *loaded(GROUP).values(), *FORMATS
+
+
 @lru_cache(maxsize=256)
 def _named(name: str) -> Format | None:
-    return next((each for each in FORMATS if re.fullmatch(each.types, name)), None)
+    return next((each for each in formats() if re.fullmatch(each.types, name)), None)
 
 
 def format_of(content_type: str | None) -> Format:
@@ -173,9 +183,10 @@ def no_page_type(content_type: str | None) -> str | None:
     return None if name is None or _named(name) else f"the server sent {name[:200]}"
 
 
+@cache
 def first_bytes() -> tuple[bytes, ...]:
     """Return the beginnings of bodies that show their format, whatever the label says."""
-    return tuple(start for each in FORMATS for start in each.first_bytes)
+    return tuple(start for each in formats() for start in each.first_bytes)
 
 
 def is_mislabelled(body: bytes) -> bool:
@@ -190,7 +201,7 @@ def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
     a format is labelled as one.
     """
     body, headers = unpacked(result.body, max_bytes), result.headers
-    shown = next((each for each in FORMATS if body.startswith(each.first_bytes)), None)
+    shown = next((each for each in formats() if body.startswith(each.first_bytes)), None)
     if shown is not None and format_of(result.header("Content-Type")) is not shown:
         others = ((name, value) for name, value in headers if name.lower() != b"content-type")
         headers = (*others, (b"Content-Type", shown.label.encode()))
@@ -201,4 +212,4 @@ def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
 
 def versions() -> str:
     """Return the versions of all formats that have one, for the version of documents."""
-    return "".join(f"+{each.version}" for each in FORMATS if each.version)
+    return "".join(f"+{each.version}" for each in formats() if each.version)

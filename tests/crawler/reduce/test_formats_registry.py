@@ -77,10 +77,14 @@ BOOK = Format("application/x-book", read_chapters)
 
 @pytest.fixture
 def _with_two_more(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "FORMATS", [SHOUT, BOOK, *registry.FORMATS])
-    registry._named.cache_clear()
+    added = {"book": BOOK, "shout": SHOUT}
+    monkeypatch.setattr(registry, "loaded", {registry.GROUP: added}.__getitem__)
+    known = (registry.formats, registry.first_bytes, registry._named)
+    for each in known:
+        each.cache_clear()
     yield
-    registry._named.cache_clear()
+    for each in known:
+        each.cache_clear()
 
 
 @pytest.mark.usefixtures("_with_two_more")

@@ -1,11 +1,13 @@
 """What politeness leaves each host and queue, and on which terms ephemeral sources compete."""
 
+from collections.abc import Sequence
 from math import inf
 
 import pytest
 
 from freshet.config import ConfigError
 from freshet.config.loading import load
+from freshet.config.settings import Settings
 from freshet.crawler.run.capacities import (
     capacities,
     costs_of,
@@ -66,8 +68,21 @@ def test_without_settings_it_is_what_the_code_says() -> None:
 
 def test_a_look_costs_as_many_delays_as_its_host_wants() -> None:
     hosts = [host(1), *(host(1, "a", delay_s) for delay_s in (1.0, 10.0, 2.0))]
-    assert costs_of(hosts, 2.0).tolist() == [1, 1, 5, 1]
+    settings, _ = load(None, {"politeness.delay_s": 2.0})
+    assert costs_of(hosts, settings).tolist() == [1, 1, 5, 1]
     assert relative_delays([None, 3.0], 0.0).tolist() == pytest.approx([1.0, 30.0])
+
+
+def test_another_package_says_what_visits_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dear(origins: Sequence[str], settings: Settings) -> list[float]:
+        return [settings.crawl.max_depth if "2" in each else 1.0 for each in origins]
+
+    monkeypatch.setattr(
+        "freshet.crawler.run.capacities.loaded", {"freshet.visit_costs": {"dear": dear}}.get
+    )
+    settings, _ = load(None, {"crawl.max_depth": 3, "politeness.delay_s": 2.0})
+    hosts = [host(1, "a", 10.0), host(2, "b", 10.0)]
+    assert costs_of(hosts, settings).tolist() == [5, 15]
 
 
 @pytest.mark.parametrize(
