@@ -13,8 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from freshet.crawler.compare.ladder import COMPARED, PageHistories, Verdict
-from freshet.crawler.reduce.channels import Channels, kinds_of
+from freshet.crawler.compare.ladder import COMPARED, Content, PageHistories, Verdict
+from freshet.crawler.reduce.channels import Channels, have_same_tags, kinds_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import CHANNELS, TEXT_CHANNELS, Channel, Rung
 from freshet.storage.records import DueUrl, FetchResult
@@ -42,25 +42,39 @@ class ChangeKinds:
         if due.digests is None:
             # It stood at another URL before.
             return _judged(verdict, of_text, frozenset(), self.counts)
-        new = await self._made(due, result.body, result.header("Content-Type"))
-        old = None if new is None else await self._last(due, new.made)
+        if verdict.kind == "changed" and await self._has_same_tags(due, result):
+            # The documents are not made, and the next version is compared with these bytes.
+            return _judged(verdict, of_text, frozenset(), self.counts)
+        stored = await self.past.channels(due.page_id)
+        new = await self._made(due, _content(result), stored)
+        old = None if new is None else await self._last(due, new, stored)
         found = frozenset[Channel]() if new is None or old is None else kinds_of(old, new)
         if verdict.rung in _NOISE:
             found -= TEXT_CHANNELS
         judged = _judged(verdict, of_text, found, self.counts)
         return judged if new is None else replace(judged, channels=new.to_bytes())
 
-    async def _last(self, due: DueUrl, made: int) -> Channels | None:
-        """Return the channels of the last version; None if its bytes are not kept, either."""
-        stored = Channels.from_bytes(await self.past.channels(due.page_id))
-        if stored is not None and stored.made == made:
-            return stored
+    async def _has_same_tags(self, due: DueUrl, result: FetchResult) -> bool:
+        """Return whether the texts between the tags are all in which the last version differs."""
         kept = await self.past.content(due.page_id)
-        return None if kept is None else await self._made(due, *kept)
+        return kept is not None and have_same_tags(kept, _content(result))
 
-    async def _made(self, due: DueUrl, body: bytes, content_type: str | None) -> Channels | None:
-        made = await self.parser.channels(body, due.fetch_url, content_type)
+    async def _last(self, due: DueUrl, new: Channels, stored: bytes | None) -> Channels | None:
+        """Return the channels of the last version; None if its bytes are not kept, either."""
+        last = Channels.from_bytes(stored)
+        if last is not None and last.made == new.made:
+            return last
+        kept = await self.past.content(due.page_id)
+        return None if kept is None else await self._made(due, kept, new.to_bytes())
+
+    async def _made(self, due: DueUrl, content: Content, other: bytes | None) -> Channels | None:
+        body, content_type = content
+        made = await self.parser.channels(body, due.fetch_url, content_type, other)
         return None if isinstance(made, Unparsable) else made
+
+
+def _content(result: FetchResult) -> Content:
+    return result.body, result.header("Content-Type")
 
 
 def _of_text(verdict: Verdict) -> frozenset[Channel]:

@@ -235,12 +235,12 @@ class Parser:
         return await self._apart(url, len(body), Document, read)
 
     async def channels(
-        self, body: bytes, url: str, content_type: str | None
+        self, body: bytes, url: str, content_type: str | None, other: bytes | None = None
     ) -> "Channels | Unparsable":
         """Make as :func:`.reduce.channels.channels`; of a page parsed here in this process."""
         from freshet.crawler.reduce.channels import Channels, channels  # noqa: PLC0415 - no first crawl asks
 
-        read = partial(channels, body, url, content_type, hints=self.hints(url))
+        read = partial(channels, body, url, content_type, hints=self.hints(url), other=other)
         return await self._at_hand(read, body, url, content_type, Channels)
 
     async def standing(

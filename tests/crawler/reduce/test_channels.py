@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freshet.crawler.reduce.channels import Channels, channels, kinds_of, made_by
+from freshet.crawler.reduce.channels import Channels, channels, have_same_tags, kinds_of, made_by
 from freshet.crawler.reduce.document import document
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
@@ -286,6 +286,71 @@ async def test_a_large_page_is_read_in_the_parsers_process_with_the_same_result(
         await parser.close()
     assert made == channels(body, URL, TYPE)
     assert isinstance(lacking, Unparsable)
+
+
+# -- what need not be made ------------------------------------------------------
+
+
+def same_tags(old: str, new: str, head: tuple[str, str] = ("", "")) -> bool:
+    pages = [
+        (PAGE.format(body=body, head=said).encode(), TYPE)
+        for body, said in zip((old, new), head, strict=True)
+    ]
+    found = have_same_tags(pages[0], pages[1])
+    assert have_same_tags(pages[1], pages[0]) == found
+    return found
+
+
+@pytest.mark.parametrize(("old", "new"), WORDS)
+def test_words_differ_between_the_same_tags(old: str, new: str) -> None:
+    assert same_tags(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        *LINKS, *IMAGES, *STATE, *VALUES,
+        # Between tags, and no words.
+        ("<select><option selected>S</select>", "<select><option selected>M</select>"),
+        ("<p>x <textarea>S</textarea></p>", "<p>x <textarea>M</textarea></p>"),
+        ("<p>it is <a href=/a>x</a></p>", "<p>it was <a href=/b>x</a></p>"),
+        ("<p>it is <A HREF=/a>x</A></p>", "<p>it was <A HREF=/b>x</A></p>"),
+        ("<p>a</p><iframe src=/a></iframe>", "<p>b</p><iframe src=/b></iframe>"),
+        ("<p>a</p>", "<p>b</p><video src=/b></video>"),
+        ("<p>a</p>", "<p>b</p><x-box>c</x-box>"),
+        ("<p>a</p>", f"<p>{'b' * 70_000}</p>"),
+        ("<p>a</p>", "<p>\0b</p>"),
+    ],
+)  # fmt: skip
+def test_documents_are_made_where_more_than_words_may_differ(old: str, new: str) -> None:
+    assert not same_tags(old, new)
+
+
+def test_what_a_page_says_of_itself_is_no_word_between_tags() -> None:
+    assert not same_tags("a", "b", ("<title>x</title>", "<title>y</title>"))
+    assert not same_tags("a", "b", ("<meta name=date content=1>", "<meta name=date content=2>"))
+    page, pdf = (b"<p>a</p>", TYPE), (b"%PDF a", "application/pdf")
+    assert not have_same_tags(page, (page[0], "text/plain"))
+    assert not have_same_tags(pdf, (b"%PDF b", "application/pdf"))
+    assert have_same_tags(page, page)
+    assert have_same_tags((b"", TYPE), (b"a", TYPE))
+
+
+@settings(max_examples=100)
+@given(_bodies, _bodies)
+def test_same_tags_hold_the_same_links_and_images(old: str, new: str) -> None:
+    assert not same_tags(old, new) or kinds(old, new) <= {"words", "order", "layout"}
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([*WORDS, *LINKS, *IMAGES, *STATE, *VALUES, *ORDER, *LAYOUT, *NOISE]))
+def test_another_version_changes_no_channel(pair: tuple[str, str]) -> None:
+    pages = [PAGE.format(body=body, head="").encode() for body in pair]
+    old, new = made(pair[0]), made(pair[1])
+    for other in (old, new):
+        found = channels(pages[1], URL, TYPE, other=other.to_bytes())
+        assert (found.made, kinds_of(found, new)) == (new.made, frozenset())
+    assert channels(pages[1], URL, TYPE, other=b"of another kind") == new
 
 
 #: Stamps, breaks, boxes, images, moments, links in stamps, and words that are not ASCII.
