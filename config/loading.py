@@ -7,13 +7,11 @@ the strongest source that has it.
 
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
@@ -23,7 +21,7 @@ from pydantic_settings import EnvSettingsSource
 from freshet.config import ConfigError
 from freshet.config.settings import GROUPS, Settings, SettingsGroup, SiteSettings, settings_model
 from freshet.config.sites import incomplete
-from freshet.entry_points import loaded
+from freshet.entry_points import folder, loaded
 
 #: For each setting (``group.key``) where its value came from: ``default``, ``file PATH``,
 #: ``environment NAME``, ``command line`` or, of a program, ``settings``.
@@ -137,8 +135,8 @@ def _defaults() -> _Layer:
 
 def defaults_text() -> str:
     """Return the defaults of all settings, those of extensions last, with their comments."""
-    packages = [sys.modules[kind.__module__].__package__ for kind in loaded(GROUPS).values()]
-    folders = map(files, dict.fromkeys(["freshet.config", *map(str, packages)]))
+    modules = ["freshet.config", *(kind.__module__ for kind in loaded(GROUPS).values())]
+    folders = dict.fromkeys(map(folder, modules))
     return "\n".join((each / "defaults.toml").read_text(encoding="utf-8") for each in folders)
 
 

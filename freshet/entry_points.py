@@ -4,9 +4,11 @@
 the crawler runs without any extension, and one that is not used is not loaded.
 """
 
+import sys
 from functools import cache
 from importlib.metadata import EntryPoint, distributions
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 
@@ -48,10 +50,17 @@ def loaded(group: str) -> dict[str, Any]:
     return {each.name: load(each) for each in found(group)}
 
 
+def folder(module: str) -> Path:
+    """Return the folder of a module that was imported, which has the files beside it."""
+    return Path(str(sys.modules[module].__file__)).parent
+
+
 def load(entry: EntryPoint) -> Any:
     """Return what an entry point names; raises :class:`BrokenExtension`."""
     try:
         return entry.load()
+    except BrokenExtension:
+        raise
     except (ImportError, AttributeError) as error:
         package = "an installed package" if entry.dist is None else entry.dist.name
         raise BrokenExtension(

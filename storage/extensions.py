@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Protocol
 
-from freshet.entry_points import loaded
+from freshet.entry_points import folder, loaded
 from freshet.storage.errors import StoreError
 from freshet.storage.records import Visit
 
@@ -139,7 +139,7 @@ def migrate(path: Path, connection: Connection) -> None:
                 f"{newest} that this one knows; upgrade it"
             )
         for number, step in enumerate(tables.STEPS[version:], version + 1):
-            sql = files(tables.__name__).joinpath(step).read_text("utf-8")
+            sql = (folder(tables.__name__) / step).read_text("utf-8")
             connection.executescript(f"BEGIN IMMEDIATE;\n{sql}")
             row = name, number, time.time()
             connection.execute("INSERT OR REPLACE INTO extension VALUES (?, ?, ?)", row)

@@ -35,7 +35,7 @@ from freshet.crawler.run.hooks import ROUTES
 from freshet.crawler.run.network import parser_of
 from freshet.crawler.run.terminal import json_text
 from freshet.crawler.service.http import DASHBOARDS, Answer, HtmlPages, HttpRefusal, as_line, whole
-from freshet.entry_points import loaded
+from freshet.entry_points import folder, loaded
 from freshet.storage.queries import page
 from freshet.storage.queries.page import DocumentSource
 from freshet.storage.tables import runs
@@ -59,8 +59,7 @@ def description() -> dict[str, Any]:
     told = tomllib.loads(text)
     told["info"]["version"] = __version__
     for make in loaded(ROUTES).values():
-        package = make.__module__.rpartition(".")[0]
-        added = tomllib.loads(files(package).joinpath("openapi.toml").read_text("utf-8"))
+        added = tomllib.loads((folder(make.__module__) / "openapi.toml").read_text("utf-8"))
         told["paths"] |= added["paths"]
         told["components"]["schemas"] |= added.get("components", {}).get("schemas", {})
     return told

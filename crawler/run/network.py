@@ -15,6 +15,7 @@ from freshet.config.sites import Sites, with_stored
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.frontier.clock import Clock, VirtualClock
 from freshet.crawler.frontier.politeness import group_of, queue_key
+from freshet.crawler.reduce.formats import formats
 from freshet.crawler.reduce.parser_process import Parser
 from freshet.crawler.reduce.tree import NO_HINTS, SelectorHints
 from freshet.crawler.urls import origin, registrable_domain
@@ -190,6 +191,8 @@ def parser_of(
     Raises:
         UsageError: as :func:`selector_hints`.
     """
+    # What cannot be loaded is told before anything is fetched.
+    formats()
     parse = settings.parse
     is_virtual = isinstance(clock, VirtualClock)
     wall_limit_s = max(_WALL_LEAST_S, _WALL_TIMES * parse.time_limit_s)

@@ -28,6 +28,7 @@ from freshet.crawler.admission import site_lists
 from freshet.crawler.errors import CrawlError, UsageError
 from freshet.crawler.fetch.masking import masked
 from freshet.crawler.frontier.clock import calendar, dated
+from freshet.entry_points import BrokenExtension
 from freshet.scheduler import PolicyError
 from freshet.storage.database import sync
 from freshet.storage.errors import StoreError
@@ -424,7 +425,7 @@ def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
     """Exit with one line at an error that the user must act on; ``wrong_usage`` exits with 2."""
     try:
         yield
-    except (ConfigError, CrawlError, PolicyError, StoreError) as error:
+    except (BrokenExtension, ConfigError, CrawlError, PolicyError, StoreError) as error:
         fail(str(error), 2 if isinstance(error, (ConfigError, UsageError, *wrong_usage)) else 1)
     except sqlite3.Error as error:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")

@@ -6,7 +6,7 @@ RFC 9110 (Date, Last-Modified, ETag) and RFC 9111 (Age, Cache-Control, Expires).
 import logging
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Final, Protocol
@@ -133,16 +133,6 @@ class SignalReader(Protocol):
         """
 
 
-def _read(due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
-    """Return the claims of the first reader that has some: a visit carries those of one source."""
-    for name, reader in loaded(READERS).items():
-        if claims := tuple(reader(due.url, result)):
-            source, known = f"{origin(due.url)}#{name}", [it for it in claims if it.until <= at]
-            rejected = len(claims) - len(known)
-            return SourceReport("ping", due.host_id, source, tuple(known), rejected)
-    return None
-
-
 @dataclass(slots=True)
 class _HostAnswers:
     skews: deque[float] = field(default_factory=lambda: deque(maxlen=_MEASURED))
@@ -160,6 +150,7 @@ class HostHeaders:
 
     def __init__(self, complaints: Complaints) -> None:
         self._complaints = complaints
+        self._readers: Mapping[str, SignalReader] = loaded(READERS)
         self._hosts: LruCache[int, _HostAnswers] = LruCache(_HOSTS)
 
     def skew_s(self, host_id: int) -> float:
@@ -199,10 +190,19 @@ class HostHeaders:
             return signs, wish_s(result), own
         if role != "page":
             return signs, wish_s(result), None
-        read = _read(due, result, seen.at)
+        read = self._read(due, result, seen.at)
         if read is None and not (is_now or known.makes_dates_up):
             read = self._modified(due, result, seen.at)
         return signs, wish_s(result), read
+
+    def _read(self, due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
+        """Return the claims of the first reader that has some."""
+        for name, reader in self._readers.items():
+            if claims := tuple(reader(due.url, result)):
+                source, known = f"{origin(due.url)}#{name}", [it for it in claims if it.until <= at]
+                rejected = len(claims) - len(known)
+                return SourceReport("ping", due.host_id, source, tuple(known), rejected)
+        return None
 
     def _modified(self, due: DueUrl, result: FetchResult, at: float) -> SourceReport | None:
         """Return the claim of the Last-Modified of a page, which speaks for the host."""

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from aiohttp import hdrs, web
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from freshet import __version__
 from freshet.config.settings import Settings
@@ -33,7 +33,7 @@ from freshet.crawler.run import terminal
 from freshet.crawler.run.explanation import is_vague
 from freshet.crawler.service.http import EVENTS, FORM, Answer, HttpRefusal, leading, whole
 from freshet.crawler.service.logins import CSRF, LOGIN, place_of, stood_at
-from freshet.entry_points import loaded
+from freshet.entry_points import folder, loaded
 
 #: Reads what a page shows.
 View: TypeAlias = Callable[[DashboardRequest], Awaitable[Mapping[str, object]]]
@@ -162,10 +162,9 @@ class Dashboard:
 
 @cache
 def _templates() -> Environment:
-    modules = [make.__module__ for make in loaded(PAGES).values()]
-    places = [__package__, *(module.rpartition(".")[0] for module in modules)]
+    modules = [__name__, *(make.__module__ for make in loaded(PAGES).values())]
     made = Environment(
-        loader=ChoiceLoader(list(map(PackageLoader, places))), autoescape=True,
+        loader=FileSystemLoader([folder(each) / "templates" for each in modules]), autoescape=True,
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     shown = (

@@ -4,9 +4,12 @@ import asyncio
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,13 +82,18 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
 def install(folder: Path) -> None:
     """Write what an installer writes."""
     shutil.copytree(EXAMPLE / "freshet_ledger", folder / "freshet_ledger", dirs_exist_ok=True)
-    (metadata := folder / "freshet_ledger-1.dist-info").mkdir(exist_ok=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: freshet-ledger\nVersion: 1\n")
-    groups = (
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
-        for group, entries in ENTRY_POINTS.items()
+    declare(folder, "freshet_ledger", ENTRY_POINTS)
+
+
+def declare(folder: Path, name: str, groups: Mapping[str, Mapping[str, str]]) -> None:
+    """Write the metadata of a package."""
+    (metadata := folder / f"{name}-1.dist-info").mkdir(exist_ok=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    lines = (
+        f"[{group}]\n" + "".join(f"{it} = {value}\n" for it, value in entries.items())
+        for group, entries in groups.items()
     )
-    (metadata / "entry_points.txt").write_text("\n".join(groups))
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
 
 
 def remove(folder: Path) -> None:
@@ -182,6 +190,43 @@ def test_its_policy_obeys_the_laws(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+BROKEN = [
+    ("settings", "config show"), ("tables", "crawl http://127.0.0.1:1/"), ("verbs", "--help"),
+    ("formats", "crawl http://127.0.0.1:1/"), ("signals", "crawl http://127.0.0.1:1/"),
+    ("fetchers", "crawl http://127.0.0.1:1/"), ("status", "status"),
+]  # fmt: skip
+
+
+async def test_an_extension_that_cannot_be_loaded_is_named_in_one_line(shell: Shell) -> None:
+    remove(shell.directory)
+    (shell.directory / "freshet.toml").unlink()
+    async with scripted({"a": {"/": page(0)}}) as web:
+        assert (await shell("crawl", f"{web.origin('a')}/", *LOCAL))[0] == 0
+    for group, verb in BROKEN:
+        declare(shell.directory, "broken", {f"freshet.{group}": {"broken": "nowhere:NOTHING"}})
+        code, _, told = await shell(*verb.split())
+        assert (code, len(told.splitlines())) == (1, 1), (group, told)
+        assert told.startswith("freshet: the extension broken (nowhere:NOTHING, of broken) cannot")
+
+
+async def test_an_extension_may_be_one_module_with_its_files_beside_it(shell: Shell) -> None:
+    source, script = (EXAMPLE / "freshet_ledger" / it for it in ("__init__.py", "0001_ledger.sql"))
+    remove(shell.directory)
+    (shell.directory / "solo.py").write_text(source.read_text())
+    shutil.copy(script, shell.directory)
+    shutil.copy(EXAMPLE / "freshet_ledger/defaults.toml", shell.directory)
+    groups = {
+        "freshet.settings": {"ledger": "solo:LedgerSettings"},
+        "freshet.tables": {"l": "solo"},
+    }
+    declare(shell.directory, "solo", groups)
+    async with scripted({"a": {"/": page(0)}}) as web:
+        (shell.directory / "freshet.toml").write_text("[ledger]\ncost = 2\n")
+        assert (await shell("crawl", f"{web.origin('a')}/", *LOCAL))[0] == 0
+    with closing(sqlite3.connect(shell.directory / "crawl.db")) as db:
+        assert db.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
 
 
 def test_another_package_comes_before_ours(shell: Shell) -> None:
