@@ -82,8 +82,6 @@ _TRANSFER_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "compress", "x-compr
 _NO_CODINGS = frozenset({"", "identity", "none"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
-#: What most servers say of a connection that they keep.
-_KEPT = frozenset({None, b"keep-alive"})
 #: Clients count bytes in 64 bits; such a number has 19 digits.
 _LONGEST, _MOST_DIGITS = 2**63 - 1, 20
 
@@ -103,29 +101,45 @@ def read_head(head: bytes, max_headers: int = 256) -> ResponseHead:
     Raises:
         Unfetched: it is no head, has too many headers, or the end of the body is not sure.
     """
-    repairs = dict[str, None]()
+    repairs: dict[str, None] = {}
     found = _STATUS_LINE.match(head) or _odd_status_line(head, repairs)
-    line, minor, code = found.groups()
-    status = int(code)
     headers = _WELL_FORMED.findall(head, found.end())
-    is_odd = bool(repairs) or _is_odd(head, headers)
+    is_odd = len(headers) != head.count(b"\n") - 2 or repairs
     if is_odd:
         headers = _mended(_without_returns(head, repairs), repairs)
     if len(headers) > max_headers:
         raise Unfetched("headers_too_large", f"more than {max_headers} headers")
-    if not is_odd and 200 <= status not in _WITHOUT_BODY:
-        said = _FRAMES.findall(head.lower())
-        named = dict(said)
-        if len(named) == len(said) and (framed := _plainly_framed(named)) is not None:
-            # Most are so.
-            is_kept = minor == b"1" or b"connection" in named
-            kind = named.get(b"content-type", b"").decode("latin-1")
-            codings = named.get(b"content-encoding", b"").decode("latin-1")
-            framing, length = framed
-            # A call by keywords takes three times as long.
-            values = status, line, tuple(headers), framing, length, kind, codings, is_kept, ()
-            return ResponseHead._make(values)
-    return _unusual_head(found, headers, repairs)
+    plain = None if is_odd else _plain_head(head, found, headers)
+    return plain or _unusual_head(found, headers, repairs)
+
+
+def _plain_head(
+    head: bytes, found: re.Match[bytes], headers: list[tuple[bytes, bytes]]
+) -> ResponseHead | None:
+    """Return a head as most are; None of any other."""
+    line, minor, code = found.groups()
+    status = int(code)
+    said = _FRAMES.findall(head.lower())
+    named = dict(said)
+    if status < 200 or status in _WITHOUT_BODY or len(named) != len(said):
+        return None
+    connection, framed = named.get(b"connection"), _plainly_framed(named)
+    if framed is None or (connection is not None and connection != b"keep-alive"):
+        return None
+    kind, codings = named.get(b"content-type", b""), named.get(b"content-encoding", b"")
+    # A call of the class takes several times as long.
+    return ResponseHead._make((
+        status, line, tuple(headers), *framed, kind.decode("latin-1"),
+        codings.decode("latin-1"), minor == b"1" or connection is not None, (),
+    ))  # fmt: skip
+
+
+def _plainly_framed(named: Mapping[bytes, bytes]) -> tuple[Framing, int] | None:
+    """Return how the body of a usual response ends, and its length; None of an unusual one."""
+    coding, length = named.get(b"transfer-encoding"), named.get(b"content-length")
+    if coding is None and length is not None and length.isdigit() and len(length) < _MOST_DIGITS:
+        return "length", int(length)
+    return ("chunked", 0) if coding == b"chunked" and length is None else None
 
 
 def _odd_status_line(head: bytes, repairs: dict[str, None]) -> re.Match[bytes]:
@@ -217,16 +231,6 @@ def _is_kept(minor: bytes, frames: _Frames) -> bool:
     said = b",".join(frames.get(b"connection", ())).lower().split(b",")
     words = {word.strip(b" \t") for word in said}
     return b"close" not in words and (minor == b"1" or b"keep-alive" in words)
-
-
-def _plainly_framed(named: Mapping[bytes, bytes]) -> tuple[Framing, int] | None:
-    """Return how the body of a usual response ends, and its length; None of an unusual one."""
-    coding, length = named.get(b"transfer-encoding"), named.get(b"content-length")
-    if named.get(b"connection") not in _KEPT:
-        return None
-    if coding is None and length is not None and length.isdigit() and len(length) < _MOST_DIGITS:
-        return "length", int(length)
-    return ("chunked", 0) if coding == b"chunked" and length is None else None
 
 
 def _framing(
