@@ -3,7 +3,7 @@
 Words differ, and nobody has edited the page: a server counts days in another time zone, an
 application has a new build, an editor sets other quotation marks. Each differing block, with the
 one that it replaced, has features (:class:`Features`); a logistic model (``minor_model.json``,
-fitted by ``scripts/fit_minor``) gives the log odds that it is a change.
+fitted by ``scripts/fit minor``) gives the log odds that it is a change.
 
 *Invariant.* A difference is minor only if each of its blocks is, for a reason that can be named
 (``REASONS``). Consequence: one word, price, number, date, name or address that differs alone in

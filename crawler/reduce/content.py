@@ -2,7 +2,7 @@
 
 Each piece is described by a row of numbers (:mod:`.features`): its own text, the elements in which
 it stands, their names, its neighbours and the page. Boosted trees, fitted on pages with a known
-main text (``scripts/fit_content``, ADR 0008), give its probability of being content. Chosen are
+main text (``scripts/fit content``, ADR 0008), give its probability of being content. Chosen are
 the pieces with the greatest expected F score of words: on a page without doubts those above one
 half, on a page where nothing is sure also less probable ones. Some rules follow, of prose beside
 them, of long texts, short pages, menus, controls and images.

@@ -136,7 +136,7 @@ def presumed_pace(url: str, depth: int) -> float:
     """Return how often a page presumably changes, in units of the usual page of its site.
 
     ``depth`` counts the links from a seed to the page. What a dated URL shows is finished. The
-    factors are cautious: ``bench_sites --paces`` fits larger ones for seeds and first links, and a
+    factors are cautious: ``bench sites --paces`` fits larger ones for seeds and first links, and a
     smaller one for dated URLs.
     """
     pace = _PACE_AT[min(depth, len(_PACE_AT) - 1)]

@@ -22,7 +22,7 @@ from freshet.storage.database import open_store
 from scripts.benchmarks import command
 from scripts.benchmarks.changefeed_waiting import waited
 from scripts.benchmarks.memory_watch import MemoryWatch
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 
 _ORIGIN = "http://calm.example"
 _AT = 1.8e9
@@ -99,7 +99,7 @@ def copied(store: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_changefeed``."""
+    """The command ``scripts/bench changefeed``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument(

@@ -80,7 +80,7 @@ def measure(folder: Path, python: str, seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_chunks``."""
+    """The command ``scripts/bench chunks``."""
     parser = arguments(__doc__)
     parser.add_argument("manuals", type=Path, nargs="+", metavar="MANUAL")
     parser.add_argument("--python", required=True, help="an interpreter that has the splitters")

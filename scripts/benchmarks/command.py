@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import atexit
 import json
 import os
 import select
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 
@@ -32,6 +34,31 @@ def enter_environment() -> None:
         os.execv(python, [str(python), *sys.argv])
     if not Path(sys.executable).with_name("freshet").exists():
         sys.exit("freshet is not installed here; scripts/setup does it")
+
+
+def launch(names: Sequence[str], module: str) -> None:
+    """Run the command that the first argument names, or list all of them.
+
+    ``module`` is the pattern of a command's module, which has a ``main``.
+    """
+    enter_environment()
+    program, *given = sys.argv
+    command, name = f"scripts/{Path(program).name}", given[0] if given else "--help"
+    if name in {"-h", "--help"}:
+        width = max(map(len, names))
+        listed = "".join(f"\n  {each:{width}}  {_sentence(module.format(each))}" for each in names)
+        sys.stdout.write(f"usage: {command} NAME [OPTIONS]\n{listed}\n")
+        return
+    if name not in names:
+        sys.exit(f"{command}: there is no {name}; without a name it lists what there is")
+    sys.argv = [f"{program} {name}", *given[1:]]
+    import_module(module.format(name)).main()
+
+
+def _sentence(module: str) -> str:
+    """The first line of what a module says of itself."""
+    text = (_ROOT / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

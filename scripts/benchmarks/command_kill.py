@@ -31,7 +31,7 @@ from freshet.storage.tables.runs import take_lease
 from scripts.benchmarks.command import say
 from scripts.benchmarks.crawling import crawl
 from scripts.benchmarks.loopback import Web, addresses, serving
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 from scripts.benchmarks.store_inspection import StoreState, inspect
 
 _ROOT = Path(__file__).parents[2]

@@ -109,7 +109,7 @@ def _costs(
 
 
 def main() -> None:
-    """The command ``scripts/bench_daemon``."""
+    """The command ``scripts/bench daemon``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the web")
     parser.add_argument("--seeds", type=int, default=5, help="webs, each kept from nothing")

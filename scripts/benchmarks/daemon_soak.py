@@ -135,6 +135,6 @@ def _series(looks: Sequence[dict[str, float]], begun_at: float) -> dict[int, flo
 
 
 def main(seconds: float, policy: str, output: Path | None, *, is_fixed: bool) -> None:
-    """The command ``scripts/bench_daemon --soak``."""
+    """The command ``scripts/bench daemon --soak``."""
     with command.workspace() as directory:
         command.finish(soak(seconds, policy, directory, is_fixed=is_fixed), output)

@@ -180,7 +180,7 @@ def writing(path: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_dashboard``."""
+    """The command ``scripts/bench dashboard``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=100_000)
     parser.add_argument("--observations", type=int, default=1_000_000)

@@ -28,7 +28,7 @@ _NEW_EVERY: Final = 10
 
 
 def main() -> None:
-    """The command ``scripts/bench_discovery``."""
+    """The command ``scripts/bench discovery``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=100_000, help="pages of which is learnt")
     parser.add_argument(

@@ -43,7 +43,7 @@ _GROUPS: Mapping[str, Sequence[Odd]] = {
 
 
 def main() -> None:
-    """The command ``scripts/bench_exchange``."""
+    """The command ``scripts/bench exchange``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="of the CPU figures")
     parser.add_argument("--requests", type=int, default=200, help="in a round")

@@ -25,7 +25,7 @@ from scripts.benchmarks.exchanges import read_log
 from scripts.benchmarks.hostile_rows import ROWS, Outcome, Row, Seen
 from scripts.benchmarks.loopback import Web, addresses, serving
 from scripts.benchmarks.memory_watch import MemoryWatch
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 from scripts.benchmarks.store_inspection import reading
 
 _ROOT = Path(__file__).parents[2]
@@ -221,7 +221,7 @@ def header() -> str:
 
 
 def main() -> None:
-    """The command ``scripts/bench_hostile``."""
+    """The command ``scripts/bench hostile``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--rows", help="only these, separated by commas", default=",".join(ROWS))
     names = parser.parse_args().rows.split(",")

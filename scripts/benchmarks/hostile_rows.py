@@ -1,4 +1,4 @@
-"""The rows of ``scripts/bench_hostile``: one attack each, what it may cost, and what must hold.
+"""The rows of ``scripts/bench hostile``: one attack each, what it may cost, and what must hold.
 
 A row is used in two processes. In that of the server it answers for all of 127.0.0.0/8: its own
 hosts are 127.9.x.y and hosts that nobody asked for (strangers) 127.200.x.y. In that of the
@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import zstandard
 
-from scripts.benchmarks.sites import Calm, head, simple
+from scripts.benchmarks.site_contents import Calm, head, simple
 from scripts.benchmarks.store_inspection import reading
 
 #: Bytes to send, or seconds to wait; an exception hangs up.

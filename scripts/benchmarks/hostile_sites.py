@@ -10,7 +10,7 @@ from functools import partial
 import brotli
 import zstandard
 
-from scripts.benchmarks.sites import Answer, head, simple
+from scripts.benchmarks.site_contents import Answer, head, simple
 
 _MIB = 1 << 20
 _ZEROS = bytes(_MIB)

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from scripts.benchmarks import command, crawl_competitors
 from scripts.benchmarks.crawling import CrawlProcess, crawl, started
 from scripts.benchmarks.loopback import Server, Web, addresses, serving
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 
 #: Starts the crawl that stands in a directory, or begins one there.
 Start: TypeAlias = Callable[[Path], AbstractContextManager[CrawlProcess]]

@@ -27,7 +27,7 @@ from scripts.benchmarks import command
 from scripts.benchmarks.crawling import CrawlProcess, crawl
 from scripts.benchmarks.exchanges import Exchange
 from scripts.benchmarks.loopback import Server, Web, addresses, serving
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 from scripts.benchmarks.store_inspection import StoreState, inspect
 
 _RUNS_PER_STORE = 2
@@ -225,7 +225,7 @@ def measure(load: Load, directory: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_kill``."""
+    """The command ``scripts/bench kill``."""
     parser = command.arguments(__doc__)
     parser.add_argument(
         "--trials", type=int, help="kills; 1000, alerts 100, consumers 200, Scrapy 60"

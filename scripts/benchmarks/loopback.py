@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from scripts.benchmarks.exchanges import Exchange, read_log
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 
 _ROOT = Path(__file__).parents[2]
 

@@ -21,7 +21,7 @@ from typing import IO
 
 from scripts.benchmarks.hostile_sites import Hostile, attacks
 from scripts.benchmarks.loopback import Web
-from scripts.benchmarks.sites import Calm, Site
+from scripts.benchmarks.site_contents import Calm, Site
 
 _PORT_TRIES = 20
 

@@ -17,7 +17,7 @@ from scripts.benchmarks.crawling import crawl
 from scripts.benchmarks.exchanges import Exchange
 from scripts.benchmarks.loopback import Web, addresses, serving
 from scripts.benchmarks.memory_watch import MemoryWatch, Sample
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 
 _WARM_UP_PAGES = 2_000
 _SERIES_POINTS = 25
@@ -107,7 +107,7 @@ def fill(store: Path, known: int) -> int:
 
 
 def main() -> None:
-    """The command ``scripts/bench_memory``."""
+    """The command ``scripts/bench memory``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--pages", type=int, default=6_000, help="pages of the first crawl")
     parser.add_argument("--known", type=int, default=1_000_000, help="URLs of the large frontier")

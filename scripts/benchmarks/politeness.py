@@ -16,7 +16,7 @@ from scripts.benchmarks import command
 from scripts.benchmarks.crawling import crawl
 from scripts.benchmarks.exchanges import Exchange, by_host, gaps_s, overall_utilisation, utilisation
 from scripts.benchmarks.loopback import Web, addresses, serving
-from scripts.benchmarks.sites import Calm
+from scripts.benchmarks.site_contents import Calm
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def judge(exchanges: Sequence[Exchange], load: Load) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_politeness``."""
+    """The command ``scripts/bench politeness``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--hosts", type=int, default=200, help="hosts on loopback")
     parser.add_argument("--delay", type=float, default=1.0, help="seconds between exchanges")

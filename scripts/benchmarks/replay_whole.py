@@ -1,6 +1,6 @@
 """What it takes to replay an archive into a store, all stages, beside a naive loop.
 
-Real pages (documentation packages, as for bench_crawl) are crawled from memory into an archive:
+Real pages (documentation packages, as for bench crawl) are crawled from memory into an archive:
 first, and again when a tenth of them was edited and the others are the same bytes (revisits).
 ``freshet replay`` takes in the files of the first crawl, and those of both, each into a new store:
 the CPU time of the process and its children, with the index pass, less that of its start; the

@@ -331,7 +331,7 @@ def _measured(chosen: Namespace, directory: Path) -> dict[str, object]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_search``."""
+    """The command ``scripts/bench search``."""
     parser = command.arguments(__doc__)
     parser.add_argument("what", nargs="*", default=["queries", "crawl"], help="queries, crawl")
     parser.add_argument("--pages", type=int, default=100_000, help="that are made")
@@ -355,5 +355,5 @@ def main() -> None:
         try:
             result = _measured(chosen, directory)
         except (NoTree, NoNginx) as error:
-            sys.exit(f"bench_search: {error}")
+            sys.exit(f"bench search: {error}")
     command.finish(result, chosen.output)

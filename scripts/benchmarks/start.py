@@ -43,7 +43,7 @@ class _Silent(SimpleHTTPRequestHandler):
 
 
 def main() -> None:
-    """The command ``scripts/bench_start``."""
+    """The command ``scripts/bench start``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--runs", type=int, default=5, help="of each command; the lowest counts")
     parser.add_argument(

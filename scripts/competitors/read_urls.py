@@ -1,6 +1,6 @@
 """Scrapy reads the URLs of its standard input; prints the texts that it got, as JSON by URL.
 
-Run by ``scripts/bench_exchange`` in an environment that has Scrapy; the argument is its time limit.
+Run by ``scripts/bench exchange`` in an environment that has Scrapy; the argument is its time limit.
 """
 
 import json

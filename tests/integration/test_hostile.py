@@ -1,4 +1,4 @@
-"""Hostile sites, loads and files end to end: the rows of scripts/bench_hostile, one by one."""
+"""Hostile sites, loads and files end to end: the rows of scripts/bench hostile, one by one."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ QUICK = {"deep_toml"}
 def test_a_row_ends_as_a_recorded_outcome_within_bounds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Beside another test; alone scripts/bench_hostile holds half of it.
+    # Beside another test; alone scripts/bench hostile holds half of it.
     monkeypatch.setitem(MOST, "stretch_ms", 300.0)
     found = run(ROWS[name], tmp_path)
     # How much the neighbours get is measured where the machine does nothing else.

@@ -1,4 +1,4 @@
-"""kill -9 end to end: scripts/bench_kill with fewer moments."""
+"""kill -9 end to end: scripts/bench kill with fewer moments."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Politeness end to end, by the log of the server: scripts/bench_politeness in small."""
+"""Politeness end to end, by the log of the server: scripts/bench politeness in small."""
 
 import sys
 from pathlib import Path

@@ -25,7 +25,7 @@ Reference: Pandey, "Information Mediation in the Presence of Constraints and Unc
 CMU-CS-08-125, 2008), chapter 4. Differs from the thesis in: the top scores of whole queries are
 kept, not histograms of terms; a change of score is measured wherever it comes from, also from the
 length alone; and visits are not ranked by P = δQ_A · age, which starves pages
-(``scripts/reproduce_search_quality.py``).
+(``scripts/reproduce search_quality``).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The Scrapy project that scripts/bench_crawl measures Freshet against."""
+"""The Scrapy project that scripts/bench crawl measures Freshet against."""

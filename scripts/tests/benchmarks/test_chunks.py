@@ -1,4 +1,4 @@
-"""The edit of bench_chunks, and what it counts."""
+"""The edit of bench chunks, and what it counts."""
 
 import json
 import sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,42 @@ def test_a_pipe_that_breaks_elsewhere_is_told() -> None:
     code, said = run("raise BrokenPipeError('a server')", has_reader=True)
     assert code == 1
     assert "BrokenPipeError: a server" in said
+
+
+@pytest.mark.parametrize("script", ["bench", "fit", "reproduce"])
+def test_a_launcher_lists_its_commands_each_of_which_has_a_module(script: str) -> None:
+    listed = told(script)
+    assert told(script, "--help") == listed
+    lines = [line.split(maxsplit=1) for line in listed.stdout.splitlines() if line[:2] == "  "]
+    names = [name for name, _ in lines]
+    assert len(names) >= 3
+    assert sorted(names) == names
+    assert all(sentence.endswith((".", ":", ")", "JSON on stdout.")) for _, sentence in lines)
+    # It gets the options, and its own name in what it says.
+    shown = told(script, names[0], "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith(f"usage: {script} {names[0]} ")
+    for name in names:
+        module = import_module(MODULES[script].format(name))
+        assert callable(module.main)
+
+
+def test_a_launcher_says_that_there_is_no_such_command() -> None:
+    refused = told("bench", "nothing")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "scripts/bench: there is no nothing; without a name it lists what there is\n"
+    )
+
+
+#: The module of a command, by its name.
+MODULES = {
+    "bench": "scripts.benchmarks.{}",
+    "fit": "scripts.benchmarks.{}_fit",
+    "reproduce": "scripts.reproductions.{}",
+}
+
+
+def told(script: str, *given: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / script), *given]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

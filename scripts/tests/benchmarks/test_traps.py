@@ -71,7 +71,7 @@ def test_days_of_changelogs_are_events(tmp_path: Path) -> None:
 def test_without_a_manual_nothing_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["bench_traps", "--manuals", str(tmp_path)])
+    monkeypatch.setattr("sys.argv", ["bench traps", "--manuals", str(tmp_path)])
     traps.main()
     said = capsys.readouterr()
     assert json.loads(said.out)["measured"] is False

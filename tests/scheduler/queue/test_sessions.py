@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.queue.pages import PageTable
 from freshet.scheduler.queue.sessions import SESSION_DAYS, Sessions, price
-from scripts.benchmarks.whole_sites import WITHOUT
+from scripts.benchmarks.sites import WITHOUT
 
 N, RATE = 100, 0.01
 

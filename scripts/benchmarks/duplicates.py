@@ -151,7 +151,7 @@ async def query(store: Path, queries: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command ``scripts/bench_duplicates``."""
+    """The command ``scripts/bench duplicates``."""
     parser = command.arguments(__doc__)
     parser.add_argument("--sketches", type=int, default=1_000_000, help="pages in the store")
     parser.add_argument("--queries", type=int, default=1_000, help="queries that are timed")

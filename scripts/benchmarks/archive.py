@@ -1,6 +1,6 @@
 """What writing an archive costs a crawl of real pages, in CPU time.
 
-nginx serves documentation packages on loopback (as for bench_crawl, gzipped where a client takes
+nginx serves documentation packages on loopback (as for bench crawl, gzipped where a client takes
 that). Freshet crawls them with and without ``--archive``, and with ``--requisites``, too, by turns,
 first and again with a tenth of the pages edited. CPU time is that of the whole process tree, start
 included.
@@ -106,7 +106,7 @@ def _parser() -> ArgumentParser:
 
 
 def main() -> None:
-    """The command ``scripts/bench_archive``."""
+    """The command ``scripts/bench archive``."""
     chosen = _parser().parse_args()
     rounds = 1 if chosen.quick else chosen.rounds
     with command.workspace() as directory:
@@ -116,5 +116,5 @@ def main() -> None:
             with crawl_nginx.serving(tree.sites, directory) as served:
                 result = measure(tree, served, rounds, directory)
         except (NoTree, NoNginx) as error:
-            sys.exit(f"bench_archive: {error}")
+            sys.exit(f"bench archive: {error}")
         command.finish(result, chosen.output)

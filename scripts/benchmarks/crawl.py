@@ -90,7 +90,7 @@ def _parser() -> ArgumentParser:
 
 
 def main() -> None:
-    """The command ``scripts/bench_crawl``."""
+    """The command ``scripts/bench crawl``."""
     chosen = _parser().parse_args()
     if chosen.quick:
         chosen.rounds = 1
@@ -110,5 +110,5 @@ def main() -> None:
                 else:
                     result = compare(tree, served, chosen, directory)
         except (NoTree, NoNginx) as error:
-            sys.exit(f"bench_crawl: {error}")
+            sys.exit(f"bench crawl: {error}")
         command.finish(result, chosen.output)
