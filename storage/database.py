@@ -480,6 +480,8 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+#: Migrations after which pages are joined: they changed the rule of identity.
+_JOINING: Final = frozenset({"identity", "lower_case_sessions"})
 #: Migrations add at most one in so many bytes of a store.
 _MIGRATED_SHARE: Final = 10
 
@@ -504,7 +506,7 @@ def _writable(path: Path) -> sqlite3.Connection:
                 # Each is applied and recorded in one transaction.
                 now = time.time()
                 connection.executescript(f"BEGIN IMMEDIATE;\n{sql}")
-                if name == "identity" and not is_new:
+                if name in _JOINING and not is_new:
                     from freshet.storage.joining import join  # noqa: PLC0415 - it imports this
 
                     join(connection, now)

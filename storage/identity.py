@@ -33,10 +33,13 @@ _ESCAPE: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
 #: The session of an ASP.NET site without cookies is a segment of the path, ``/(S(…))``: ``S`` is
 #: the session's id, ``A`` and ``F`` are who the visitor is, ``X`` whether cookies were tried.
-#: ASP.NET 1.1 wrote the id alone, ``/(…)``. Servlets append theirs to a segment.
+#: ASP.NET 1.1 wrote the id alone, ``/(…)``. In a path that somebody wrote in lower case only a
+#: session's id is sure: 24 characters. Servlets append theirs to a segment.
 _OPEN, _CLOSE = r"(?:\(|%28)", r"(?:\)|%29)"
+_ID, _LOWER_CASE = r"[a-z0-5]{24}", rf"(?:[afx]{_OPEN}[^()/%]+{_CLOSE})*"
 _SESSION: Final = re.compile(
-    rf"/{_OPEN}(?:(?:[AFSX]{_OPEN}[^()/%]+{_CLOSE})+|[a-z0-5]{{24}}){_CLOSE}(?=/|$)"
+    rf"/{_OPEN}(?:(?:[AFSX]{_OPEN}[^()/%]+{_CLOSE})+|{_ID}"
+    rf"|{_LOWER_CASE}s{_OPEN}{_ID}{_CLOSE}{_LOWER_CASE}){_CLOSE}(?=/|$)"
     r"|;(?i:jsessionid)=[^;/]*"
 )
 

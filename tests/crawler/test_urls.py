@@ -190,6 +190,9 @@ TOKEN = "lit3py55t21z5v55vlm25s55"
         (f"/%28S%28{TOKEN}%29%29/page.aspx", "/page.aspx"),
         (f"/%28s%28x%29%29/%28S%28{TOKEN}%29%29/", "/%28s%28x%29%29/"),
         (f"/({TOKEN})/page.aspx", "/page.aspx"),
+        (f"/app/(s({TOKEN}))/page.aspx", "/app/page.aspx"),
+        (f"/(x(1)a(ab-3_1)s({TOKEN})f(0af9))/page.aspx?id=7", "/page.aspx?id=7"),
+        (f"/%28s%28{TOKEN}%29%29/page.aspx", "/page.aspx"),
         (f"/(S({TOKEN}))/a/(S({TOKEN}))/b", "/a/b"),
         ("/shop/cart.do;jsessionid=0A1B2C3D.node1?item=7", "/shop/cart.do?item=7"),
         ("/shop;JSESSIONID=0A1B/cart", "/shop/cart"),
@@ -204,7 +207,8 @@ def test_a_session_in_the_path_is_no_part_of_the_canonical_url(found: str, page:
     "path",
     ["/(2026)/", "/f(S(x))/", "/(S(x)y)/", "/(S())/", "/(Sx)/", "/S(x)/", "/((S(x)))/", "/(B(x))/",
      "/?next=/(S(x))/", "/(a-page-in-parentheses-1)/", "/(S(x)", "/a;version=2", "/a;jsessionid2=1",
-     "/Products(1)/Name"],
+     "/Products(1)/Name", "/(s(x))/", "/(x(1))/", "/(f(abc))/", f"/(b({TOKEN}))/",
+     f"/(s({TOKEN}6))/", f"/s({TOKEN})/", f"/(s({TOKEN})n(1))/"],
 )  # fmt: skip
 def test_what_only_looks_like_a_session_in_the_path_stays(path: str) -> None:
     assert canonical(f"https://example.org{path}") == f"https://example.org{path}"

@@ -107,10 +107,11 @@ async def test_a_site_whose_menus_and_texts_spell_its_urls_otherwise_has_each_pa
     assert len(server.asked) == 12
 
 
+@pytest.mark.parametrize("letter", ["S", "s"])
 async def test_each_crawl_of_a_site_with_sessions_in_its_paths_finds_the_same_pages(
-    tmp_path: Path,
+    tmp_path: Path, letter: str
 ) -> None:
-    sessions = [f"(S({name * 24}))" for name in "abcdefghijklmn"]
+    sessions = [f"({letter}({name * 24}))" for name in "abcdefghijklmn"]
     alive = list[str]()
 
     def site(path: str, _cookies: str) -> Reply:

@@ -25,7 +25,7 @@ HOST = "https://example.org"
 PAGES = (
     ("/%E3%81%82", "/%e3%81%82", "/%E3%81%82?utm_source=x", "/(S(a1))/%e3%81%82"),
     ("/~joe/", "/%7Ejoe/", "/%7ejoe/"),
-    ("/plain",),
+    ("/plain", f"/(s({'lit3' * 6}))/plain"),
     ("/%ce%bd", "/%CE%bd"),
 )
 SPELT = [spelling for page in PAGES for spelling in page]
@@ -267,27 +267,69 @@ def test_each_table_gives_what_it_has_of_a_page_to_the_one_that_stays(
         assert db.execute("SELECT views, opens FROM past_openings").fetchall() == [(3.0, 3)]
 
 
-#: Migrations before the one that joins pages.
-_BEFORE = next(n for n, (_, name, _) in enumerate(migrations()) if name == "identity")
+def store_before(migration: str, path: Path) -> SmallStore:
+    """Make a store as it was before a migration."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for number, name, sql in migrations():
+            if name == migration:
+                break
+            db.executescript(sql)
+            db.execute("INSERT INTO migration VALUES (?, ?, 0.0)", (number, name))
+            db.execute(f"PRAGMA user_version = {number}")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    store = SmallStore(path)
+    store.run(0.0)
+    store.host(HOST)
+    return store
+
+
+def page_of_one_version(store: SmallStore, path: str) -> int:
+    page = store.page(HOST + path, version_id=None)
+    version = store.insert("version", page_id=page, at=float(page), body_digest=b"1")
+    store.execute("UPDATE page SET version_id = ? WHERE id = ?", version, page)
+    store.insert("change", page_id=page, kind="new", at=float(page), version_id=version)
+    return page
+
+
+CHANGES = (
+    "SELECT p.url, c.kind, t.url FROM change AS c JOIN page AS p ON p.id = c.page_id "
+    "LEFT JOIN page AS t ON t.id = p.alias_of ORDER BY c.seq"
+)
+
+
+async def test_pages_whose_paths_have_sessions_in_small_letters_are_joined(tmp_path: Path) -> None:
+    store = store_before("lower_case_sessions", tmp_path / "crawl.db")
+    sessions = [f"/(s({letter * 24}))" for letter in "ab"]
+    for path in (*(f"{session}/a.aspx" for session in sessions), f"{sessions[0]}/b.aspx", "/plain"):
+        page_of_one_version(store, path)
+    await (await open_store(store.path)).close()
+    assert rows(store.path, "PRAGMA user_version") == [(newest(),)]
+    sql = "SELECT url, fetch_url FROM page WHERE held_back IS NULL ORDER BY url"
+    assert rows(store.path, sql) == [
+        (f"{HOST}/a.aspx", f"{HOST}{sessions[1]}/a.aspx"),
+        (f"{HOST}/b.aspx", f"{HOST}{sessions[0]}/b.aspx"),
+        (f"{HOST}/plain", f"{HOST}/plain"),
+    ]
+    histories = "SELECT count(*) FROM version AS v JOIN page AS p ON p.id = v.page_id WHERE url = "
+    assert rows(store.path, f"{histories} '{HOST}/a.aspx'") == [(2,)]
+    told = rows(store.path, CHANGES)
+    assert set(told) == {
+        (f"{HOST}/plain", "new", None),
+        (f"{HOST}/a.aspx", "new", None),
+        (f"{HOST}/b.aspx", "new", None),
+        (f"{HOST}{sessions[0]}/a.aspx", "moved", f"{HOST}/a.aspx"),
+        (f"{HOST}{sessions[1]}/a.aspx", "moved", f"{HOST}/a.aspx"),
+        (f"{HOST}{sessions[0]}/b.aspx", "moved", f"{HOST}/b.aspx"),
+    }
+    assert told[0] == (f"{HOST}/plain", "new", None)
 
 
 async def test_opening_a_store_of_before_joins_its_pages_and_a_failure_leaves_it_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-        for number, name, sql in migrations()[:_BEFORE]:
-            db.executescript(sql)
-            db.execute("INSERT INTO migration VALUES (?, ?, 0.0)", (number, name))
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 28")
-    store = SmallStore(tmp_path / "crawl.db")
-    store.run(0.0)
-    store.host(HOST)
+    store = store_before("identity", tmp_path / "crawl.db")
     for path in ("/%e3", "/%E3", "/%7Ejoe", "/plain"):
-        page = store.page(HOST + path, version_id=None)
-        version = store.insert("version", page_id=page, at=float(page), body_digest=b"1")
-        store.execute("UPDATE page SET version_id = ? WHERE id = ?", version, page)
-        store.insert("change", page_id=page, kind="new", at=float(page), version_id=version)
+        page = page_of_one_version(store, path)
         store.link(page, f"https://other.example/%7E?{page}", 1.0)
     before = rows(store.path, "SELECT * FROM page")
 
@@ -311,11 +353,7 @@ async def test_opening_a_store_of_before_joins_its_pages_and_a_failure_leaves_it
         # What is requested stays what was found.
         (f"{HOST}/~joe", f"{HOST}/%7Ejoe"),
     ]
-    sql = (
-        "SELECT p.url, c.kind, t.url FROM change AS c JOIN page AS p ON p.id = c.page_id "
-        "LEFT JOIN page AS t ON t.id = p.alias_of ORDER BY c.seq"
-    )
-    assert rows(store.path, sql) == [
+    assert rows(store.path, CHANGES) == [
         (f"{HOST}/%E3", "new", None),
         (f"{HOST}/plain", "new", None),
         (f"{HOST}/%e3", "moved", f"{HOST}/%E3"),

@@ -1,0 +1,2 @@
+-- Sessions of ASP.NET in paths of small letters are no part of a page's URL: pages that are one now are joined
+-- after this step, see storage/joining.py.
