@@ -58,13 +58,14 @@ class ResponseHead(NamedTuple):
 
 #: Values of headers by their names in lower case.
 _Frames: TypeAlias = dict[bytes, list[bytes]]
-_STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r?\n")
+_STATUS_LINE = re.compile(rb"(HTTP/1\.([01])[ \t]+([1-9]\d\d)(?:[ \t][^\n\0]*?)?)\r*\n")
 #: One of another version up to 3, with small letters, or with a sign or a word behind the status.
 _ODD_STATUS_LINE = re.compile(
-    rb"(HTTP/(?:1(?:\.\d)?|[23](?:\.0)?)()[ \t]+([1-9]\d\d)(?![\d.])[^\n\r\0]*?)\r?\n",
+    rb"(HTTP/(?:0?1(?:\.\d\d?)?|0\.9|[23](?:\.0)?)()[ \t]+([1-9]\d\d)(?!\d)[^\n\r\0]*?)\r*\n",
     re.IGNORECASE,
 )
-_EMPTY_LINE = re.compile(rb"\n\r?\n")
+#: Programs that write text files to the network end each line with two carriage returns.
+_EMPTY_LINE = re.compile(rb"\n\r{0,2}\n")
 _LINE_END = re.compile(rb"\r*\n")
 #: A recipient reads it as a blank, or refuses it (RFC 9112, section 2.2).
 _BARE_CR = re.compile(rb"\r(?!\r*\n)")
@@ -83,7 +84,7 @@ _NO_CODINGS = frozenset({"", "identity", "none"})
 #: Statuses whose responses end with their heads (RFC 9112, section 6.3).
 _WITHOUT_BODY = frozenset({101, 204, 304})
 #: Clients count bytes in 64 bits; such a number has 19 digits.
-_LONGEST, _MOST_DIGITS = 2**63 - 1, 20
+_LONGEST, _MOST_DIGITS = 2**63 - 1, 19
 
 
 def head_end(data: bytes, start: int = 0) -> int:
@@ -171,8 +172,8 @@ def _unusual_head(
     status, frames = int(found[3]), _Frames()
     for name, value in headers:
         frames.setdefault(name.lower(), []).append(value)
-    if 300 <= status < 400 and len(set(frames.get(b"location", ()))) > 1:
-        # As browsers: somebody else may have written one of them.
+    if 200 <= status < 400 and len(set(frames.get(b"location", ()))) > 1:
+        # As browsers and curl, of a page as well: somebody else may have written one of them.
         raise Unfetched("protocol", "the head has two different values of Location")
     framing, size, codings = _framing(status, frames, repairs)
     kind = frames.get(b"content-type", [b""])[0].decode("latin-1")
@@ -237,12 +238,14 @@ def _framing(
     status: int, frames: _Frames, repairs: dict[str, None]
 ) -> tuple[Framing, int, tuple[str, ...]]:
     """Return how the body ends, its length, and the codings under its chunks (RFC 9112, 6.3)."""
-    length = _length(frames[b"content-length"], repairs) if b"content-length" in frames else None
     codings, is_chunked = _transfer_codings(frames.get(b"transfer-encoding", []), repairs)
+    length, said = None, frames.get(b"content-length")
+    if said and (is_chunked or codings):
+        repairs["length_and_chunks"] = None
+    elif said:
+        length = _length(said, repairs)
     if status in _WITHOUT_BODY or status < 200:
         return "none", 0, ()
-    if (is_chunked or codings) and length is not None:
-        repairs["length_and_chunks"] = None
     if is_chunked:
         return "chunked", 0, codings
     if length is None or codings:
@@ -258,7 +261,7 @@ def _length(values: list[bytes], repairs: dict[str, None]) -> int | None:
     if len(digits) > 1 or not said[0].isdigit():
         shown = b", ".join(values)[:100]
         raise Unfetched("protocol", f"the end of the body is not sure: Content-Length {shown!r}")
-    length = int(digits.pop()[:_MOST_DIGITS])
+    length = int(digits.pop()[: _MOST_DIGITS + 1])
     if length <= _LONGEST:
         return length
     repairs["huge_length"] = None
@@ -287,7 +290,7 @@ def _is_announced(frames: _Frames) -> bool:
     )
 
 
-_SIZE_LINE = re.compile(rb"0*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
+_SIZE_LINE = re.compile(rb"0*([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\n]*)?\r{0,2}\n")
 _HEX = b"0123456789ABCDEFabcdef"
 
 
