@@ -95,9 +95,10 @@ class FetchLimits:
     """Limits of time and size for one request.
 
     ``headers_timeout_s`` counts from the request to the end of the headers,
-    ``body_timeout_s`` the whole body, which must also keep ``min_rate_bytes_per_s`` on
-    average over each ``rate_window_s``. ``max_header_bytes`` counts the whole head,
-    ``max_body_bytes`` a page's decoded body, and its body on the wire as well.
+    ``body_timeout_s`` the whole body (a robots.txt has two ``rate_window_s`` at most), which must
+    also keep ``min_rate_bytes_per_s`` on average over each ``rate_window_s``.
+    ``max_header_bytes`` counts the whole head, ``max_body_bytes`` a page's decoded body, and its
+    body on the wire as well.
     """
 
     connect_timeout_s: float = 10.0
@@ -162,6 +163,8 @@ _TRUNCATED_BY: Mapping[str, str] = {
 _UNREAD = "unspecified"
 
 
+#: Windows of the minimum rate that a body may take which is cut at its limit.
+_SHORT_WINDOWS = 2
 #: A body that ended early so often at the same byte is whole; so many are remembered.
 _ALIKE_TIMES = 3
 _CUT_BODIES = 4_096
@@ -397,9 +400,11 @@ class NetworkFetcher:
         self, request: Request, channel: HttpConnection, intake: Intake, transfer: _Transfer
     ) -> None:
         limits, now = self._limits, get_running_loop().time()
-        pace = BodyPace(
-            limits.min_rate_bytes_per_s, limits.rate_window_s, limits.body_timeout_s, now
-        )
+        most_s = limits.body_timeout_s
+        if _KINDS[request.accept].may_cut:
+            # They are short: what has not ended by then never does, or too slowly.
+            most_s = min(most_s, _SHORT_WINDOWS * limits.rate_window_s)
+        pace = BodyPace(limits.min_rate_bytes_per_s, limits.rate_window_s, most_s, now)
         await intake.read(channel.pieces(), pace, self.held)
         if (
             channel.cut is not None

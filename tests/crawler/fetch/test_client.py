@@ -302,6 +302,20 @@ async def test_a_body_that_trickles_runs_into_a_limit(limits: FetchLimits, reaso
     assert await reason_of(sends(HTML + b"Content-Length: 20\r\n\r\nhi"), limits) == reason
 
 
+async def test_a_robots_txt_that_never_ends_is_not_waited_for_as_a_page_is() -> None:
+    async def trickles(writer: asyncio.StreamWriter) -> None:
+        writer.write(HTML + b"\r\nUser-agent: *\n")
+        while not writer.is_closing():
+            writer.write(b"#")
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    limits = replace(LIMITS, rate_window_s=0.05, body_timeout_s=60)
+    async with hostile(trickles) as server, fetching(limits) as fetcher:
+        result = await fetcher.fetch(Request(server.url("/robots.txt"), "robots"))
+    assert (result.reason, result.truncated) == ("timeout_body", "time")
+
+
 @pytest.mark.parametrize("end", [closes, resets])
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 20\r\n\r\nhi", b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n"]
