@@ -27,6 +27,8 @@ _FRAME_ROLES: Final = frozenset(
 
 _DATA: Final = tomllib.loads((files(__package__) / "boilerplate.toml").read_text("utf-8"))
 FRAME_WORDS, LAYOUT_WORDS, SURE_WORDS, STATES = map(_words, _DATA["names"].values())
+#: Hosts of which frames are no content, or the beginnings of paths there.
+FRAME_HOSTS: Final = tuple(_DATA["hosts"]["frame"].split())
 _KNOWN_WORDS: Final = FRAME_WORDS | LAYOUT_WORDS
 
 

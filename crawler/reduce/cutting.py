@@ -103,7 +103,8 @@ def in_control(tree: Tree, piece: Piece) -> bool:
 
 def _is_control(tree: Tree, node: int) -> bool:
     """Return whether a node is a control, or has nothing else in it."""
-    if tree.place[node] & CONTROL or not tree.name[node] or not tree.end[node] > node + 1:
+    is_alone = not tree.name[node] or tree.end[node] == node + 1 or tree.trait[node] & _IMAGE
+    if tree.place[node] & CONTROL or is_alone:
         return bool(tree.place[node] & CONTROL)
     return all(_is_control(tree, it) for it in tree.children(node) if shows(tree, it))
 

@@ -23,7 +23,7 @@ from freshet.crawler.reduce.plain_text import plain_text
 from freshet.crawler.reduce.tree import NO_HINTS, PLACES, SelectorHints, Tree
 
 #: Version of the documents of given bytes. Raise it with every change that alters some document.
-DOCUMENT_VERSION: Final = f"13{versions()}"
+DOCUMENT_VERSION: Final = f"14{versions()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Document:
     ``language`` is a BCP 47 tag, the dates are ISO 8601 (a date or a date-time). ``headings`` is
     the outline: level and text; ``anchors`` has for each the id of an element there, or "".
     ``blocks`` are the Markdown of each paragraph, heading, list, table, code block, quote and
-    image; ``html`` is the same content with structural elements only. All references are absolute.
+    image; what is played or shown of another address is a link. ``html`` is the same content with
+    structural elements only. All references are absolute.
     """
 
     title: str | None = None

@@ -73,7 +73,7 @@ from freshet.crawler.urls import Base
 #: What elements are to the writer, by their numbers there.
 _TAGS: Final = (
     *((), NAMES["code"], ("a",), ("br",), ("img",), ("input",), ("math",), ("ruby",)),
-    *(("textarea",), ("time",), ("b", "strong"), ("cite", "dfn", "em", "i", "var")),
+    *(("textarea",), ("time",), NAMES["media"], ("b", "strong"), ("cite", "dfn", "em", "i", "var")),
     *(("del", "s", "strike"), ("q",), ("rt",), ("sub",), ("sup",), ("caption",), ("th",)),
 )
 _ITEM: Final = 32
@@ -233,6 +233,10 @@ class _Known:
             return self._url(text)
         if kind == "t":
             return text if MOMENT.fullmatch(text) else ""
+        if kind == "m":
+            from freshet.crawler.reduce.media import medium_of  # noqa: PLC0415 - few pages have any
+
+            return "\n".join(medium_of(self._tree, node, self._url))
         from freshet.crawler.reduce.formulas import tex_of  # noqa: PLC0415 - few pages have any
 
         return tex_of(self._tree, node)

@@ -178,6 +178,7 @@ ACTS: Final = TRAITS["control"]
 ALTERNATIVES: Final = TRAITS["alternatives"]
 PREFERRED: Final = TRAITS["preferred"]
 FIRST: Final = TRAITS["first"]
+MEDIUM: Final = TRAITS["medium"]
 LASTING, RAW, ANCHOR, PICTURE = (TRAITS[trait] for trait in ("lasting", "raw", "anchor", "picture"))
 REL, ALT = "rel", "alt"
 LEADS_BY: Final[Mapping[str, str]] = ELEMENTS["leads_by"]

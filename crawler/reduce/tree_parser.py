@@ -51,6 +51,7 @@ from freshet.crawler.reduce.tree import (
     LINK,
     MARK,
     MEANINGS,
+    MEDIUM,
     NO_LIMITS,
     NOTHING,
     NUMBERS,
@@ -456,7 +457,7 @@ def _prepare() -> None:
     meanings = [number for means in MEANINGS.values() for number in means]
     said = b"".join(encoded), ends, (c_uint32 * len(meanings))(*meanings), len(encoded)
     bits = (
-        *(UNSEEN, LINK, CONTROL, ACTS, ALTERNATIVES, PREFERRED, FIRST),
+        *(UNSEEN, LINK, CONTROL, ACTS, ALTERNATIVES, PREFERRED, FIRST, MEDIUM),
         *(LASTING, RAW, ANCHOR, PICTURE, NUMBERS[REL], NUMBERS[ALT]),
     )
     if not _tree_table(*said, (c_uint32 * len(bits))(*bits)):

@@ -28,6 +28,7 @@ from freshet.crawler.reduce.tree import (
     LEVELS,
     LINK,
     MEANINGS,
+    MEDIUM,
     NOTHING,
     NUMBERS,
     PICTURE,
@@ -218,7 +219,7 @@ class _Builder:
                 self._end_node(number)
             else:
                 deep.lasting, deep.lasting_at = number, deep.count
-        deep.muted += bool(deep.muted or means.place & UNSEEN)
+        deep.muted += bool(deep.muted or means.place & UNSEEN or means.trait & MEDIUM)
 
     def _end_deep(self) -> None:
         deep = self._deep
@@ -241,7 +242,7 @@ class _Builder:
         parent = self._open[-1] if self._open else 0
         if self._open:
             above = self._nodes[parent]
-            place |= above.place
+            place |= _place_in(above)
             if self._is_alternative(above, parent, trait):
                 place |= UNSEEN
         at = self._texts.length
@@ -299,7 +300,7 @@ class _Builder:
         begin, end = self._texts.add(text)
         if not self._text:
             number, parent, said = len(self._nodes), self._open[-1], self._said_count()
-            row = (self._nodes[parent].place, 0, 0, 0, 0, begin, end, said, said)
+            row = (_place_in(self._nodes[parent]), 0, 0, 0, 0, begin, end, said, said)
             self._nodes.append(Node(parent, number + 1, 0, *row))
         self._nodes[-1].text_end = end
         self._text.append(text)
@@ -341,6 +342,11 @@ class _Text:
         self.parts.append(part.encode())
         begin, self.length = self.length, self.length + len(self.parts[-1])
         return begin, self.length
+
+
+def _place_in(element: Node) -> int:
+    """Return the place of what stands in an element; in a medium nothing is seen."""
+    return element.place | (UNSEEN if element.trait & MEDIUM else 0)
 
 
 def _tag_of(number: int) -> str:

@@ -425,6 +425,25 @@ static void put_image(struct writer *w, uint32_t node)
     say(w, HTML, "\">");
 }
 
+/* Write what stands for a medium: a link to it, with what it is called. */
+static void put_medium(struct writer *w, uint32_t node)
+{
+    struct place begin = here(w);
+    struct span url = answer_about(w, node), said = url;
+    while (said.at < said.end && *said.at != '\n')
+        said.at++;
+    url.end = said.at;
+    if (said.at == said.end)
+        return;
+    said.at++;
+    w->has_spaces = true;
+    put_text(w, said);
+    put_link(w, begin, url);
+    for (int form = 0; form < FORMS; form++)
+        insert(w, form, begin.at[form], spelled(" "));
+    say_both(w, " ");
+}
+
 /* Write a control, whose boxes are check boxes in both forms. */
 static void put_input(struct writer *w, uint32_t node)
 {
@@ -592,6 +611,7 @@ static void put_element(struct writer *w, uint32_t node)
         return;
     case LINES_TAG: put_lines(w, node); return;
     case TIME_TAG: put_time(w, node); return;
+    case MEDIUM_TAG: put_medium(w, node); return;
     }
     if (trait & w->known->tex) {
         put_formula(w, node);

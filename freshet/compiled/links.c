@@ -205,6 +205,9 @@ static const char *question_about(struct writer *w, uint32_t node, struct span *
     case MATH_TAG:
         *told = NO_TEXT;
         return is_mathml(w, node) ? "f" : NULL;
+    case MEDIUM_TAG:
+        *told = NO_TEXT;
+        return "m";
     default:
         return NULL;
     }

@@ -228,7 +228,7 @@ static bool is_control(const struct pieces *all, uint32_t top)
             at = nodes[at].end;
             continue;
         }
-        if (!nodes[at].name || nodes[at].end == at + 1)
+        if (!nodes[at].name || nodes[at].end == at + 1 || nodes[at].trait & all->elements->image)
             return false;
         at++;
     }

@@ -200,7 +200,7 @@ enum { TELLS_ALONE = 1, TELLS_WITH = 2 };
 
 /* Bits of places and traits: `control` is a place, `acts` its trait. Numbers of attributes. */
 struct bits {
-    uint32_t unseen, link, control, acts, alternatives, preferred, first;
+    uint32_t unseen, link, control, acts, alternatives, preferred, first, medium;
     uint32_t lasting, raw, anchor, picture;
     uint32_t rel, alt;
 };
@@ -499,6 +499,13 @@ static void end_text(struct builder *b)
     add_up(b, number);
 }
 
+/* Return the place of what stands in the open element; in a medium nothing is seen. */
+static uint32_t place_in(const struct builder *b)
+{
+    const struct node *open = nth(b, b->open);
+    return open->place | (open->trait & table.bits.medium ? table.bits.unseen : 0);
+}
+
 /* Add octets to the text that goes on, or begin one. */
 static int append_text(struct builder *b, const uint8_t *at, size_t length)
 {
@@ -512,7 +519,7 @@ static int append_text(struct builder *b, const uint8_t *at, size_t length)
             return TOO_LARGE;
         struct node row = {
             .parent = b->open, .end = (uint32_t)tree->nodes.count + 1,
-            .place = nth(b, b->open)->place, .text = (uint32_t)tree->text.count,
+            .place = place_in(b), .text = (uint32_t)tree->text.count,
             .said = (uint32_t)tree->said.count, .said_end = (uint32_t)tree->said.count,
         };
         if (!add_node(b, row))
@@ -620,7 +627,7 @@ static int open_element(struct builder *b, handle element)
     if (is_deep) {
         struct meaning known = known_meaning(tag);
         b->deeper++;
-        b->muted += b->muted || known.place & table.bits.unseen;
+        b->muted += b->muted || known.place & table.bits.unseen || known.trait & table.bits.medium;
         if (!(known.trait & table.bits.lasting))
             return 0;
     }
@@ -650,7 +657,7 @@ static int open_element(struct builder *b, handle element)
     else
         row.trait &= ~table.bits.alternatives;
     if (number) {
-        row.place |= nth(b, b->open)->place;
+        row.place |= place_in(b);
         if (is_alternative(b, row.trait))
             row.place |= table.bits.unseen;
     }

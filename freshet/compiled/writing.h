@@ -18,7 +18,7 @@
  * have something around them. The last two are bits: an item of a list, and a line in code. */
 enum {
     PLAIN_TAG, CODE_TAG, ANCHOR_TAG, BREAK_TAG, IMAGE_TAG, INPUT_TAG, MATH_TAG, RUBY_TAG, LINES_TAG,
-    TIME_TAG, STRONG_TAG, EM_TAG, DEL_TAG, QUOTED_TAG, READING_TAG, LOWERED_TAG, RAISED_TAG,
+    TIME_TAG, MEDIUM_TAG, STRONG_TAG, EM_TAG, DEL_TAG, QUOTED_TAG, READING_TAG, LOWERED_TAG, RAISED_TAG,
     TITLE_TAG, HEAD_CELL_TAG, ITEM_TAG = 32, LINE_TAG = 64,
 };
 
@@ -217,7 +217,7 @@ int64_t number_of(const struct writer *w, uint32_t node, int64_t name, int64_t o
 
 /* -- links.c ----------------------------------------------------------------------------------- */
 
-/* Ask about the nodes of pieces: references that are not plain, formulas without TeX, and times. */
+/* Ask about the nodes of pieces: references that are not plain, formulas without TeX, times and media. */
 void ask_about_pieces(struct writer *w);
 
 /* Return the answer about a node, an empty text if it says no. */

@@ -355,6 +355,52 @@ EVENTS = {
     "timetable": has("<table class=timetable><tr><th>Quay<th>Dep.<tr><td>North<td><time>07:15</time><tr><td>South<td><time>07:40</time></table>", "| North | 07:15 |", "07:40"),
 }  # fmt: skip
 
+MEDIA = {
+    "frame": has("<p><iframe src=/walk width=560 height=315 title='A walk'></iframe></p>", "[A walk](https://h.example/walk)"),
+    "frame without a name": has("<iframe src='https://player.example/v/7?t=1'></iframe>", "[iframe](https://player.example/v/7?t=1)"),
+    "frame loaded later": has("<div><iframe src=about:blank data-src=/walk></iframe></div>", "(https://h.example/walk)"),
+    "frame with a label": has("<figure><iframe src=/walk aria-label='A  walk'></iframe><figcaption>By the sea</figcaption></figure>",
+                              "[A walk](https://h.example/walk)", "By the sea"),
+    "frame in a sentence": has("<p>Here it is: <iframe src=/walk title=Walk>None</iframe>.</p>", "Here it is: [Walk](https://h.example/walk) .", never=("None",)),
+    "video": has("<video src=/w.mp4 controls title='A *walk*'>Your browser is old.</video>", "[A \\*walk\\*](https://h.example/w.mp4)",
+                 never=("browser",)),
+    "video of sources": has("<p><video controls><source src=/w.webm type=video/webm><source src=/w.mp4></video></p>", "[video](https://h.example/w.webm)",
+                            never=("w.mp4",)),
+    "video with a fallback": has("<video controls>See <a href=/w.mp4>the file</a></video>", "[video](https://h.example/w.mp4)"),
+    "video in a figure": has("<figure><video src=w.mp4></video><figcaption>By the sea</figcaption></figure>",
+                             "[video](https://h.example/a/b/w.mp4)", "By the sea"),
+    "audio": has("<p>Listen: <audio controls src='/w.mp3?a=1&amp;b=2'></audio></p>", "Listen: [audio](https://h.example/w.mp3?a=1&b=2)"),
+    "audio of sources": has("<audio controls><source src=/w.ogg><source src=/w.mp3></audio>", "[audio](https://h.example/w.ogg)"),
+    "embed": has("<p><embed src=/w.pdf type=application/pdf title='The paper'></p>", "[The paper](https://h.example/w.pdf)"),
+    "embed without a name": has("<div><embed src=/w.svg></div>", "[embed](https://h.example/w.svg)"),
+    "object": has("<object data=/w.pdf type=application/pdf>No reader for it.</object>", "[object](https://h.example/w.pdf)",
+                  never=("reader",)),
+    "object with a name": has("<p><object data=/w.svg aria-label='A plan'></object></p>", "[A plan](https://h.example/w.svg)"),
+    "object of parameters": has("<object><param name=movie value=/w.swf><embed src=/w2.swf></object>", "(https://h.example/w.swf)",
+                                never=("w2.swf",)),
+    "areas": has("<p><img src=/p.png usemap=#m alt=Map><map name=m><area href=/n alt=North><area href=/s alt=South></map></p>",
+                 "[North](https://h.example/n) [South](https://h.example/s)"),
+    "area with a title": has("<img src=/p.png alt=Map usemap=#m><map name=m><area shape=rect href='n/' title='The north'></map>",
+                             "[The north](https://h.example/a/b/n/)"),
+    "area without a place": has("<p>The map: <img src=/p.png alt=Map><map name=m><area nohref alt=Sea></map></p>",
+                                "![Map](https://h.example/p.png)", never=("Sea",)),
+    "in a link": has("<p><a href=/t>The walk <video src=/w.mp4></video></a></p>", "[The walk](https://h.example/t)", never=("w.mp4",)),
+    "in a cell": has("<table><tr><th>Day<th>Film<tr><td>One<td><video src=/1.mp4 title=First></video></table>",
+                     "| One | [First](https://h.example/1.mp4) |"),
+    "in an item": has("<ul><li>One <audio src=/1.mp3></audio><li>Two <audio src=/2.mp3></audio></ul>",
+                      "- One [audio](https://h.example/1.mp3)\n- Two [audio](https://h.example/2.mp3)"),
+    "blank": has("<p>Before <iframe src=about:blank title=Blank></iframe>it</p>", "Before it", never=("Blank",)),
+    "data": has("<p>Before <embed src='data:text/html,x' title=Data>it</p>", "Before it", never=("Data",)),
+    "a script": has("<p>Before <iframe src='javascript:x()' title=Script></iframe>it</p>", "Before it", never=("Script",)),
+    "tracker": has("<p>Before <iframe src='https://www.googletagmanager.com/ns.html?id=1' title=Tag></iframe>it</p>", "Before it",
+                   never=("Tag",)),
+    "advert": has("<p>Before <iframe src=/show title=Advertisement></iframe>it</p>", "Before it", never=("dvert",)),
+    "advert by name": has("<p>Before <iframe src=/show class=ad-banner></iframe>it</p>", "Before it", never=("show",)),
+    "of one pixel": has("<p>Before <iframe src=/x height=1 width=1></iframe><embed src=/y width=0px>it</p>", "Before it", never=("/x", "/y")),
+    "hidden": has("<p>Before <video src=/x style='display: none'></video><audio hidden src=/y></audio><object data=/z style="
+                  "'Visibility:hidden'></object>it</p>", "Before it", never=("/x", "/y", "/z")),
+}  # fmt: skip
+
 KINDS: Final[Mapping[str, Mapping[str, Case]]] = {
     "attributes": ATTRIBUTES,
     "controls": CONTROLS,
@@ -370,6 +416,7 @@ KINDS: Final[Mapping[str, Mapping[str, Case]]] = {
     "references": REFERENCES,
     "recipes": RECIPES,
     "events": EVENTS,
+    "media": MEDIA,
 }
 
 MENU: Final = "<ul><li><a href=/n>News</a><li><a href=/s>Sport</a><li><a href=/w>Weather</a></ul>"

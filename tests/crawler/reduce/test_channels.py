@@ -54,6 +54,8 @@ WORDS = [
     ("<p>It is not <em>full</em>.</p>", "<p>It is <em>full</em>.</p>"),
 ]  # fmt: skip
 LINKS = [
+    ("<p>See <iframe src=/map title=It></iframe>.", "<p>See <iframe src=/plan title=It></iframe>."),
+    ("<p>See <video><source src=/a.mp4></video>.", "<p>See <video><source src=/b.mp4></video>."),
     ("<p>See <a href=/map>the map</a>.</p>", "<p>See <a href=/plan>the map</a>.</p>"),
     ("<p>See <a href=/map>the map</a>.</p>", "<p>See the map.</p>"),
     ("<p>See the map.</p>", "<p>See <a href=/map>the map</a>.</p>"),
@@ -182,6 +184,10 @@ def test_what_a_control_holds_is_a_state_that_is_read_as_words(old: str, new: st
 
 
 NOISE = [
+    ("<p>See <iframe src='/map?utm_source=a'></iframe></p>",
+     "<p>See <iframe src='/map?utm_source=b'></iframe></p>"),
+    ("<p>See <video src=/a.mp4?sid=0123456789abcdef0123></video></p>",
+     "<p>See <video src=/a.mp4?sid=0123456789abcdef0999></video></p>"),
     ("<p>See <a href=/map;jsessionid=0123456789ABCDEF0123456789ABCDEF>it</a></p>",
      "<p>See <a href=/map;jsessionid=FEDCBA98765432100123456789ABCDEF>it</a></p>"),
     ("<p>See <a href='/map?utm_source=a'>it</a></p>", "<p>See <a href=/map>it</a></p>"),

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from freshet.crawler.reduce.cutting import pieces_at, pieces_of, rows_of, shows
 from freshet.crawler.reduce.formulas import tex_of
 from freshet.crawler.reduce.main_text import MOMENT, PERMALINKS
+from freshet.crawler.reduce.media import medium_of
 from freshet.crawler.reduce.pieces import HEADINGS, Piece
 from freshet.crawler.reduce.tree import CONTROL, NAMES, TRAITS, UNSEEN, Tree
 from freshet.crawler.urls import Base
@@ -114,6 +115,7 @@ class MarkdownWriter:
             "input": self._input,
             "math": self._formula,
             "ruby": self._ruby,
+            **dict.fromkeys(NAMES["media"], self._medium),
             "textarea": self._lines,
             "time": self._time,
         }
@@ -351,6 +353,12 @@ class MarkdownWriter:
         alt = " ".join(_cleaned(values.get("alt", "")).split())
         shown = _escaped(alt)
         return f"![{shown}]({_target(url)})", f'<img src="{escape(url)}" alt="{escape(alt)}">'
+
+    def _medium(self, node: int) -> Written:
+        url, label = medium_of(self._tree, node, lambda it: self.url(it) or "")
+        label = _spaced(_cleaned(label))
+        text, html = self._linked((_escaped(label), escape(label, quote=False)), url or None)
+        return (f" {text} ", f" {html} ") if url else ("", "")
 
     def _verbatim(self, node: int) -> str:
         """Return the text of code as it stands, with line breaks."""
