@@ -35,9 +35,15 @@ def _place(entry: EntryPoint) -> tuple[bool, str]:
 
 @cache
 def _declared() -> tuple[EntryPoint, ...]:
-    """Return those of all groups: the metadata of all packages is read once, in some 8 ms."""
-    every = chain.from_iterable(each.entry_points for each in distributions())
-    return tuple(sorted((it for it in every if it.group.startswith("freshet.")), key=_place))
+    """Return those of all groups: the metadata of all packages is read once, in some 8 ms.
+
+    Of a package that is installed twice, as in an environment over that of the system, the first.
+    """
+    of_packages: dict[str, list[EntryPoint]] = {}
+    for package in distributions():
+        if ours := [it for it in package.entry_points if it.group.startswith("freshet.")]:
+            of_packages.setdefault(package.name.lower(), ours)
+    return tuple(sorted(chain.from_iterable(of_packages.values()), key=_place))
 
 
 @cache

@@ -229,6 +229,14 @@ async def test_an_extension_may_be_one_module_with_its_files_beside_it(shell: Sh
         assert db.execute("SELECT count(*) FROM ledger").fetchone() == (0,)
 
 
+def test_of_a_package_that_is_installed_twice_the_first_counts(shell: Shell) -> None:
+    declare(shell.directory, "freshet", {"freshet.fetchers": {"other": "other"}})
+    program = "from freshet.entry_points import found; print(*[it.name for it in found({!r})])"
+    words = sys.executable, "-c", program.format("freshet.fetchers")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"ledger", "other"}
+
+
 def test_another_package_comes_before_ours(shell: Shell) -> None:
     program = "from freshet.entry_points import found; print(*[it.name for it in found({!r})])"
     for group, ours in (("connectors", "http"), ("interests", "readers")):
