@@ -23,8 +23,8 @@ from freshet.crawler.run.terminal import (
     size,
     told_in_one_line,
 )
-from freshet.storage import maintenance
-from freshet.storage.maintenance import BackupCopy, Progress, back_up
+from freshet.storage import backup as backups
+from freshet.storage.backup import BackupCopy, Progress, back_up
 from freshet.storage.stores import is_folder
 
 
@@ -51,7 +51,7 @@ def copied_words(copied: BackupCopy, now: float) -> str:
 
 def _file_in(target: Path, db: Path, keep: int) -> Path:
     """Return the file, or the folder of shards, that the copy becomes; exit without any."""
-    is_one = is_folder(db) and (is_folder(target) or (target / maintenance.PARTIAL).exists())
+    is_one = is_folder(db) and (is_folder(target) or (target / backups.PARTIAL).exists())
     if target.is_dir() and not is_one:
         time_of_copy = datetime.fromtimestamp(time.time(), UTC)
         return target / f"{db.stem}-{time_of_copy:%Y%m%dT%H%M%SZ}{db.suffix}"
@@ -135,7 +135,7 @@ def restore_command(
     kill; a store of an older Freshet is migrated then.
     """
     with told_in_one_line(), copying() as progress:
-        copied = maintenance.restore(backup, db, replace=force, progress=progress)
+        copied = backups.restore(backup, db, replace=force, progress=progress)
     if json:
         print_json(asdict(copied) | {"path": str(db)})
         return

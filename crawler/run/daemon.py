@@ -46,21 +46,19 @@ from freshet.crawler.run.network import (
     with_kept,
 )
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, Tally, make_report
+from freshet.crawler.run.outages import (
+    StoreOutages,
+    enduring,
+    handling_reload_signals,
+    unreachable_hosts,
+)
 from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.reports import Reports
 from freshet.crawler.run.rules import copy_rule, take_over_pages
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.state import DaemonState
 from freshet.crawler.run.status_recorder import StatusRecorder
-from freshet.crawler.run.upkeep import (
-    StoreOutages,
-    enduring,
-    handling_reload_signals,
-    keep_to,
-    require_readable,
-    resumed,
-    unreachable_hosts,
-)
+from freshet.crawler.run.upkeep import keep_to, require_readable, resumed
 from freshet.crawler.run.wiring import (
     Assembly,
     Observer,

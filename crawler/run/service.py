@@ -31,10 +31,10 @@ from freshet.crawler.fetch.bounds import met
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.orders import AUDITED_S
+from freshet.crawler.run.outages import StoreOutages
 from freshet.crawler.run.pool import FetchPool
 from freshet.crawler.run.status_recorder import StatusRecorder
 from freshet.crawler.run.terminal import counted, percent, spending
-from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.service.http import Health, HtmlPages, HttpServer
 from freshet.crawler.service.metrics import DaemonPhase, Figures, Metrics, of_outlook, of_sample
 from freshet.scheduler.queue.audit import Staleness

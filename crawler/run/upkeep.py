@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
-
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+from typing import TYPE_CHECKING, Final
 
 from freshet.config.settings import StoreSettings
 from freshet.crawler.compare import history
@@ -28,17 +24,16 @@ from freshet.crawler.compare.near_duplicates import (
     optimal_banding,
 )
 from freshet.crawler.compare.not_content import host
-from freshet.crawler.frontier.clock import STEP_S, Clock, pause
+from freshet.crawler.frontier.clock import STEP_S, Clock
 from freshet.crawler.reduce import sketch
 from freshet.crawler.reduce.sketch import Sketch
 from freshet.crawler.run.hooks import RunShard
 from freshet.crawler.run.terminal import moment, span
 from freshet.storage.database import Database
-from freshet.storage.entries import Amendment, HostState, Kind, Rung
-from freshet.storage.errors import StoreError, StoreUnavailable
+from freshet.storage.entries import Amendment, Kind, Rung
+from freshet.storage.errors import StoreError
 from freshet.storage.extensions import Recording
 from freshet.storage.maintenance import Retention, VersionedData, formats
-from freshet.storage.records import Acknowledged
 from freshet.storage.tables import changefeed, hosts, near_duplicates, observations, runs
 from freshet.storage.tables.near_duplicates import LeaderChoice, Parameters
 from freshet.storage.tables.runs import lease_of, take_lease
@@ -47,7 +42,6 @@ if TYPE_CHECKING:
     import aiosqlite
 
     from freshet.crawler.compare.templates import Correction
-    from freshet.crawler.run.pool import FetchPool
 
 log = logging.getLogger(__name__)
 
@@ -304,173 +298,6 @@ async def keep_to(database: Database, shard: RunShard | None, until: AsyncExitSt
     if shard is not None:
         until.callback(shard.leave)
         database.lease = await database.write(partial(take_lease, shard=shard.number))
-
-
-# -- outages -----------------------------------------------------------------
-#
-# Interruptions of a daemon: an unwritable store, unreachable hosts, and SIGHUP.
-
-T = TypeVar("T")
-
-#: The first wait, which doubles, and the longest: the disk may have room again at any time.
-_FIRST_S: Final = 60.0
-_LONGEST_S: Final = 900.0
-
-
-class StoreOutages:
-    """Holds a pool while the store is unavailable: disk full, failing, or locked by a program.
-
-    *Invariant.* Entries are written again in their order until they are committed, and nothing is
-    fetched meanwhile. Consequence: an outage costs time, and no observation. It is logged when it
-    begins and when it ends. A stop during an outage ends with the error of the last try.
-    """
-
-    def __init__(self, pool: FetchPool, clock: Clock) -> None:
-        self._pool = pool
-        self._clock = clock
-        self._since: float | None = None
-
-    @property
-    def is_on(self) -> bool:
-        """True while the store is unavailable."""
-        return self._since is not None
-
-    async def endure(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do ``work``, and repeat it until the store is available.
-
-        Raises:
-            StoreUnavailable: that of the last try, if the daemon has been told to stop.
-        """
-        try:
-            done = await work()
-        except StoreUnavailable as error:
-            # What repeats it is a cycle, which stays in memory until the collector comes: each
-            # visit would leave one.
-            done = await self._repeated(work, error)
-        self.over()
-        return done
-
-    async def _repeated(self, work: Callable[[], Awaitable[T]], error: StoreUnavailable) -> T:
-        """Repeat ``work``, which has ended with an error."""
-        stop, errors = self._pool.told_to_stop, [error]
-
-        async def first_failed() -> T:
-            if errors:
-                raise errors.pop()
-            return await work()
-
-        tries = AsyncRetrying(
-            retry=retry_if_exception_type(StoreUnavailable),
-            wait=wait_exponential(_FIRST_S, _LONGEST_S),
-            stop=lambda _: stop.is_set(),
-            before_sleep=self.failed,
-            sleep=lambda seconds: pause(self._clock, seconds, stop),
-            reraise=True,
-        )
-        done: T = await tries(first_failed)
-        return done
-
-    def failed(self, tries: RetryCallState) -> None:
-        """Hold the pool from the first failure on."""
-        if self._since is not None or tries.outcome is None:
-            return
-        self._since = self._clock.now()
-        self._pool.hold(while_store_is_away=True)
-        error = tries.outcome.exception()
-        log.error(
-            "%s; fetching is paused until the store can be written (next try in a minute, "
-            "later every %s)",
-            error.why if isinstance(error, StoreUnavailable) else error,
-            span(_LONGEST_S),
-        )
-
-    def over(self) -> None:
-        """End the outage, if there is one."""
-        if self._since is None:
-            return
-        away_s = self._clock.now() - self._since
-        self._since = None
-        self._pool.hold(while_store_is_away=False)
-        log.warning("the store can be written again after %s; fetching goes on", span(away_s))
-
-
-def enduring(chore: Callable[[float], Awaitable[None]]) -> Callable[[float], Awaitable[None]]:
-    """Return the chore of a pool so that its faults, but those of the store, end no daemon."""
-    said = ""
-
-    async def endured(now: float) -> None:
-        nonlocal said
-        try:
-            await chore(now)
-        except StoreError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is: it is tried again
-            if said != (said := repr(error)):
-                log.error("a chore of the daemon failed (%s); it is tried again", said)  # noqa: TRY400
-        else:
-            said = ""
-
-    return endured
-
-
-# -- unreachable hosts -------------------------------------------------------
-
-#: Shorter pauses are usual.
-_PAUSE_LOGGED_FROM_S: Final = 300.0
-
-
-def unreachable_hosts() -> Callable[[Sequence[Acknowledged]], None]:
-    """Return an observer that logs when a host becomes unreachable, and when it answers again."""
-    unreachable_since: dict[str, float] = {}
-
-    def check(state: HostState) -> None:
-        since, last_at = unreachable_since.get(state.queue), state.last_exchange_at
-        if last_at is None:
-            return
-        parked_until = state.parked_until or last_at
-        if since is None and parked_until - last_at >= _PAUSE_LOGGED_FROM_S:
-            unreachable_since[state.queue] = last_at
-            log.warning(
-                "%s is unreachable (%s, %d times in a row); it is tried less and less often, and "
-                "its part of the budget goes to other hosts",
-                state.queue,
-                state.parked_reason,
-                state.failures,
-            )
-        elif since is not None and not state.failures:
-            del unreachable_since[state.queue]
-            away_s = last_at - since
-            log.warning("%s answers again after %s", state.queue, span(away_s))
-
-    def committed(batch: Sequence[Acknowledged]) -> None:
-        for item in batch:
-            if item.entry.host is not None:
-                check(item.entry.host)
-
-    return committed
-
-
-# -- SIGHUP ------------------------------------------------------------------
-
-
-@contextmanager
-def handling_reload_signals() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Handle SIGHUP, which would end the process, while the block runs.
-
-    Yield a function that names what each signal calls from then on, and at once after an early one.
-    """
-    early, loop = asyncio.Event(), asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, early.set)
-
-    def serve(reload: Callable[[], None]) -> None:
-        loop.add_signal_handler(signal.SIGHUP, reload)
-        if early.is_set():
-            reload()
-
-    try:
-        yield serve
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
 
 
 # -- formats of versioned bytes ----------------------------------------------

@@ -23,8 +23,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from freshet.storage.backup import back_up
 from freshet.storage.extensions import migrations, newest
-from freshet.storage.maintenance import back_up
 
 #: How long each commit took, and how long the log became.
 Told: TypeAlias = "multiprocessing.SimpleQueue[tuple[list[float], int]]"

@@ -19,10 +19,10 @@ from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import Live
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
+from freshet.crawler.run.outages import StoreOutages
 from freshet.crawler.run.pool import FetchPool
 from freshet.crawler.run.service import Service
 from freshet.crawler.run.status_recorder import StatusRecorder
-from freshet.crawler.run.upkeep import StoreOutages
 from freshet.crawler.run.wiring import Observer
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.sources_trust import SiteTrust

@@ -9,8 +9,8 @@ import pytest
 
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.frontier.clock import VirtualClock
+from freshet.storage.backup import back_up, restore
 from freshet.storage.database import reading
-from freshet.storage.maintenance import back_up, restore
 from freshet.storage.queries import columns
 from freshet.storage.queries.columns import VisitColumns
 from freshet.storage.records import FetchResult

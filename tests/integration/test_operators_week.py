@@ -26,7 +26,7 @@ from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.service import Service
-from freshet.storage.maintenance import back_up
+from freshet.storage.backup import back_up
 from freshet.storage.records import FetchResult
 from scripts.benchmarks.alert_kill import KINDS, Told, seen
 from tests.console import shown

@@ -18,7 +18,7 @@ from tenacity import RetryCallState
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run import daemon
-from freshet.crawler.run.upkeep import StoreOutages
+from freshet.crawler.run.outages import StoreOutages
 from freshet.storage.database import Database, open_store
 from freshet.storage.errors import StoreUnavailable
 from freshet.storage.records import FetchResult

@@ -12,8 +12,8 @@ from freshet.crawler.extensions.push.websub import Leases, Subscriber
 from freshet.crawler.run.hooks import Companion
 from freshet.crawler.run.importance import Importances
 from freshet.crawler.run.logs import hide
+from freshet.crawler.run.outages import enduring
 from freshet.crawler.run.pool import FetchPool
-from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.run.wiring import Assembly, RunContext
 from freshet.crawler.service.senders import Inbox
 from freshet.storage.records import Acknowledged, Entry

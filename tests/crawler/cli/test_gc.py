@@ -66,7 +66,7 @@ def test_space_may_be_left_in_the_file(store: SmallStore) -> None:
 def test_without_room_for_writing_it_anew_the_rows_are_gone_all_the_same(
     store: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "_SPARE_BYTES", 10**18)
+    monkeypatch.setattr(maintenance, "SPARE_BYTES", 10**18)
     result = collect(store.path)
     assert result.exit_code == 1
     assert "let new rows fill the free pages" in result.stderr

@@ -28,8 +28,8 @@ from freshet.crawler.extensions.search.searching import Query, search
 from freshet.crawler.read.changefeed import Changefeed
 from freshet.crawler.read.library import Library, Read, T
 from freshet.crawler.reduce.parser_process import Parser
+from freshet.storage.backup import back_up
 from freshet.storage.errors import CursorGone, StoreError
-from freshet.storage.maintenance import back_up
 from freshet.storage.records import Digests, StoreUpdate
 from freshet.storage.shards import Shards
 from freshet.storage.tables.changefeed import packed, unpacked

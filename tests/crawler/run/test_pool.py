@@ -13,8 +13,8 @@ from freshet.crawler.errors import NotMade
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.frontier.frontier import FrontierRequest, PageRequest, ProbeRequest, Refusal
 from freshet.crawler.frontier.politeness import Pacer
+from freshet.crawler.run.outages import enduring
 from freshet.crawler.run.pool import FetchPool, PoolRules, Supervisor
-from freshet.crawler.run.upkeep import enduring
 from freshet.crawler.visit import unasked
 from freshet.storage.entries import Kind
 from freshet.storage.records import (

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.storage import maintenance
+from freshet.storage.backup import back_up
 from freshet.storage.database import reading
 from freshet.storage.entries import AliasKind, Amendment, Kind, Retraction, Rung
 from freshet.storage.errors import CursorGone
@@ -493,9 +494,7 @@ async def test_a_copy_of_a_store_knows_no_cursor_of_the_store(
     copies = [tmp_path / "one", tmp_path / "two"]
     cursors = [str(await changefeed.position(store.database.reader, "now"))]
     for copy in copies:
-        maintenance.back_up(
-            store.database.path, copy, replace=False, progress=lambda _step, _share: None
-        )
+        back_up(store.database.path, copy, replace=False, progress=lambda _step, _share: None)
         async with reading(copy) as reader:
             for cursor in cursors:
                 with pytest.raises(CursorGone, match="before it was restored"):

@@ -28,9 +28,9 @@ from freshet.crawler.run import terminal
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.logs import LogFormat
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder, Reread, summed
+from freshet.crawler.run.outages import handling_reload_signals
 from freshet.crawler.run.service import NotifySocket
 from freshet.crawler.run.terminal import amount, counted, err, fail, say, span
-from freshet.crawler.run.upkeep import handling_reload_signals
 from freshet.crawler.run.wiring import Observer
 from freshet.crawler.service import http, metrics
 from freshet.scheduler import PolicyError

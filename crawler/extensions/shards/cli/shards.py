@@ -32,6 +32,7 @@ from freshet.crawler.run.terminal import (
     show_list,
     told_in_one_line,
 )
+from freshet.storage.backup import Progress, back_up
 from freshet.storage.database import (
     SHARDS_FILE,
     as_json,
@@ -43,7 +44,6 @@ from freshet.storage.database import (
     transact,
 )
 from freshet.storage.errors import StoreError
-from freshet.storage.maintenance import Progress, back_up
 from freshet.storage.shards import Shards
 from freshet.storage.stores import is_folder, require_there
 from freshet.storage.tables.runs import lease_of, take_lease

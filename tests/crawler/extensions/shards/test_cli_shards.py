@@ -21,9 +21,9 @@ from freshet.crawler.cli.verbs import application
 from freshet.crawler.extensions.search import tables as search
 from freshet.crawler.extensions.shards import moving
 from freshet.crawler.extensions.shards.cli import shards as verbs
+from freshet.storage.backup import back_up
 from freshet.storage.database import held, open_store, opened, reading
 from freshet.storage.errors import StoreError
-from freshet.storage.maintenance import back_up
 from freshet.storage.shards import Shards
 from freshet.storage.tables import changefeed
 from freshet.storage.tables.observations import dictionary_id, unpacked

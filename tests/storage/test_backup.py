@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from freshet.storage import maintenance
+from freshet.storage import backup
+from freshet.storage.backup import back_up, restore
 from freshet.storage.database import held
 from freshet.storage.errors import StoreError, StoreUnavailable
-from freshet.storage.maintenance import back_up, restore
 from tests.storage.small_store import SmallStore, rows
 
 #: Copies a store with a step a page, as a process of its own that ends in some way.
 PROGRAM = """
 import os, resource, signal, sys
 from pathlib import Path
-from freshet.storage import maintenance as backups
+from freshet.storage import backup as backups
 backups._STEP_PAGES = 1
 def progress(what, share):
     if sys.argv[3] == "killed" and share > 0.5:
@@ -73,7 +73,7 @@ def test_a_copy_has_what_the_store_has_and_says_so(store: SmallStore, tmp_path: 
 def test_what_was_committed_before_it_began_is_in_it_and_nothing_later(
     store: SmallStore, writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "_STEP_PAGES", 1)
+    monkeypatch.setattr(backup, "_STEP_PAGES", 1)
     told: list[float] = []
 
     def commit(_what: str, share: float) -> None:
@@ -167,7 +167,7 @@ def test_a_damaged_store_gives_no_copy(store: SmallStore, tmp_path: Path) -> Non
 def test_without_room_it_does_not_begin(
     store: SmallStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "_SPARE_BYTES", 10**18)
+    monkeypatch.setattr(backup, "SPARE_BYTES", 10**18)
     with pytest.raises(StoreUnavailable, match=r"MB free, and the copy takes"):
         back_up(store.path, tmp_path / "copy.db", replace=False, progress=silent)
     assert files(tmp_path) == set()
