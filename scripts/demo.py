@@ -20,10 +20,10 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.crawl import print_summary
 from freshet.crawler.cli.progress import watching
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.terminal import show_line, show_list
-from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.urls import canonical
 from freshet.storage.database import reading
 from scripts.synthetic_server import WebClock, WebServer, serve

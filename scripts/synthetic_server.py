@@ -27,11 +27,16 @@ from socket import create_server, socket
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
-from freshet.crawler.synthetic_web.answers import Responder, SiteResponse, plight
-from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
-from freshet.crawler.synthetic_web.site import Addresses, Resource, SyntheticSite, authority
-from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
+from freshet.crawler.extensions.lab.synthetic_web.answers import Responder, SiteResponse, plight
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.site import (
+    Addresses,
+    Resource,
+    SyntheticSite,
+    authority,
+)
+from freshet.crawler.extensions.lab.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
 from freshet.storage.records import Validators
 
 _BACKLOG = 1024

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from freshet.crawler.synthetic_web.content import Form, Revision, SyntheticUrl
-from freshet.crawler.synthetic_web.site import LivingPage
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.extensions.lab.synthetic_web.content import Form, Revision, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.site import LivingPage
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb
 
 _OF_FRAME = frozenset({"footer", "navigation", "advert", "banner", "rebuild"})
 

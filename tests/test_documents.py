@@ -16,7 +16,7 @@ from typer.main import get_command
 import freshet
 from freshet.config.loading import defaults_text, load
 from freshet.crawler.cli.verbs import application, lines
-from freshet.crawler.synthetic_web.web import WebSpec, mixed
+from freshet.crawler.extensions.lab.synthetic_web.web import WebSpec, mixed
 from freshet.scheduler import policy
 from scripts.synthetic_server import serve
 from tests.integration.quick import QUICK

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, Form, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.site import Addresses
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
-from freshet.crawler.synthetic_web.content import DAY_S, Form, SyntheticUrl
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.site import Addresses
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.benchmarks.command import arguments, finish, say, workspace
 from scripts.benchmarks.detection_web import labelled
 from scripts.benchmarks.recorded import agreement

@@ -8,10 +8,10 @@ from enum import StrEnum
 from html import escape
 from typing import Final
 
-from freshet.crawler.synthetic_web.content import ENGLISH, Form, generator
-from freshet.crawler.synthetic_web.site import Resource, Skin, SyntheticSite
-from freshet.crawler.synthetic_web.sites import OPEN_ROBOTS, SITEMAPS, Plot
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed
+from freshet.crawler.extensions.lab.synthetic_web.content import ENGLISH, Form, generator
+from freshet.crawler.extensions.lab.synthetic_web.site import Resource, Skin, SyntheticSite
+from freshet.crawler.extensions.lab.synthetic_web.sites import OPEN_ROBOTS, SITEMAPS, Plot
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec, mixed
 
 
 class Clutter(StrEnum):

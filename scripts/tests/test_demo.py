@@ -7,10 +7,21 @@ import pytest
 from aiohttp import web
 
 from freshet.crawler import visit
-from freshet.crawler.synthetic_web.answers import SiteResponse
-from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Revision, SyntheticUrl
-from freshet.crawler.synthetic_web.site import LivingPage, SyntheticSite, link_list, story
-from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb
+from freshet.crawler.extensions.lab.synthetic_web.answers import SiteResponse
+from freshet.crawler.extensions.lab.synthetic_web.content import (
+    DAY_S,
+    ENGLISH,
+    Link,
+    Revision,
+    SyntheticUrl,
+)
+from freshet.crawler.extensions.lab.synthetic_web.site import (
+    LivingPage,
+    SyntheticSite,
+    link_list,
+    story,
+)
+from freshet.crawler.extensions.lab.synthetic_web.web import START_AT, SyntheticWeb
 from freshet.storage.writer import VisitTables
 from scripts import demo
 from scripts.synthetic_server import WebServer

@@ -10,7 +10,7 @@ import pytest
 import tantivy
 
 import freshet
-from freshet.crawler.synthetic_web.web import WebSpec, mixed
+from freshet.crawler.extensions.lab.synthetic_web.web import WebSpec, mixed
 from scripts.examples import tantivy_index
 from scripts.synthetic_server import serve
 from tests.integration.quick import QUICK

@@ -12,8 +12,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
-from freshet.crawler.synthetic_web.web import showcase
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from scripts.synthetic_server import (
     LoggedExchange,
     SitePlacement,
@@ -23,7 +23,7 @@ from scripts.synthetic_server import (
     plain,
     serve,
 )
-from tests.crawler.synthetic_web.browsing import departures, get, responder_for
+from tests.crawler.extensions.lab.synthetic_web.browsing import departures, get, responder_for
 
 WEB = showcase()
 

@@ -1,6 +1,23 @@
-from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Link, Revision, SyntheticUrl
-from freshet.crawler.synthetic_web.site import Frame, LivingPage, SyntheticSite, link_list, story
-from freshet.crawler.synthetic_web.web import PageLifetime, SyntheticWeb, WebSpec, mixed
+from freshet.crawler.extensions.lab.synthetic_web.content import (
+    DAY_S,
+    ENGLISH,
+    Link,
+    Revision,
+    SyntheticUrl,
+)
+from freshet.crawler.extensions.lab.synthetic_web.site import (
+    Frame,
+    LivingPage,
+    SyntheticSite,
+    link_list,
+    story,
+)
+from freshet.crawler.extensions.lab.synthetic_web.web import (
+    PageLifetime,
+    SyntheticWeb,
+    WebSpec,
+    mixed,
+)
 from scripts.synthetic_truth import Edit, Truth
 
 WORDS = tuple(Revision(at, "word") for at in (10.0, 20.0, 30.0))

@@ -13,12 +13,12 @@ from random import Random
 from typing import Any, Final
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.entries import Outcome
 from freshet.storage.records import FetchResult
 from tests.crawler.extensions.alerts.test_alerts import receiving

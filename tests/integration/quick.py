@@ -6,9 +6,9 @@ from pathlib import Path
 from freshet.config.loading import load
 from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb
 from freshet.crawler.run.crawl import CrawlOrder, Live
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from scripts.synthetic_server import WebServer
 from tests.storage.small_store import rows

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import crawl
-from freshet.crawler.synthetic_web.web import showcase
 from scripts.synthetic_server import plain, serve
 from tests.crawler.archive.exchanges import Record, check, read, whole
 from tests.crawler.cli.test_crawl import LOCAL, start

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.records import FetchResult
 from tests.integration.quick import quick, unwatched
 from tests.storage.small_store import rows

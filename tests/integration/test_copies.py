@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from freshet.crawler.extensions.lab.synthetic_web.content import ContentHistory
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.synthetic_web.content import ContentHistory
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.synthetic_server import WebServer, serve
-from tests.crawler.synthetic_web.outlet import is_variant, outlet
+from tests.crawler.extensions.lab.synthetic_web.outlet import is_variant, outlet
 from tests.integration.quick import (
     answered,
     assert_consistent,

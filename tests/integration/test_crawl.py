@@ -13,11 +13,11 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.reduce.parser_process import _Worker
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.wiring import Observer
-from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.urls import canonical
 from freshet.storage.records import Acknowledged
 from scripts.synthetic_server import WebServer, plain, serve

@@ -17,6 +17,8 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
@@ -25,8 +27,6 @@ from freshet.crawler.run.forecast import daemon_settings, forecast_page
 from freshet.crawler.run.importance import Importance
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
 from freshet.crawler.run.state import load_state
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
 from freshet.crawler.urls import canonical
 from freshet.scheduler import PolicyError
 from freshet.scheduler.queue.audit import staleness

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from freshet.crawler.extensions.lab.daemon_trial import Plan, Rehearsal, rehearse
-from freshet.crawler.synthetic_web.web import WebSpec, newsroom
+from freshet.crawler.extensions.lab.synthetic_web.web import WebSpec, newsroom
 from tests.integration.quick import quick
 from tests.storage.small_store import rows
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.sites import documentation
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
-from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.sites import documentation
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from scripts.benchmarks.detection_web import Clutter, board
 from tests.integration.quick import quick, unwatched
 from tests.storage.small_store import rows

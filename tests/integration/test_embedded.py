@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import freshet
-from freshet.crawler.synthetic_web.web import WebSpec, mixed
+from freshet.crawler.extensions.lab.synthetic_web.web import WebSpec, mixed
 from scripts.synthetic_server import WebServer, serve
 from tests.console import freshet as console
 from tests.integration.quick import QUICK

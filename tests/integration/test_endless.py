@@ -17,14 +17,14 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.extensions.lab.discover import throttled
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.site import TRAPS
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec, endless, mixed
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.site import TRAPS
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, endless, mixed
 from freshet.crawler.urls import canonical
 from freshet.storage.records import FetchResult
 from tests.integration.quick import answered, assert_counted, quick, unwatched, urls

@@ -7,13 +7,13 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.cli.crawl import print_outcomes
+from freshet.crawler.extensions.lab.synthetic_web.difficult_sites import guarded, statuses
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.run.crawl import CrawlOrder, crawl
 from freshet.crawler.run.orders import CrawlReport
 from freshet.crawler.run.status import read_status
-from freshet.crawler.synthetic_web.difficult_sites import guarded, statuses
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.storage.records import FetchResult
 from tests.crawler.extensions.alerts.test_alerts import receiving
 from tests.integration.quick import assert_consistent, quick, unwatched

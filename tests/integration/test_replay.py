@@ -10,6 +10,8 @@ import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.crawl import crawl
@@ -17,8 +19,6 @@ from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.crawler.run.player import PlayedExchange
 from freshet.crawler.run.replay import Archives, RecordedRun, RunPast, replay
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import showcase
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, StoredSeed
 from scripts.synthetic_server import serve

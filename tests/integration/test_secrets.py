@@ -13,12 +13,12 @@ import pytest
 from freshet.crawler.admission.site_lists import seeds_from_arguments
 from freshet.crawler.extensions.alerts.receivers import Delivery, Webhook
 from freshet.crawler.extensions.alerts.tables import Message
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.logs import configure_logging
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import showcase
 from tests.integration.hubs import Habits, Hub, free_port
 from tests.integration.quick import quick, unwatched
 

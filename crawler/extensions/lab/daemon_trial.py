@@ -16,15 +16,15 @@ import numpy as np
 from freshet.config.settings import Settings
 from freshet.config.sites import Sites
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.extensions.lab.synthetic_web.content import SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.site import without_utm
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import VirtualClock
 from freshet.crawler.run.daemon_status import measured
 from freshet.crawler.run.importance import terms
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.synthetic_web.content import SyntheticUrl
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.site import without_utm
-from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import canonical
 from freshet.scheduler.costs import stale_days
 from freshet.scheduler.evaluate.serving import Progress, silent

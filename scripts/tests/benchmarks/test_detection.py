@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from freshet.crawler.synthetic_web.content import SyntheticUrl
-from freshet.crawler.synthetic_web.web import WebSpec
+from freshet.crawler.extensions.lab.synthetic_web.content import SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.web import WebSpec
 from scripts.benchmarks.detection import Labelled, Score, crawled, figures, labelled_verdicts
 from scripts.benchmarks.detection_web import labelled
 

@@ -5,10 +5,10 @@ from typing import get_args
 
 import pytest
 
-from freshet.crawler.synthetic_web.answers import Responder
-from freshet.crawler.synthetic_web.content import DAY_S, ContentKind, SyntheticUrl
-from freshet.crawler.synthetic_web.site import Addresses
-from freshet.crawler.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
+from freshet.crawler.extensions.lab.synthetic_web.answers import Responder
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, ContentKind, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.site import Addresses
+from freshet.crawler.extensions.lab.synthetic_web.web import START_AT, SyntheticWeb, WebSpec
 from scripts.benchmarks.detection_web import Clutter, board, labelled
 from scripts.synthetic_truth import Truth
 

@@ -18,6 +18,8 @@ import typer
 from freshet.config.settings import Settings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.extensions.lab.daemon_trial import HALF_LIFE_S, Plan, Rehearsal, rehearse
+from freshet.crawler.extensions.lab.synthetic_web import web as webs
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.crawler.run import terminal
 from freshet.crawler.run.orders import crawls_per_day
 from freshet.crawler.run.terminal import (
@@ -33,8 +35,6 @@ from freshet.crawler.run.terminal import (
     show_list,
     times,
 )
-from freshet.crawler.synthetic_web import web as webs
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec
 from freshet.scheduler import PolicyError
 from freshet.scheduler.estimate import ESTIMATORS
 from freshet.scheduler.evaluate import changes, news

@@ -12,8 +12,7 @@ from hashlib import blake2b
 from html import escape
 from http import HTTPStatus
 
-from freshet.crawler.fetch.bounds import LruCache
-from freshet.crawler.synthetic_web.content import (
+from freshet.crawler.extensions.lab.synthetic_web.content import (
     Content,
     Form,
     Link,
@@ -21,8 +20,8 @@ from freshet.crawler.synthetic_web.content import (
     generator,
     version_at,
 )
-from freshet.crawler.synthetic_web.difficult_sites import trap_content
-from freshet.crawler.synthetic_web.site import (
+from freshet.crawler.extensions.lab.synthetic_web.difficult_sites import trap_content
+from freshet.crawler.extensions.lab.synthetic_web.site import (
     UTF_8,
     Addresses,
     Encoding,
@@ -34,8 +33,9 @@ from freshet.crawler.synthetic_web.site import (
     SyntheticSite,
     without_utm,
 )
-from freshet.crawler.synthetic_web.sites import CONTENT_TYPES, manifest_bytes
-from freshet.crawler.synthetic_web.web import SyntheticWeb
+from freshet.crawler.extensions.lab.synthetic_web.sites import CONTENT_TYPES, manifest_bytes
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb
+from freshet.crawler.fetch.bounds import LruCache
 from freshet.storage.records import Validators
 
 # -- conditional -------------------------------------------------------------

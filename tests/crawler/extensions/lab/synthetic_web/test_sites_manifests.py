@@ -4,12 +4,12 @@ import feedparser
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
-from freshet.crawler.synthetic_web.site import Addresses, Manifest
-from freshet.crawler.synthetic_web.sites import SITEMAPS, listed, manifest_bytes
-from freshet.crawler.synthetic_web.web import showcase
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.site import Addresses, Manifest
+from freshet.crawler.extensions.lab.synthetic_web.sites import SITEMAPS, listed, manifest_bytes
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from scripts.synthetic_truth import Truth
-from tests.crawler.synthetic_web.browsing import get, responder_for
+from tests.crawler.extensions.lab.synthetic_web.browsing import get, responder_for
 
 WEB = showcase()
 ADDRESSES = Addresses.named(WEB.sites, 8000)

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.synthetic_web.content import DAY_S, generator, poisson_times
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, generator, poisson_times
 
 
 def test_a_generator_is_known_by_its_key_alone() -> None:

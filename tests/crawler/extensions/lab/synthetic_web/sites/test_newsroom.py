@@ -2,10 +2,10 @@ from collections import Counter
 
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
-from freshet.crawler.synthetic_web.site import Addresses, LivingPage
-from freshet.crawler.synthetic_web.sites import manifest_bytes, newsroom
-from freshet.crawler.synthetic_web.web import START_AT, WebSpec
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.site import Addresses, LivingPage
+from freshet.crawler.extensions.lab.synthetic_web.sites import manifest_bytes, newsroom
+from freshet.crawler.extensions.lab.synthetic_web.web import START_AT, WebSpec
 from scripts.synthetic_truth import Truth
 
 SPEC = WebSpec(span_days=20)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from freshet.crawler.synthetic_web.content import Content, ContentHistory, Link
-from freshet.crawler.synthetic_web.site import Resource, SyntheticSite
-from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
+from freshet.crawler.extensions.lab.synthetic_web.content import Content, ContentHistory, Link
+from freshet.crawler.extensions.lab.synthetic_web.site import Resource, SyntheticSite
+from freshet.crawler.extensions.lab.synthetic_web.sites import NOTHING_FORBIDDEN, Plot
 
 #: What is appended to the URL of a page of an outlet: none of it makes a page of its own.
 ORDERS: Final = ("&sort=name", "&sort=price", "&sort=new")

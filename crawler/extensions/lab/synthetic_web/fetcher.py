@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from freshet.crawler.errors import Unfetched
+from freshet.crawler.extensions.lab.synthetic_web.answers import Responder, SiteResponse
+from freshet.crawler.extensions.lab.synthetic_web.site import Addresses
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb
 from freshet.crawler.fetch.body import Intake
 from freshet.crawler.fetch.client import Request, body_rules, request_headers
 from freshet.crawler.fetch.responses import StatusVerdict, judge, retry_after_s
-from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
-from freshet.crawler.synthetic_web.site import Addresses
-from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, Validators
 

@@ -2,11 +2,17 @@ from collections import Counter
 
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.web import START_AT, WebSpec, mixed, newsroom, showcase
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S
+from freshet.crawler.extensions.lab.synthetic_web.web import (
+    START_AT,
+    WebSpec,
+    mixed,
+    newsroom,
+    showcase,
+)
 from scripts.synthetic_server import plain
 from scripts.synthetic_truth import Truth
-from tests.crawler.synthetic_web.browsing import get, responder_for
+from tests.crawler.extensions.lab.synthetic_web.browsing import get, responder_for
 
 
 def test_the_same_seed_makes_the_same_web_to_the_byte() -> None:

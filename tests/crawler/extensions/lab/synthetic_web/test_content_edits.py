@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.synthetic_web.content import (
+from freshet.crawler.extensions.lab.synthetic_web.content import (
     ENGLISH,
     FIGURE_MIX,
     GERMAN,

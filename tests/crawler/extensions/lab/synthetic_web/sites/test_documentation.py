@@ -1,6 +1,6 @@
-from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.sites import documentation
-from freshet.crawler.synthetic_web.web import START_AT, WebSpec
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S
+from freshet.crawler.extensions.lab.synthetic_web.sites import documentation
+from freshet.crawler.extensions.lab.synthetic_web.web import START_AT, WebSpec
 from scripts.synthetic_truth import Truth
 
 SPEC = WebSpec()

@@ -2,11 +2,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S
+from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetcher
+from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
-from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.fetcher import SyntheticFetcher
-from freshet.crawler.synthetic_web.web import showcase
 from freshet.storage.records import FetchResult, Validators
 from scripts.synthetic_server import WebServer, serve
 

@@ -1,12 +1,12 @@
 import pytest
 
-from freshet.crawler.synthetic_web.answers import Responder
-from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
-from freshet.crawler.synthetic_web.web import START_AT, showcase
+from freshet.crawler.extensions.lab.synthetic_web.answers import Responder
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.web import START_AT, showcase
 from freshet.storage.records import Validators
 from scripts.synthetic_server import plain
 from scripts.synthetic_truth import Truth
-from tests.crawler.synthetic_web.browsing import departures, get, responder_for
+from tests.crawler.extensions.lab.synthetic_web.browsing import departures, get, responder_for
 
 WEB = showcase()
 TRUTH = Truth(WEB)

@@ -1,4 +1,4 @@
-from freshet.crawler.synthetic_web.content import (
+from freshet.crawler.extensions.lab.synthetic_web.content import (
     ENGLISH,
     ContentHistory,
     Link,
@@ -6,7 +6,7 @@ from freshet.crawler.synthetic_web.content import (
     SyntheticUrl,
     version_at,
 )
-from freshet.crawler.synthetic_web.site import link_list, story
+from freshet.crawler.extensions.lab.synthetic_web.site import link_list, story
 
 EDITS = (Revision(10.0, "word"), Revision(20.0, "rewrite"), Revision(30.0, "word"))
 

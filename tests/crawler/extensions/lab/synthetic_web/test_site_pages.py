@@ -3,9 +3,16 @@ from collections import Counter
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from freshet.crawler.synthetic_web.answers import Renderer
-from freshet.crawler.synthetic_web.content import DAY_S, ENGLISH, Form, Link, Revision, SyntheticUrl
-from freshet.crawler.synthetic_web.site import (
+from freshet.crawler.extensions.lab.synthetic_web.answers import Renderer
+from freshet.crawler.extensions.lab.synthetic_web.content import (
+    DAY_S,
+    ENGLISH,
+    Form,
+    Link,
+    Revision,
+    SyntheticUrl,
+)
+from freshet.crawler.extensions.lab.synthetic_web.site import (
     UTF_8,
     Addresses,
     Frame,
@@ -17,9 +24,14 @@ from freshet.crawler.synthetic_web.site import (
     soup,
     story,
 )
-from freshet.crawler.synthetic_web.web import SyntheticWeb, showcase
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, showcase
 from scripts.synthetic_truth import Truth
-from tests.crawler.synthetic_web.browsing import frame_text, get, main_text, responder_for
+from tests.crawler.extensions.lab.synthetic_web.browsing import (
+    frame_text,
+    get,
+    main_text,
+    responder_for,
+)
 
 FRAME_FORMS: tuple[Form, ...] = ("footer", "navigation", "advert")
 HERE = SyntheticUrl("site", "/")

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
-from freshet.crawler.synthetic_web.content import (
+from freshet.crawler.extensions.lab.synthetic_web.content import (
     DAY_S,
     GERMAN,
     JAPANESE,
@@ -22,7 +22,7 @@ from freshet.crawler.synthetic_web.content import (
     generator,
     poisson_times,
 )
-from freshet.crawler.synthetic_web.site import (
+from freshet.crawler.extensions.lab.synthetic_web.site import (
     TRAPS,
     Encoding,
     Fault,
@@ -35,7 +35,7 @@ from freshet.crawler.synthetic_web.site import (
     Trap,
     link_list,
 )
-from freshet.crawler.synthetic_web.sites import NOTHING_FORBIDDEN, SITEMAPS, Plot
+from freshet.crawler.extensions.lab.synthetic_web.sites import NOTHING_FORBIDDEN, SITEMAPS, Plot
 
 _DATA: Final[dict[str, Any]] = tomllib.loads(
     (files(__package__) / "difficult_sites.toml").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from random import Random
 from typing import Final, NamedTuple, TypedDict, Unpack
 from xml.sax.saxutils import escape
 
-from freshet.crawler.synthetic_web.content import (
+from freshet.crawler.extensions.lab.synthetic_web.content import (
     DATE_MIX,
     DAY_S,
     ENGLISH,
@@ -28,7 +28,7 @@ from freshet.crawler.synthetic_web.content import (
     plan,
     poisson_times,
 )
-from freshet.crawler.synthetic_web.site import (
+from freshet.crawler.extensions.lab.synthetic_web.site import (
     Addresses,
     Frame,
     LivingPage,

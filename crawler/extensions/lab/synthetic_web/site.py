@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Literal, TypeAlias
 
-from freshet.crawler.synthetic_web.content import (
+from freshet.crawler.extensions.lab.synthetic_web.content import (
     ENGLISH,
     Block,
     Content,

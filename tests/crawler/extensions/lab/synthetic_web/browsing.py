@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from ada_url import join_url
 from selectolax.lexbor import LexborHTMLParser
 
+from freshet.crawler.extensions.lab.synthetic_web.answers import Responder, SiteResponse
+from freshet.crawler.extensions.lab.synthetic_web.content import SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.site import Addresses, without_utm
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb
 from freshet.crawler.robots import parse as parse_robots
-from freshet.crawler.synthetic_web.answers import Responder, SiteResponse
-from freshet.crawler.synthetic_web.content import SyntheticUrl
-from freshet.crawler.synthetic_web.site import Addresses, without_utm
-from freshet.crawler.synthetic_web.web import SyntheticWeb
 from freshet.storage.records import Validators
 
 UNKNOWN = Validators()

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from freshet.crawler.synthetic_web.content import DAY_S, SyntheticUrl
-from freshet.crawler.synthetic_web.difficult_sites import (
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S, SyntheticUrl
+from freshet.crawler.extensions.lab.synthetic_web.difficult_sites import (
     EVENT_TRAPS,
     bazaar,
     events,
@@ -14,7 +14,7 @@ from freshet.crawler.synthetic_web.difficult_sites import (
     statuses,
     zoo,
 )
-from freshet.crawler.synthetic_web.site import (
+from freshet.crawler.extensions.lab.synthetic_web.site import (
     TRAPS,
     Fault,
     File,
@@ -22,8 +22,15 @@ from freshet.crawler.synthetic_web.site import (
     Redirect,
     SyntheticSite,
 )
-from freshet.crawler.synthetic_web.sites import Plot, documentation, listed, news, shop, wiki
-from freshet.crawler.synthetic_web.sites import newsroom as newsroom_site
+from freshet.crawler.extensions.lab.synthetic_web.sites import (
+    Plot,
+    documentation,
+    listed,
+    news,
+    shop,
+    wiki,
+)
+from freshet.crawler.extensions.lab.synthetic_web.sites import newsroom as newsroom_site
 
 
 @dataclass(frozen=True, slots=True)

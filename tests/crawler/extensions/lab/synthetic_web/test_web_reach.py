@@ -1,8 +1,8 @@
 import pytest
 
-from freshet.crawler.synthetic_web.content import DAY_S
-from freshet.crawler.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
-from tests.crawler.synthetic_web.browsing import NaiveCrawl, get, responder_for
+from freshet.crawler.extensions.lab.synthetic_web.content import DAY_S
+from freshet.crawler.extensions.lab.synthetic_web.web import SyntheticWeb, WebSpec, mixed, showcase
+from tests.crawler.extensions.lab.synthetic_web.browsing import NaiveCrawl, get, responder_for
 
 
 @pytest.mark.parametrize("days", [0, 4, 30])
