@@ -208,24 +208,32 @@ class _Transfer:
         self.wire_body, self.body = wire, body
         return True
 
+    def is_part(self) -> bool:
+        """Return whether a body that came to its end is a part of what the server has."""
+        head = self.head
+        if head is None or head.status != 206 or self.truncated is not None:
+            return False
+        return whole_bytes(head.headers) != len(self.wire_body)
+
     def result(self, verdict: StatusVerdict, now: float) -> FetchResult:
         """Return the result of the request, which ends now."""
         head = self.head
+        status, headers = (None, ()) if head is None else (head.status, head.headers)
         return FetchResult(
             url=self.url,
             outcome=verdict.outcome,
             started_at=self.started_at,
             duration_s=now - self.started_at,
-            status=self.status,
+            status=status,
             reason=verdict.reason,
             detail=verdict.detail,
             request_headers=self.request_headers,
-            headers=() if head is None else head.headers,
+            headers=headers,
             wire_body=self.wire_body,
             body=self.body,
             peer=self.peer,
             location=verdict.location,
-            retry_after_s=retry_after_s(head.headers, now) if head and head.status >= 300 else None,
+            retry_after_s=None if status is None or status < 300 else retry_after_s(headers, now),
             status_line=b"" if head is None else head.status_line,
             truncated=self.truncated,
             repairs=self.repairs,
@@ -308,11 +316,14 @@ class NetworkFetcher:
         if access is not None and request.is_anonymous:
             access = access.public
         channel = await self._connections.get(url, access, is_fresh=request.is_plain)
-        verdict = None
+        is_read = False
         try:
             sent = self._request(request, url, access, channel, transfer)
             head = await channel.ask(sent)
-            verdict = await self._take(request, channel, head, transfer)
+            verdict, intake = self._take(request, channel, head, transfer)
+            if intake is not None:
+                await self._read_body(request, channel, intake, transfer)
+            is_read = True
         except Unfetched as end:
             if end.reason == "stale":
                 self._connections.leave(channel)
@@ -320,7 +331,7 @@ class NetworkFetcher:
         finally:
             if channel.repairs:
                 transfer.repairs, transfer.head_bytes = tuple(channel.repairs), channel.head_bytes
-            if verdict is None or request.is_plain or transfer.status in REPEATED:
+            if not is_read or request.is_plain or transfer.status in REPEATED:
                 # It may be repeated, and not to what has just failed.
                 channel.close()
             else:
@@ -361,19 +372,18 @@ class NetworkFetcher:
         more = tuple(_validator_fields(request.validators))
         return (*usual[0], *more), usual[1] + field_bytes(more)
 
-    async def _take(
+    def _take(
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
-    ) -> StatusVerdict:
-        """Read a response whose head has come."""
-        headers = head.headers
+    ) -> tuple[StatusVerdict, Intake | None]:
+        """Take a response whose head has come; return the reader of a body that is due."""
         transfer.head, transfer.peer = head, channel.peer
-        whole = whole_bytes(headers) if head.status == 206 else None
+        status = head.status
         verdict = judge(
-            head.status,
+            status,
             request.url,
-            first_header(headers, b"location") if head.status >= 300 else None,
+            first_header(head.headers, b"location") if status >= 300 else None,
             is_conditional=request.is_conditional,
-            is_whole=whole is not None,
+            is_whole=status == 206 and whole_bytes(head.headers) is not None,
         )
         if verdict.outcome == "fetched":
             rules = body_rules(
@@ -383,18 +393,15 @@ class NetworkFetcher:
                 announced_bytes=head.length,
             )
             # Most have come as a whole: there is nothing to wait for.
-            if not (channel.is_ended and transfer.take_short(channel.peek(), rules)):
-                intake = Intake(head.codings, rules, announced_bytes=head.length)
-                await self._read_body(request, channel, intake, transfer)
-            is_part = head.status == 206 and whole != len(transfer.wire_body)
-            if is_part and transfer.truncated is None:
-                raise Unfetched("http_206", "the server sent a part of what it has")
-        elif channel.is_ended:
+            if channel.is_ended and status != 206 and transfer.take_short(channel.peek(), rules):
+                return verdict, None
+            return verdict, Intake(head.codings, rules, announced_bytes=head.length)
+        if channel.is_ended:
             transfer.wire_body = channel.take()
         else:
             # Do not wait for the body of an error or a redirect.
             transfer.truncated = _UNREAD
-        return verdict
+        return verdict, None
 
     async def _read_body(
         self, request: Request, channel: HttpConnection, intake: Intake, transfer: _Transfer
@@ -416,6 +423,8 @@ class NetworkFetcher:
         channel.repairs += intake.repairs
         transfer.wire_body, transfer.body = intake.result()
         transfer.truncated = "length" if intake.is_cut else None
+        if transfer.is_part():
+            raise Unfetched("http_206", "the server sent a part of what it has")
 
     def _is_alike(self, request: Request, channel: HttpConnection, intake: Intake) -> bool:
         """Return whether a body that ended early came so before, and is taken for the whole.

@@ -77,18 +77,17 @@ def judge(
     206 is a failure unless the part that came ``is_whole``: nobody requested a part, and it must
     not pass for the whole. So is 304 in answer to an unconditional request.
     """
+    if status in _WITHOUT_CONTENT:
+        return StatusVerdict("skipped", f"http_{status}", "the server has no content here")
+    if 200 <= status < 300 and (status != 206 or is_whole):
+        return _FETCHED
     if status in _REDIRECTS:
         return _redirect(status, url, location)
     if status == 304 and is_conditional:
         return StatusVerdict("not_modified")
-    reason = f"http_{status}"
-    if status in _WITHOUT_CONTENT:
-        return StatusVerdict("skipped", reason, "the server has no content here")
-    if 200 <= status < 300 and (status != 206 or is_whole):
-        return _FETCHED
     outcome: Outcome = "gone" if status in _GONE else "failed"
     who = "the proxy" if status == 407 else "the server"
-    return StatusVerdict(outcome, reason, f"{who} answered {status}")
+    return StatusVerdict(outcome, f"http_{status}", f"{who} answered {status}")
 
 
 def _redirect(status: int, url: str, location: bytes | None) -> StatusVerdict:
