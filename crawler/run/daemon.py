@@ -1,4 +1,9 @@
-"""The daemon: it keeps pages fresh under a budget until it is stopped."""
+"""The daemon: it keeps pages fresh under a budget until it is stopped.
+
+Its life, from top to bottom: :func:`keep` opens what it works with, in the order in which one needs
+the other; :class:`_Daemon` makes its parts of these; :meth:`_Daemon.run` starts them, visits pages
+day by day, and ends with a report. A reload puts another order in force between two visits.
+"""
 
 from __future__ import annotations
 
