@@ -207,7 +207,7 @@ class FetchResult:
     was received. ``truncated`` is a word of WARC 1.1 (section 5.13) if ``wire_body`` is incomplete,
     else None. ``requests`` are those that a browser made to render the page, by host queue, and
     ``body`` is what it made of ``wire_body``; None: the page is as it came. ``repairs`` name what
-    was mended of the response; then ``head`` has the bytes of its head as received.
+    was mended of the response. ``head`` has the bytes of its head as received, from the network.
     """
 
     url: str

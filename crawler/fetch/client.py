@@ -329,8 +329,7 @@ class NetworkFetcher:
                 self._connections.leave(channel)
             raise
         finally:
-            if channel.repairs:
-                transfer.repairs, transfer.head_bytes = tuple(channel.repairs), channel.head_bytes
+            transfer.repairs = tuple(channel.repairs)
             if not is_read or request.is_plain or transfer.status in REPEATED:
                 # It may be repeated, and not to what has just failed.
                 channel.close()
@@ -376,7 +375,7 @@ class NetworkFetcher:
         self, request: Request, channel: HttpConnection, head: ResponseHead, transfer: _Transfer
     ) -> tuple[StatusVerdict, Intake | None]:
         """Take a response whose head has come; return the reader of a body that is due."""
-        transfer.head, transfer.peer = head, channel.peer
+        transfer.head, transfer.peer, transfer.head_bytes = head, channel.peer, channel.head_bytes
         status = head.status
         verdict = judge(
             status,

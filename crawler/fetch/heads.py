@@ -16,7 +16,7 @@ from freshet.crawler.fetch.responses import RawHeaders
 #: What is mended, by its name, in words for people.
 REPAIRS: Final[Mapping[str, str]] = {
     "status_line": "the status line is none of HTTP/1.0 or 1.1: its status is taken",
-    "carriage_return": "a line of the head has a carriage return: read as a blank",
+    "carriage_return": "a line of the head has a carriage return too many: read as a blank",
     "no_header": "a line of the head is no header: dropped",
     "blank_before_colon": "a header has a blank before its colon: removed",
     "same_length": "the same Content-Length came more than once: read as one",
@@ -159,6 +159,8 @@ def _without_returns(head: bytes, repairs: dict[str, None]) -> bytes:
     """
     if b"\0" in head:
         raise Unfetched("protocol", "a NUL in the head of the response")
+    if b"\r\r" in head:
+        repairs["carriage_return"] = None
     if not _BARE_CR.search(head):
         return head
     repairs["carriage_return"] = None
