@@ -22,7 +22,7 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int64, c_siz
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import accumulate, chain
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -116,14 +116,19 @@ def has_comments(names: frozenset[str]) -> bool:
 
 
 class Vocabulary:
-    """Words in names of elements; ``odds`` are their log odds of content."""
+    """Words in names of elements, and those in labels of frames.
 
-    def __init__(self, odds: Mapping[str, float]) -> None:
-        self.odds = odds
+    ``odds`` and ``label_odds`` are their log odds of content.
+    """
+
+    def __init__(
+        self, odds: Mapping[str, float], label_odds: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        self.odds, self.label_odds = odds, label_odds
         known = {
             "FRAME_WORD": FRAME_WORDS, "KNOWN_WORD": FRAME_WORDS | LAYOUT_WORDS,
             "SURE_WORD": SURE_WORDS, "STATE_WORD": STATES, "COMMENT_WORD": _COMMENTS,
-            "ODDS_WORD": odds.keys(),
+            "ODDS_WORD": odds.keys(), "LABEL_WORD": label_odds.keys(),
         }  # fmt: skip
         flags = dict.fromkeys(sorted(set().union(*known.values())), 0)
         for flag, words in known.items():
@@ -138,6 +143,7 @@ class Vocabulary:
             table=np.empty(slots, np.int64),
             flags=np.array([*flags.values()], np.int64),
             odds=np.array([odds.get(word, 0.0) for word in flags]),
+            label_odds=np.array([label_odds.get(word, 0.0) for word in flags]),
             places=np.array(_TAG_PLACES, np.int64),
             characters=CHARACTERS,
         )
@@ -264,6 +270,8 @@ def titles(rows: bytes, texts: bytes, title: str) -> tuple[int, int]:
 _BLOCK: Final = TRAITS["block"]
 _APART: Final = TRAITS["apart"]
 
+#: The words of short texts with their log odds of content (``scripts/fit labels``), a line each.
+LABEL_WORDS: Final = "label_words.txt"
 #: Leaves of a tree, at most.
 LEAVES: Final = int(numeric.CONSTANTS["LEAVES"])
 _begin: Final = function("trees_begin", [c_void_p], c_int64)
@@ -277,9 +285,11 @@ _drop: Final = function("choice_drop", [c_void_p])
 @cache
 def model() -> tuple[Vocabulary, numeric.Structure]:
     """Return what words of names say, and the fitted trees."""
-    path = files("freshet.crawler.reduce") / "content_model.json"
-    said = json.loads(path.read_text(encoding="utf-8"))
-    return Vocabulary(said["words"]), trees_of(said["trees"], len(COLUMNS))
+    folder = files("freshet.crawler.reduce")
+    said = json.loads((folder / "content_model.json").read_text(encoding="utf-8"))
+    lines = (folder / LABEL_WORDS).read_text(encoding="ascii").splitlines()
+    label_odds = {word: float(odds) for word, odds in map(str.split, lines)}
+    return Vocabulary(said["words"], label_odds), trees_of(said["trees"], len(COLUMNS))
 
 
 def trees_of(columns: Mapping[str, Sequence[float]], width: int) -> numeric.Structure:

@@ -25,6 +25,13 @@
 #define UNLIKELY_ALIKE 0.1
 /* Above it a text outside of the frame is content whatever it says. */
 #define SURE 0.8
+/* The share of the words of a page above which no label is looked for, and how many it has; words of the longest label, one of
+ * how many words need not be known, and above which log odds it is none. */
+#define NEARLY_ALL 0.9
+#define PAGE_WITH_LABELS 200
+#define LABEL_WORDS 12
+#define KNOWN_OF 2
+#define LABEL_ODDS (-0.5)
 /* Words of a short page. */
 #define FEW_WORDS 100
 /* Characters and words of a text that may be one of a control. */
@@ -49,7 +56,7 @@ struct choice {
     /* For each piece, whether it is kept, and what is to be kept, too. */
     uint8_t *kept, *more;
     uint64_t words;
-    bool is_short;
+    bool is_short, has_labels;
     /* What Python is asked about: texts with a "\n" behind each, of these pieces; then those of
      * controls. What is chosen of all pieces. */
     struct growing asked, texts, controls, control_texts, chosen;
@@ -473,6 +480,66 @@ static void leave_menus(struct choice *choice)
         choice->kept[i] &= !(bits_of(choice, i) & edges);
 }
 
+static bool is_of_word(uint8_t octet)
+{
+    uint8_t small = octet | 0x20;
+    return octet >= 0x80 || octet == '_' || (octet >= '0' && octet <= '9') || (small >= 'a' && small <= 'z');
+}
+
+/* Return whether a short text, of which the trees say that much, is the label of a frame by its words: most
+ * of them are known. A text with a digit and a question are none. */
+static bool is_label(const struct choice *choice, struct span text, double odds)
+{
+    const struct vocabulary *known = choice->content->known;
+    double sum = 0;
+    int64_t words = 0, unknown = 0;
+    if (text.at == text.end || text.end[-1] == '?')
+        return false;
+    while (text.at < text.end) {
+        struct span word = text;
+        while (text.at < text.end && is_of_word(*text.at)) {
+            if (*text.at >= '0' && *text.at <= '9')
+                return false;
+            text.at++;
+        }
+        word.end = text.at;
+        text.at += text.at < text.end;
+        if (word.at == word.end)
+            continue;
+        int64_t number = number_of_word(known, word);
+        words++;
+        if (number >= 0 && known->flags[number] & LABEL_WORD)
+            sum += known->label_odds[number];
+        else
+            unknown++;
+    }
+    return words <= LABEL_WORDS && KNOWN_OF * unknown <= words && sum < LABEL_ODDS && sum + odds < 0;
+}
+
+/* Leave out labels that are improbable, unless nearly all of the page is kept, or it is short; not if
+ * nothing is left. */
+static void leave_labels(struct choice *choice)
+{
+    const struct content *content = choice->content;
+    size_t count = choice->judged->pieces.count, left = 0;
+    uint64_t words = 0;
+    memset(choice->more, 0, count);
+    for (size_t i = 0; i < count; i++)
+        words += choice->kept[i] ? content->words[i].words : 0;
+    choice->has_labels
+        = choice->words >= PAGE_WITH_LABELS && (double)words < NEARLY_ALL * (double)choice->words;
+    for (size_t i = 0; choice->has_labels && i < count; i++) {
+        uint32_t kind = nth_piece(choice->judged, i)->kind;
+        bool may_be = kind != FIRST_HEADING && kind != TABLE && kind != CODE
+            && content->words[i].words <= LABEL_WORDS;
+        choice->more[i] = choice->kept[i]
+            && !(may_be && is_label(choice, nth_text(choice->judged, i), content->sums[i]));
+        left += choice->more[i];
+    }
+    if (left)
+        memcpy(choice->kept, choice->more, count);
+}
+
 /* Return whether a piece outside of the frame is content whatever it says: the trees are sure of it, or
  * it is a sentence. */
 static bool is_spared(const struct choice *choice, size_t number)
@@ -517,6 +584,7 @@ static bool choose(struct choice *choice, int64_t headline)
     for (size_t i = 0; choice->is_short && i < count; i++)
         choice->kept[i] |= nth_piece(choice->judged, i)->kind != TABLE && is_outside(choice, i);
     leave_menus(choice);
+    leave_labels(choice);
     return ask(choice);
 }
 
@@ -653,7 +721,8 @@ static bool ask_controls(struct choice *choice, const struct pieces *all)
         qsort(sorted, count, sizeof *sorted, by_letters);
     for (size_t i = 0; done && i < asked; i++) {
         struct span text = line_at(&lines, begins[noted[i]]);
-        if (text.at == text.end || times_of(sorted, count, text) >= REPEATED)
+        if (text.at == text.end || times_of(sorted, count, text) >= REPEATED
+            || (choice->has_labels && is_label(choice, text, 0)))
             continue;
         noted[kept++] = noted[i];
         /* With the "\n" behind it. */

@@ -116,8 +116,7 @@ static bool next_word(struct span *name, struct span *word)
     return word->at < at;
 }
 
-/* Return the number of a word, or -1. */
-static int64_t number_of(const struct vocabulary *known, struct span word)
+int64_t number_of_word(const struct vocabulary *known, struct span word)
 {
     return known->table[slot_of(known, word)];
 }
@@ -128,7 +127,7 @@ static bool is_frame_token(const struct vocabulary *known, struct span token)
 {
     int64_t any = 0, all = KNOWN_WORD, first = -1;
     for (struct span word; next_word(&token, &word);) {
-        int64_t number = number_of(known, word), flags = number < 0 ? 0 : known->flags[number];
+        int64_t number = number_of_word(known, word), flags = number < 0 ? 0 : known->flags[number];
         first = first < 0 ? flags : first;
         any |= flags;
         all &= flags;
@@ -198,7 +197,7 @@ static bool add_name(
     if (name.end - name.at > NAME)
         name.end = name.at + NAME;
     for (struct span word; next_word(&name, &word);) {
-        int64_t number = number_of(known, word);
+        int64_t number = number_of_word(known, word);
         if (number < 0 || names->met[number] == content->places.count + 1)
             continue;
         names->met[number] = (uint32_t)content->places.count + 1;

@@ -61,6 +61,9 @@ struct answers {
     double seconds;
 };
 
+/* Return the number of a word in the vocabulary, whatever the case of its letters, or -1. */
+int64_t number_of_word(const struct vocabulary *known, struct span word);
+
 /* The choice among judged pieces (choice.c). */
 struct choice;
 

@@ -278,13 +278,14 @@ struct score_rows {
 
 /* What is known of a word in names of elements, as bits: it names a part of the frame, is one of
  * those or of the layout, says enough alone, tells of the page if it comes first, or is one of
- * comments; log odds are known of it. */
+ * comments; log odds are known of it there, or in short texts. */
 #define FRAME_WORD 1
 #define KNOWN_WORD 2
 #define SURE_WORD 4
 #define STATE_WORD 8
 #define COMMENT_WORD 16
 #define ODDS_WORD 32
+#define LABEL_WORD 64
 
 /* What is known of a character, as bits. */
 #define KNOWN_CHARACTER 1
@@ -322,8 +323,8 @@ struct markup {
     uint8_t *characters; /* [CHARACTERS] */
 };
 
-/* The words in names of elements, sorted, in UTF-8 one behind the other, with what is known of
- * each; the numbers of the names of elements and attributes in every tree; bits of places; what is
+/* The words in names of elements and in labels, sorted, in UTF-8 one behind the other, with what is
+ * known of each; the numbers of the names of elements and attributes in every tree; bits of places; what is
  * known of each character, 0 if nothing. */
 struct vocabulary {
     int64_t octets, words, slots;
@@ -334,6 +335,7 @@ struct vocabulary {
     int64_t *table; /* [slots] */
     int64_t *flags; /* [words] */
     double *odds; /* [words] */
+    double *label_odds; /* [words] */
     int64_t *places; /* [TAG_PLACES] */
     uint8_t *characters; /* [CHARACTERS] */
 };

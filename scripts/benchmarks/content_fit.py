@@ -194,19 +194,10 @@ def columns(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     return {**dict(zip(names, map(list, zip(*nodes, strict=True)), strict=True)), "roots": roots}
 
 
-def main() -> None:
-    """Fit and write."""
-    parser = arguments(__doc__)
-    for name in ("wcxb", "articles", "manuals", "lightgbm"):
-        parser.add_argument(f"--{name}", type=Path, metavar="DIR", required=True)
-    options = parser.parse_args()
-    sys.path.extend(map(str, options.lightgbm.glob("lib/python*/site-packages")))
+def fitted(pages: Sequence[Known]) -> tuple[dict[str, float], dict[str, list[float]]]:
+    """Return the log odds of words in names, and the trees, fitted on these pages."""
     import lightgbm
 
-    dev = (known(page, 1.0) for page in wcxb(options.wcxb, "dev") if page.reference is not None)
-    half = (known(p, _ARTICLE_WEIGHT) for p in articles(options.articles) if in_tuned_half(p))
-    marked = (known(page, 1.0) for page in manuals(options.manuals))
-    pages = [page for page in (*dev, *half, *marked) if page.pieces]
     halves: tuple[list[Known], list[Known]] = ([], [])
     for page in pages:
         halves[sha256(page.page.name.encode()).digest()[1] & 1].append(page)
@@ -222,8 +213,22 @@ def main() -> None:
         weight=weights / weights.mean(),
     )
     model = lightgbm.train(dict(_PARAMETERS), data, _ROUNDS).dump_model()
-    words = lexicon(pages)
-    written = {"trees": columns(model["tree_info"]), "words": words}
+    return lexicon(pages), columns(model["tree_info"])
+
+
+def main() -> None:
+    """Fit and write."""
+    parser = arguments(__doc__)
+    for name in ("wcxb", "articles", "manuals", "lightgbm"):
+        parser.add_argument(f"--{name}", type=Path, metavar="DIR", required=True)
+    options = parser.parse_args()
+    sys.path.extend(map(str, options.lightgbm.glob("lib/python*/site-packages")))
+    dev = (known(page, 1.0) for page in wcxb(options.wcxb, "dev") if page.reference is not None)
+    half = (known(p, _ARTICLE_WEIGHT) for p in articles(options.articles) if in_tuned_half(p))
+    marked = (known(page, 1.0) for page in manuals(options.manuals))
+    pages = [page for page in (*dev, *half, *marked) if page.pieces]
+    words, trees = fitted(pages)
+    written = {"trees": trees, "words": words}
     target = Path(content.__file__).with_name("content_model.json")
     target.write_text(json.dumps(written, separators=(",", ":")) + "\n", encoding="utf-8")
     print(f"{len(pages):,} pages, {len(words):,} words: {target}")

@@ -343,3 +343,33 @@ def test_pieces_of_the_kinds_that_are_kept_elsewhere_stay_in_a_manual() -> None:
     assert counts == [4, 4, 1]
     assert sum(text.startswith("Since:") for text in kept) == 4
     assert not any(text.startswith(("Up", "Generated")) for text in kept)
+
+
+def _labelled(label: str, *, paragraphs: int, menu: str) -> str:
+    text = f"<p>{SENTENCE * 3}</p>" * paragraphs
+    return f"{menu}<main><article><h1>A long law</h1>{text}<p>{label}</p>{text}</article></main>"
+
+
+_MENU = "<nav><ul>" + "<li><a href=/n>Section of the site</a>" * 40 + "</ul></nav>"
+_LABEL = "Browse all articles and topics"
+
+
+@pytest.mark.parametrize(
+    ("label", "paragraphs", "menu", "stays"),
+    [
+        pytest.param(_LABEL, 4, _MENU, False, id="label"),
+        pytest.param("Share this article", 4, _MENU, False, id="call"),
+        pytest.param(_LABEL, 4, "", True, id="nearly all is kept"),
+        pytest.param(_LABEL, 1, "", True, id="short page"),
+        pytest.param("Why are related articles shown?", 4, _MENU, True, id="question"),
+        pytest.param("Related articles 7", 4, _MENU, True, id="digit"),
+        pytest.param("Neueste Artikel", 4, _MENU, True, id="other language"),
+        pytest.param("related_articles_all ()", 4, _MENU, True, id="identifier"),
+    ],
+)
+def test_labels_go_by_their_words(label: str, paragraphs: int, menu: str, stays: bool) -> None:
+    tree, pieces = taken(_labelled(label, paragraphs=paragraphs, menu=menu))
+    kept = [text_of(tree, piece) for piece in chosen(tree, pieces, "A long law")]
+    assert kept == [text_of(tree, piece) for piece in reference.chosen(tree, pieces, "A long law")]
+    assert (label in kept) == stays
+    assert sum(text.startswith("You agree") for text in kept) == 2 * paragraphs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
@@ -37,6 +38,14 @@ _SHARE_ALIKE: Final = 3
 _UNLIKELY_ALIKE: Final = 0.1
 #: Above it a text outside of the frame is content whatever it says.
 _SURE: Final = 0.8
+#: The share of the words of a page above which no label is looked for, how many it has, words of
+#: the longest label, one of how many need not be known, and above which log odds it is none.
+_NEARLY_ALL: Final = 0.9
+_PAGE_WITH_LABELS: Final = 200
+_LABEL_WORDS: Final = 12
+_KNOWN_OF: Final = 2
+_LABEL_ODDS: Final = -0.5
+_LABEL_WORD: Final = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+")
 #: On a page of no more words all prose is content that is no frame by its place or name.
 _FEW_WORDS: Final = 100
 _FRAME: Final = PLACES["nav"] | PLACES["frame"]
@@ -60,20 +69,25 @@ def chosen(tree: Tree, pieces: Sequence[Piece], title: str) -> list[Piece]:
     pieces = Pieces.of(tree, list(pieces))
     controls = pieces.controls
     if all(controls):
-        kept = set(_judged(pieces, title))
+        found, has_labels = _judged(pieces, title)
+        kept = set(found)
     else:
         numbers = [i for i, acts in enumerate(controls) if not acts]
-        kept = {numbers[i] for i in _judged(pieces.without_controls(), title)}
-    kept.update(list(_kept_beside(pieces, kept)))
+        found, has_labels = _judged(pieces.without_controls(), title)
+        kept = {numbers[i] for i in found}
+    kept.update(list(_kept_beside(pieces, kept, has_labels=has_labels)))
     # No tree knows of what the page states for machines only.
     kept.update(i for i, piece in enumerate(pieces) if tree.trait[piece.holder] & _STATED)
     return [pieces[i] for i in sorted(kept)]
 
 
-def _judged(pieces: Pieces, title: str) -> list[int]:
-    """Return the numbers of the pieces that are probably content; none of them is a control."""
+def _judged(pieces: Pieces, title: str) -> tuple[list[int], bool]:
+    """Return the numbers of the pieces that are probably content; none of them is a control.
+
+    The other value is whether labels are looked for on the page.
+    """
     if not pieces:
-        return []
+        return [], False
     texts, kinds, place = pieces.texts, pieces.kinds, pieces.tree.place
     holders = [piece.holder for piece in pieces]
     odds = judged(pieces, title, *model())
@@ -102,6 +116,15 @@ def _judged(pieces: Pieces, title: str) -> list[int]:
     # A long menu outweighs a few words, and so may an advert on a page of few.
     edges = _FRAME | _ASIDE if is_short else _FRAME
     kept = {i for i in kept if not place[holders[i]] & edges} or kept
+    is_mixed = bool(sizes[list(kept)].sum() < _NEARLY_ALL * sizes.sum())
+    has_labels = bool(sizes.sum() >= _PAGE_WITH_LABELS) and is_mixed
+    if has_labels:
+        no_labels = {
+            i
+            for i in kept
+            if kinds[i] in {"h1", "table", "pre"} or not _is_label(texts[i], odds[i])
+        }
+        kept = no_labels or kept
     # Links such as "Read more" are no content either, nor are such texts of which the trees are not
     # sure. A cell of a table may say it of something, and so may a sentence.
     spared = {"h1", "table"}
@@ -112,7 +135,27 @@ def _judged(pieces: Pieces, title: str) -> list[int]:
         or not is_control(texts[i])
         or ((probability[i] >= _SURE or texts[i].endswith(".")) and frame.lacks(i))
     ]
-    return said or sorted(kept)
+    return said or sorted(kept), has_labels
+
+
+def _is_label(text: str, odds: float) -> bool:
+    """Return whether a short text, of which the trees say that much, is the label of a frame.
+
+    Its words say so, most of which are known. Words of other languages than English are not, and a
+    text with a digit, such as a price, and a question are no labels.
+    """
+    words = _LABEL_WORD.findall(text)
+    known, of = len(text.split()) <= _LABEL_WORDS, model()[0].label_odds
+    said = [of[word.lower()] for word in words if word.lower() in of]
+    return (
+        known
+        and len(words) <= _LABEL_WORDS
+        and not text.endswith("?")
+        and not any("0" <= letter <= "9" for letter in text)
+        and _KNOWN_OF * (len(words) - len(said)) <= len(words)
+        and sum(said) < _LABEL_ODDS
+        and sum(said) + odds < 0
+    )
 
 
 class _Frame:
@@ -262,7 +305,7 @@ def _pattern(tree: Tree, node: int) -> tuple[str, str]:
     return tree.tag(node), " ".join(sorted(classes.split()))
 
 
-def _kept_beside(pieces: Pieces, kept: Set[int]) -> Iterator[int]:
+def _kept_beside(pieces: Pieces, kept: Set[int], *, has_labels: bool) -> Iterator[int]:
     """Yield the controls, and the images with their captions, that stand inside of content.
 
     Both neighbours are kept, or one in the block around them. A call for an action is no content,
@@ -284,7 +327,11 @@ def _kept_beside(pieces: Pieces, kept: Set[int]) -> Iterator[int]:
             block = _block_of(tree, pieces[i].holder)
             is_inside = len(near) == 2 or any(block <= node < tree.end[block] for node in near)
             is_content = not controls[i] or not (
-                are_many or not texts[i] or times[texts[i]] >= _REPEATED or is_control(texts[i])
+                are_many
+                or not texts[i]
+                or times[texts[i]] >= _REPEATED
+                or is_control(texts[i])
+                or (has_labels and _is_label(texts[i], 0))
             )
             if is_inside and is_content:
                 yield i
