@@ -436,6 +436,7 @@ _HOURS = like(
 _OF_HOSTS = (
     "delay_s", "connections_per_host", "active_hours", "zone", "user_agent_suffix", "headers",
     "cookies", "user", "password", "bearer", "proxy", "ca_file", "client_certificate", "client_key",
+    "sign",
 )  # fmt: skip
 Selectors = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Text]
 
@@ -490,6 +491,7 @@ class SiteSettings(SettingsGroup):
     ca_file: Path | None = None
     client_certificate: Path | None = None
     client_key: Path | None = None
+    sign: bool | None = None
     # Of pages.
     scope: _ScopeKind | None = None
     max_depth: Count | None = None

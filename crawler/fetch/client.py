@@ -26,7 +26,6 @@ from freshet.crawler.fetch.body import BodyPace, BodyRules, HeldBytes, Intake, s
 from freshet.crawler.fetch.bounds import BAD_PORTS, URL_CHARS, LruCache, meet
 from freshet.crawler.fetch.connection import HeadLimits, HttpConnection, field_bytes, request_bytes
 from freshet.crawler.fetch.heads import ResponseHead
-from freshet.crawler.fetch.masking import MASK
 from freshet.crawler.fetch.responses import (
     PLAIN,
     REPEATED,
@@ -80,8 +79,12 @@ class Request:
 
     @property
     def is_unusual(self) -> bool:
-        """Return whether it is more than a GET with the fields of its kind and validators."""
-        return self.is_plain or self.form is not None or bool(self.headers)
+        """Return whether it is more than a GET whose ``headers`` stand beside its usual fields."""
+        if self.is_plain or self.form is not None:
+            return True
+        return bool(self.headers) and not _NOT_BESIDE.isdisjoint(
+            it.lower() for it, _ in self.headers
+        )
 
     @property
     def is_conditional(self) -> bool:
@@ -172,6 +175,11 @@ _USUAL = 1_024
 _Fields: TypeAlias = tuple[tuple[str, str], ...]
 #: Fields of a request whose values no archive gets.
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie"})
+#: Fields that take the place of usual ones, or are not to be shown.
+_NOT_BESIDE = _CREDENTIALS | {
+    "host", "user-agent", "accept", "accept-encoding", "accept-language", "if-none-match",
+    "if-modified-since",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -254,6 +262,8 @@ def _without_secrets(
 
     Those of a site's table are nobody else's business; a user agent is no secret.
     """
+    from freshet.crawler.fetch.masking import MASK  # noqa: PLC0415 - usual requests have no secrets
+
     hidden = {*_CREDENTIALS, *map(str.lower, own)} - {"user-agent"}
     return tuple((name, MASK if name.lower() in hidden else value) for name, value in fields)
 
@@ -360,15 +370,18 @@ class NetworkFetcher:
         return request_bytes(method, target, field_bytes(sent), body)
 
     def _usual_fields(self, host: str, request: Request) -> tuple[_Fields, bytes]:
-        """Return the fields of a request to which nothing is added but validators, twice."""
+        """Return the fields of a request that has its own, and validators, beside the usual ones.
+
+        They come as values, and as they are sent.
+        """
         usual = self._usual.get((host, request.accept))
         if usual is None:
             accept = ("Accept", _KINDS[request.accept].accept)
             sent: _Fields = (("Host", host), *self._fields.items(), accept)
             usual = self._usual[host, request.accept] = sent, field_bytes(sent)
-        if request.validators is None:
+        if request.validators is None and not request.headers:
             return usual
-        more = tuple(_validator_fields(request.validators))
+        more = (*request.headers, *_validator_fields(request.validators or _NO_VALIDATORS))
         return (*usual[0], *more), usual[1] + field_bytes(more)
 
     def _take(

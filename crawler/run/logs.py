@@ -24,7 +24,6 @@ from structlog.stdlib import ExtraAdder, ProcessorFormatter
 from structlog.types import EventDict, Processor, WrappedLogger
 
 from freshet.crawler.errors import CrawlError
-from freshet.crawler.fetch.masking import masked_value
 from freshet.crawler.frontier.clock import dated
 from freshet.crawler.run.terminal import err
 from freshet.storage.errors import trouble
@@ -158,6 +157,8 @@ def _without_figures(_logger: WrappedLogger, _method: str, line: EventDict) -> E
 
 def _mask(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
     """Mask secrets: the last processor before the renderer, when tracebacks are texts."""
+    from freshet.crawler.fetch.masking import masked_value  # noqa: PLC0415 - most runs log nothing
+
     return {name: masked_value(dated(value, name), _hidden, name) for name, value in line.items()}
 
 

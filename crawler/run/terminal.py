@@ -26,10 +26,8 @@ from rich.text import Text
 from freshet.config import ConfigError
 from freshet.crawler.admission import site_lists
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.fetch.masking import masked
 from freshet.crawler.frontier.clock import calendar, dated
 from freshet.entry_points import BrokenExtension
-from freshet.scheduler import PolicyError
 from freshet.storage.database import sync
 from freshet.storage.errors import StoreError
 from freshet.storage.tables.hosts import RejectingHost
@@ -77,6 +75,8 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 def say(word: str, style: str, message: str) -> None:
     """Print one line on stderr, without secrets and control characters."""
+    from freshet.crawler.fetch.masking import masked  # noqa: PLC0415 - most runs say nothing
+
     line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in masked(message))
     err.print(Text.assemble((word, style), " ", " ".join(line.split())))
 
@@ -420,12 +420,19 @@ _TOLD: Final = (
 )
 
 
+def _users_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that the user must act on."""
+    from freshet.scheduler import PolicyError  # noqa: PLC0415 - only where one was raised
+
+    return BrokenExtension, ConfigError, CrawlError, PolicyError, StoreError
+
+
 @contextmanager
 def told_in_one_line(*wrong_usage: type[Exception]) -> Iterator[None]:
     """Exit with one line at an error that the user must act on; ``wrong_usage`` exits with 2."""
     try:
         yield
-    except (BrokenExtension, ConfigError, CrawlError, PolicyError, StoreError) as error:
+    except _users_errors() as error:
         fail(str(error), 2 if isinstance(error, (ConfigError, UsageError, *wrong_usage)) else 1)
     except sqlite3.Error as error:
         fail(f"the store cannot be read or written: {error}; `freshet doctor` checks it")

@@ -82,7 +82,7 @@ _LOOKED_AT: Final = frozenset({"/healthz", "/metrics"})
 #: Feeds at addresses that nobody can guess.
 _SECRET_FEEDS: Final = "/feeds/"
 #: Paths that need no token.
-_FREE: Final = ("/healthz", "/o/", _SECRET_FEEDS, "/static/", LOGIN)
+_FREE: Final = ("/healthz", "/o/", _SECRET_FEEDS, "/static/", "/.well-known/", LOGIN)
 #: What the form of a request holds: its fields by name.
 FORM: Final[web.RequestKey[Mapping[str, str]]] = web.RequestKey("form", dict)
 #: Bytes and fields of a form.

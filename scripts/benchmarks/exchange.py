@@ -5,7 +5,8 @@ All of it over raw sockets on loopback, in one run:
 - responses that are wrong in one way (``odd_responses``), by who reads the page in them,
 - hosts all of whose responses have the same odd header: pages that a crawl reads,
 - with ``--curl-tests``, the responses in the test data of curl's repository,
-- CPU time of a GET of 31 kB with gzip, in units of a plain session of aiohttp.
+- CPU time of a GET of 31 kB with gzip, in units of a plain session of aiohttp; and what
+  it costs to sign it (Web Bot Auth), by a signature of ten seconds and by one for each request.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
-from time import process_time
+from tempfile import TemporaryDirectory
+from time import process_time, time
+from types import SimpleNamespace
+from typing import cast
 
 import aiohttp
 
+from freshet.config.loading import load
+from freshet.crawler.extensions.identity.agent import IdentityFetcher
+from freshet.crawler.extensions.identity.keys import new_key, write_new
 from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
-from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher, Request
+from freshet.crawler.fetch.client import Fetcher, FetchLimits, NetworkFetcher, Request
+from freshet.crawler.run.network import LoadRules
 from scripts.benchmarks import command, curl_responses, odd_hosts
 from scripts.benchmarks.crawl_competitors import scrapy_python
 from scripts.benchmarks.odd_responses import CODINGS, HEADS, LENGTHS, TEXT, UNSURE, Odd
@@ -212,14 +220,21 @@ def _cpu(rounds: int, requests: int) -> dict[str, object]:
         server.terminate()
         server.join()
     us = {name: round(median(found) * 1e6, 1) for name, found in times.items()}
-    ratios = [a / b for a, b in zip(times["freshet"], times["aiohttp"], strict=True)]
-    command.say(f"CPU of a GET: {us}, {median(ratios):.2f} of aiohttp's")
-    return {"us_a_get": us, "units_of_aiohttp": round(median(ratios), 3)}
+    rows = list(zip(times["aiohttp"], times["freshet"], strict=True))
+    units = {"freshet": median(ours / theirs for theirs, ours in rows)}
+    for name in ("signed", "signed each"):
+        # What signing costs beside the GET.
+        more = (it - ours for it, (_, ours) in zip(times[name], rows, strict=True))
+        units[name] = median(it / theirs for it, (theirs, _) in zip(more, rows, strict=True))
+    shown = {name: round(it, 3) for name, it in units.items()}
+    command.say(f"CPU of a GET: {us}; in units of aiohttp's, of signing alone: {shown}")
+    return {"us_a_get": us, "units_of_aiohttp": shown}
 
 
 async def _timed(url: str, rounds: int, requests: int) -> dict[str, list[float]]:
     expected = _page()
     async with _fetcher(FetchLimits()) as fetcher, aiohttp.ClientSession() as session:
+        sharing, each = _signing(fetcher, nonce=False), _signing(fetcher, nonce=True)
 
         async def plain() -> bytes:
             async with session.get(url) as response:
@@ -228,9 +243,16 @@ async def _timed(url: str, rounds: int, requests: int) -> dict[str, list[float]]
         async def ours() -> bytes:
             return (await fetcher.fetch(Request(url))).body
 
-        times: dict[str, list[float]] = {"aiohttp": [], "freshet": []}
+        async def signed() -> bytes:
+            return (await sharing.fetch(Request(url))).body
+
+        async def signed_each() -> bytes:
+            return (await each.fetch(Request(url))).body
+
+        clients = {"aiohttp": plain, "freshet": ours, "signed": signed, "signed each": signed_each}
+        times: dict[str, list[float]] = {name: [] for name in clients}
         for turn in range(rounds + 1):
-            for name, get in (("aiohttp", plain), ("freshet", ours)):
+            for name, get in clients.items():
                 began = process_time()
                 for _ in range(requests):
                     if await get() != expected:
@@ -239,3 +261,18 @@ async def _timed(url: str, rounds: int, requests: int) -> dict[str, list[float]]
                 if turn:
                     times[name].append((process_time() - began) / requests)
     return times
+
+
+def _signing(fetcher: Fetcher, *, nonce: bool) -> Fetcher:
+    """The fetcher with signatures, by a key that is made for it."""
+    with TemporaryDirectory() as folder:
+        key = Path(folder) / "key.json"
+        write_new(key, [new_key(time())])
+        said = {
+            "sign": True,
+            "key": str(key),
+            "directory": "https://bot.example.org/keys",
+            "nonce": nonce,
+        }
+        settings, _ = load(None, {f"identity.{name}": value for name, value in said.items()})
+        return IdentityFetcher(fetcher, settings, cast("LoadRules", SimpleNamespace(now=time)))

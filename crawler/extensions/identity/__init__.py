@@ -1,0 +1,1 @@
+"""The identity of the crawler towards sites: signed requests, and their keys."""

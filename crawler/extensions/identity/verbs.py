@@ -1,0 +1,15 @@
+"""The verbs of identity, as the help lists them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from freshet.crawler.cli.verbs import Verb
+
+VERBS: Final[Mapping[str, Verb]] = {
+    "key": Verb(
+        "Maintain",
+        "Make, show and rotate the key that signs requests.",
+        "freshet.crawler.extensions.identity.cli.key:key_command",
+        after="config",
+    )
+}
