@@ -239,6 +239,13 @@ LEAST_ALERT_DAYS = 30
 _ScopeKind = Literal["host", "domain", "prefix", "list"]
 
 
+#: What may be done with pages (:mod:`freshet.crawler.robots.preferences`).
+Purposes = Annotated[
+    tuple[Literal["search", "ai-input", "ai-train", "tdm", "images-ai", "snippet", "archive"], ...],
+    Text,
+]
+
+
 class Crawl(SettingsGroup):
     """One run: the crawler's identity, its extent, and its end."""
 
@@ -254,6 +261,7 @@ class Crawl(SettingsGroup):
     exchanges: Annotated[int, Number, Field(ge=1, le=10_000)]
     attempts: Positive
     permanent_recheck_days: Seconds
+    purpose: Purposes
 
 
 class Politeness(SettingsGroup):

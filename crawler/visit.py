@@ -68,6 +68,7 @@ from freshet.crawler.signals.listings import (
 from freshet.crawler.urls import canonical, is_http
 from freshet.storage.entries import (
     DOUBTFUL,
+    PREFERENCES,
     REBASED,
     AliasKind,
     Channel,
@@ -121,6 +122,8 @@ _TURNED_AWAY: Final = frozenset(
     {str(NotContentKind.RATE_LIMITED_PAGE), str(NotContentKind.CAPTCHA)}
 )
 _NOT_CONTENT: Final = frozenset(map(str, NotContentKind))
+#: Headers that state what may be done with a page (:mod:`freshet.crawler.robots.preferences`).
+_STATING: Final = ("content-usage", "content-signal", "tdm-reservation", "x-robots-tag")
 _NO_PAGE: Final = ParsedPage("", None)
 
 
@@ -509,6 +512,9 @@ class Recorder:
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
         noindex = self._noindex(result, verdict) if role == "page" else None
+        preferences = self._preferences(due, result, content, verdict) if role == "page" else None
+        if preferences is not None and verdict.kind != "new":
+            seen = replace(seen, kinds=" ".join(filter(None, (seen.kinds, PREFERENCES))))
         self._heed(due, result, seen)
         return Visit(
             due=due,
@@ -540,6 +546,7 @@ class Recorder:
             advertised=_advertised(due, result, content),
             rejected=_rejected(due, result, verdict),
             doubt=verdict.doubt,
+            preferences=preferences,
             plain_at=_plain_at(due, result),
             repeats=self.frontier.new_repeats(due.host_id),
             rest=self._rest(due, content),
@@ -598,6 +605,24 @@ class Recorder:
             return None
         said = _header_directives(result, self.agent_token).noindex
         return said if said or result.outcome == "fetched" else None
+
+    def _preferences(
+        self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
+    ) -> str | None:
+        """Return what is stated of the page's use from now on, None: the same as before."""
+        if verdict.kind not in _CONTENT:
+            return None
+        robots = self.frontier.robots.usage(due.host_id, due.fetch_url)
+        has_header = any(map(result.header_values, _STATING))
+        page = content.parsed.robots_meta if isinstance(content, ReducedPage) else None
+        if not (robots or has_header or page or due.preferences):
+            return None
+        from freshet.crawler.robots.preferences import restated  # noqa: PLC0415 - few pages state any
+
+        # A 304 need not repeat the headers of the content.
+        is_read = has_header or result.outcome == "fetched"
+        headers = result.header_values if is_read else None
+        return restated(due.preferences, robots, headers, page, self.agent_token)
 
     def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
         """Return the time of the next try, and whether this one is charged."""

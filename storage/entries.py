@@ -72,6 +72,8 @@ Rung: TypeAlias = Literal[
 #: states of controls, the order of its parts, or else how its document is laid out.
 Channel: TypeAlias = Literal["words", "links", "images", "state", "order", "layout"]
 CHANNELS: Final = get_args(Channel)
+#: What differs beside a page's content: what its site states of its use.
+PREFERENCES: Final = "preferences"
 #: Those of the compared text: where a change of it proves to be noise, the others stand.
 TEXT_CHANNELS: Final = frozenset[str]({"words", "order"})
 #: A finding ``unchanged`` of which some channels differ: none of them counts as a change.

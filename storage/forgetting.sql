@@ -35,6 +35,7 @@ DELETE FROM snapshot;
 DELETE FROM pruned;
 DELETE FROM estimate WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM frontier WHERE page_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM preference WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM claim WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM observation WHERE page_id IN (SELECT value FROM json_each(:ids));
 DELETE FROM link
@@ -45,7 +46,7 @@ UPDATE page SET
     alias_of = NULL, alias_kind = NULL, alias_at = NULL, last_kind = NULL, last_at = NULL,
     checked_at = NULL, status = NULL, etag = NULL, last_modified = NULL, wish_s = NULL,
     body_digest = NULL, text_digest = NULL, version_id = NULL, title = NULL, language = NULL,
-    canonical_url = NULL, noindex = 0, noarchive = 0, nofollow = 0, still = 0,
+    canonical_url = NULL, noindex = 0, noarchive = 0, nofollow = 0, still = 0, preferences = NULL,
     held_back = CASE
         WHEN held_back = 'shard' THEN 'shard'
         ELSE iif(:refused, 'forgotten', nullif(held_back, 'forgotten'))

@@ -164,6 +164,7 @@ class DueUrl:
     server has answered ``not_modified`` so often in a row, since it sent a response that was read
     at ``read_at``. At ``plain_at`` a plain request was answered where another had failed.
     ``repeat_of`` is the reason of the failure after which this visit repeats the request.
+    ``preferences`` are what was stated of the page's use, as stored.
     """
 
     page_id: int
@@ -190,6 +191,7 @@ class DueUrl:
     read_at: float | None = None
     plain_at: float | None = None
     repeat_of: str | None = None
+    preferences: str | None = None
 
 
 #: Few names are asked for, each of every page.
@@ -348,6 +350,7 @@ class Visit:
     the headers of content say, None if nothing; ``signs`` and ``wish_s`` come from the headers,
     None without a response. ``advertised`` is the hub that the page names. ``rejected`` is a
     response that was no content, None for any other. ``doubt`` is that on its content.
+    ``preferences`` are what is stated of the page's use from now on ("": nothing), as stored.
     ``plain_at`` is as in :class:`DueUrl`, ``repeats`` belongs to the host with that id; None: as
     before. ``rest`` are further entries, each of which is made when the one before has committed.
     """
@@ -380,6 +383,7 @@ class Visit:
     advertised: entries.HubLink | None = None
     rejected: Rejected | None = None
     doubt: Doubt | None = None
+    preferences: str | None = None
     plain_at: float | None = None
     repeats: tuple[int, entries.Repeats] | None = None
     rest: "AsyncIterator[StoreUpdate] | None" = field(default=None, repr=False, compare=False)

@@ -185,6 +185,7 @@ class VisitTables:
         """Let changefeed and extensions follow."""
         documents = changefeed.touched(db, visits)
         changefeed.tell(db, documents, now)
+        changefeed.restate(db, visits)
         for each in self.recorders:
             each.record(db, visits, documents, now)
 

@@ -10,7 +10,7 @@ import typer
 from freshet.config.sites import pattern
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, read_settings, tell_down
 from freshet.crawler.errors import CrawlError, UsageError
-from freshet.crawler.read.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.read.changefeed import BATCH, HEARTBEAT_S, Change, Changefeed, uses_of
 from freshet.crawler.read.chunks import CHUNK_CHARS, FEWEST_CHARS
 from freshet.crawler.read.library import Library
 from freshet.crawler.run import terminal
@@ -61,6 +61,13 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     noise: Annotated[
         bool, typer.Option("--all", help="Also versions that differ by noise only.")
     ] = False,
+    usage: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="USE",
+            help="Leave out pages that forbid it: search, ai-train … (also: crawl.purpose).",
+        ),
+    ] = None,
     cursor_file: Annotated[
         Path | None,
         typer.Option(
@@ -76,10 +83,13 @@ def changefeed_command(  # noqa: PLR0913, PLR0917 - the options are the argument
     """
     settings, _ = read_settings(config, {})
     parser = parser_of(settings)
-    library = Library(db, parser)
+    library = Library(db, parser, settings)
     match = pattern(matching) if matching is not None else None
     chars = chunk_chars if chunks else None
-    changes = Changefeed(library, include_docs, noise=noise, match=match, chunk_chars=chars)
+    uses = uses_of(usage or (), "--usage")
+    changes = Changefeed(
+        library, include_docs, noise=noise, match=match, chunk_chars=chars, usage=uses
+    )
     place = _cursor_in(cursor_file) if since is None else since
 
     async def printed() -> None:

@@ -76,7 +76,7 @@ async def _read(
 ) -> tuple[_Summarised, int, dict[int, str]]:
     """Return the newest changes, the number of all, and which shards are down, and why."""
     parser = parser_of(settings)
-    library = Library(db, parser)
+    library = Library(db, parser, settings)
     try:
         read = asking(overview.since, at=after, limit=limit, all_kinds=all_kinds)
         by_shard, down = await library.each(lambda _: read)

@@ -40,6 +40,14 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import body_digest, sketch
 from freshet.crawler.reduce.tree import SelectorHints
 from freshet.crawler.robots import in_force, record_of
+from freshet.crawler.robots.preferences import (
+    Preference,
+    as_json,
+    in_words,
+    of_page,
+    of_response,
+    of_robots,
+)
 from freshet.crawler.run import terminal
 from freshet.crawler.run.hooks import CHECKS, FetchedPage
 from freshet.crawler.run.network import Network, fetcher_layers, parser_of, with_kept
@@ -92,13 +100,15 @@ class CheckStep:
 class Check:
     """All steps in order, the conclusion that a crawl would draw, and the blocks of main text.
 
-    A block has its text, and its ``kind`` in the markup.
+    A block has its text, and its ``kind`` in the markup; ``preferences`` are what is stated of the
+    use of the page.
     """
 
     url: str
     steps: list[CheckStep] = field(default_factory=list)
     conclusion: str = ""
     blocks: list[dict[str, str]] = field(default_factory=list)
+    preferences: list[Preference] = field(default_factory=list)
 
 
 async def check(settings: Settings, db: Path, urls: list[str], now: float, **keys: object) -> Check:
@@ -226,7 +236,9 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
             CheckStep("robots.txt", "allows", f"the host has none (HTTP {result.status})")
         )
         return True
-    verdict = in_force(record).verdict(settings.crawl.product.lower(), url)
+    agent, file = settings.crawl.product.lower(), in_force(record)
+    found.preferences += of_robots(file.usage(agent, url))
+    verdict = file.verdict(agent, url)
     rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
     answer = "allows" if verdict.allowed else "forbids"
     found.steps.append(CheckStep("robots.txt", answer, rule))
@@ -294,6 +306,9 @@ async def _judged(
         found.conclusion = "compared by its bytes alone"
         return found
     found.steps.append(_read(parsed))
+    found.preferences += of_response(result.header_values, settings.crawl.product.lower())
+    found.preferences += of_page(parsed.robots_meta, settings.crawl.product.lower())
+    found.steps += [CheckStep("use", use, words) for use, words in in_words(found.preferences)]
     blocks = zip(parsed.blocks.kinds, parsed.blocks.texts, strict=True)
     found.blocks = [{"kind": kind, "text": text} for kind, text in blocks]
     if await _is_no_content(db, found, result, parsed, now=now):
@@ -462,7 +477,7 @@ def check_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
     db = home_of(db, url, config)
     found = terminal.run(check(settings, db, urls, time.time(), **tried))
     if json:
-        print_json(asdict(found))
+        print_json(asdict(found) | {"preferences": as_json(found.preferences)})
     else:
         _print(found, blocks)
 

@@ -143,7 +143,7 @@ async def _export_texts(
     """Write the documents of all pages, or with ``chars`` their chunks."""
     columns = EXPORTS["documents" if chars is None else "chunks"]["columns"]
     parser = parser_of(settings)
-    library = Library(db, parser, settings.politeness.groups)
+    library = Library(db, parser, settings)
     changes = Changefeed(library, docs=True, chunk_chars=chars)
 
     async def batches() -> AsyncGenerator[list[tuple[object, ...]], None]:

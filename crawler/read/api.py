@@ -26,7 +26,7 @@ from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.errors import UnknownPage, UsageError
 from freshet.crawler.frontier.clock import dated
-from freshet.crawler.read.changefeed import Changefeed
+from freshet.crawler.read.changefeed import Changefeed, uses_of
 from freshet.crawler.read.chunks import CHUNKS_VERSION
 from freshet.crawler.read.documents import Documents, StoredDocument, document_version
 from freshet.crawler.read.library import Library, asking
@@ -77,7 +77,7 @@ class StoreApi:
     def __init__(self, path: Path, settings: Settings, library: Library | None = None) -> None:
         """Answer from the store at ``path``, which need not exist yet, or from a ``library``."""
         self.name, self._parser = path.name, parser_of(settings)
-        self.library = library or Library(path, self._parser, settings.politeness.groups)
+        self.library = library or Library(path, self._parser, settings)
         #: What selects the content of documents, beside what the store keeps of it.
         self._sites = [(it.match, it.include, it.ignore) for it in settings.sites]
         self._description = description()
@@ -109,7 +109,10 @@ class StoreApi:
             raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
         match = None if asked["filter"] is None else pattern(asked["filter"])
         noise = asked["all"]
-        changes = Changefeed(self.library, docs, noise=noise, match=match, chunk_chars=chars)
+        uses = uses_of(filter(None, (asked["usage"] or "").split(",")), "usage")
+        changes = Changefeed(
+            self.library, docs, noise=noise, match=match, chunk_chars=chars, usage=uses
+        )
         try:
             await changes.read(since, 0)
             _, now = await changes.read("now", 0)

@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from aiosqlite import Connection as Reader
 
+from freshet.crawler.errors import UsageError
 from freshet.crawler.frontier.clock import calendar, iso
 from freshet.crawler.read.chunks import Chunk
-from freshet.crawler.read.documents import Documents, StoredDocument
+from freshet.crawler.read.documents import Documents, StoredDocument, forbidden
 from freshet.crawler.read.library import Library, Read
-from freshet.storage.entries import Channel
+from freshet.crawler.robots.preferences import USES, Preference, as_json, from_text
 from freshet.storage.queries import page
 from freshet.storage.records import Doubt
 from freshet.storage.stores import none_answers
@@ -35,7 +36,9 @@ class Change:
     ``deleted`` has no document any more; ``moved_to`` is the new URL of one that has moved for
     good. ``doc`` is None also where documents were not asked for. The page has answered without
     any content ``no_content_since`` then; it keeps its document. ``kinds`` name what differs:
-    words, links, images, state, order, layout. ``doubt`` says why the page may be no content.
+    words, links, images, state, order, layout, or what is stated of the page's use (preferences).
+    ``doubt`` says why the page may be no content, ``preferences`` what is stated of its use; a page
+    that forbids a purpose is told as deleted.
     ``chunks`` are those of ``doc`` if they were asked for, and ``removed`` the ids of those that
     it had at the cursor and has not any more; None: not known, all others of the page go.
     """
@@ -51,8 +54,9 @@ class Change:
     blocks_removed: int | None
     doc: StoredDocument | None = None
     no_content_since: datetime | None = None
-    kinds: tuple[Channel, ...] = ()
+    kinds: tuple[str, ...] = ()
     doubt: Doubt | None = None
+    preferences: tuple[Preference, ...] = ()
     chunks: tuple[Chunk, ...] | None = None
     removed: tuple[str, ...] | None = None
 
@@ -70,6 +74,8 @@ class Change:
             entry["no_content_since"] = iso(self.no_content_since.timestamp())
         if self.doubt is not None:
             entry["doubtful"] = asdict(self.doubt)
+        if self.preferences:
+            entry["preferences"] = as_json(self.preferences)
         entry["change"] = {name: getattr(self, name) for name in _OF_THE_VISIT}
         entry["change"]["at"] = iso(self.at.timestamp())
         if self.doc is not None:
@@ -80,6 +86,14 @@ class Change:
 
 
 _OF_THE_VISIT: Final = ("kind", "at", "resemblance", "blocks_added", "blocks_removed", "kinds")
+
+
+def uses_of(names: Iterable[str], of: str) -> frozenset[str]:
+    """Return uses of pages by their names; raise UsageError for another, with ``of`` before it."""
+    found = frozenset(names)
+    if unknown := sorted(found.difference(USES)):
+        raise UsageError(f"{of} {unknown[0][:80]}: accepted are {', '.join(USES)}")
+    return found
 
 
 def _still_waiting(unasked: list[int], full: list[int], left: int) -> list[int]:
@@ -93,7 +107,8 @@ class Changefeed:
 
     ``docs`` are read along if wanted, with ``chunk_chars`` cut into chunks of at most so many
     characters. ``noise`` asks also for versions that differ by noise
-    only, ``match`` for the changes of pages whose whole URL matches. Of a folder of shards, each
+    only, ``match`` for the changes of pages whose whole URL matches. Pages that forbid one of the
+    uses ``usage``, or a purpose of the settings, are told as deleted. Of a folder of shards, each
     has its place in the cursor; ``down`` says which could not be read lately, and why: they keep
     their places.
     """
@@ -103,6 +118,7 @@ class Changefeed:
     noise: bool = False
     match: re.Pattern[str] | None = None
     chunk_chars: int | None = None
+    usage: frozenset[str] = frozenset()
     down: dict[int, str] = field(default_factory=dict)
 
     async def read(self, since: str, limit: int = BATCH) -> tuple[list[Change], str]:
@@ -168,7 +184,7 @@ class Changefeed:
     def _reading(self, since: str, limit: int) -> "Read[_Found]":
         return partial(
             _changes, since=since, limit=limit, docs=self.docs, noise=self.noise, match=self.match,
-            chunk_chars=self.chunk_chars,
+            chunk_chars=self.chunk_chars, usage=self.usage,
         )  # fmt: skip
 
     async def awaited(
@@ -210,10 +226,12 @@ async def _changes(
     noise: bool,
     match: re.Pattern[str] | None,
     chunk_chars: int | None,
+    usage: frozenset[str],
 ) -> _Found:
     async with page.snapshot(made.path) as db:
         place = await changefeed.position(db, since)
         found, after = await changefeed.changes(db, place, limit, noise=noise, match=match)
+        found = [_permitted(it, made.purposes | usage) for it in found]
         if chunk_chars is not None:
             # Which noise a consumer was told of is not kept.
             told = {} if noise else await changefeed.told_versions(db, place, found)
@@ -221,6 +239,12 @@ async def _changes(
         wanted = [each.version_id for each in found if docs and each.version_id is not None]
         read = await made.read(db, wanted) if docs else {}
     return found, after, {version: _Content(doc) for version, doc in read.items()}
+
+
+def _permitted(it: LastChange, purposes: Collection[str]) -> LastChange:
+    """Return a change, as a deletion if the page forbids one of the purposes."""
+    is_forbidden = forbidden(it.preferences, purposes) is not None
+    return replace(it, version_id=None) if is_forbidden else it
 
 
 async def _chunked(
@@ -272,6 +296,7 @@ def _change(it: LastChange, seq: str, made: Mapping[int, _Content]) -> Change:
         no_content_since=None if it.no_content_since is None else calendar(it.no_content_since),
         kinds=it.channels,
         doubt=None if it.version_id is None else it.doubt,
+        preferences=from_text(it.preferences),
         chunks=content and content.chunks,
         removed=content and content.removed,
     )

@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -35,6 +35,7 @@ from freshet.crawler.reduce.document import DOCUMENT_VERSION, Document
 from freshet.crawler.reduce.formats import format_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.tree import SelectorHints
+from freshet.crawler.robots.preferences import Preference, as_json, forbidding, from_text
 from freshet.crawler.run.terminal import counted
 from freshet.crawler.urls import origin
 from freshet.storage.connection import StoreConnection
@@ -68,7 +69,8 @@ class StoredDocument(Document):
     """The document of one version of a page.
 
     ``version`` is its number. ``fetched_at`` and ``changed_at``, the last significant change until
-    then, are in UTC. ``missing`` says why there is no content.
+    then, are in UTC. ``missing`` says why there is no content, ``preferences`` are what is stated
+    of its use.
     """
 
     url: str
@@ -78,6 +80,7 @@ class StoredDocument(Document):
     changed_at: datetime
     digest: str
     missing: str | None = None
+    preferences: tuple[Preference, ...] = ()
 
     def __repr__(self) -> str:
         has = self.missing or f"{sum(map(len, self.blocks)):,} characters"
@@ -107,6 +110,7 @@ class StoredDocument(Document):
             del said[name]
         outline = zip(self.headings, self.anchors, strict=True)
         said |= {
+            "preferences": as_json(self.preferences),
             "fetched_at": iso(self.fetched_at.timestamp()),
             "changed_at": iso(self.changed_at.timestamp()),
             "headings": [{"level": it[0], "text": it[1], "id": name} for it, name in outline],
@@ -132,6 +136,7 @@ def _stored(of: DocumentSource, made: Document, missing: str | None = None) -> S
         changed_at=calendar(of.changed_at),
         digest=of.digest.hex(),
         missing=missing,
+        preferences=from_text(of.preferences),
     )
 
 
@@ -151,6 +156,12 @@ def _identified(blocks: Iterable[str]) -> Iterator[tuple[str, str]]:
         name = blake2b(octets, digest_size=_ID_BYTES).hexdigest()
         seen[name] += 1
         yield (name if seen[name] == 1 else f"{name}-{seen[name]}"), text
+
+
+def forbidden(preferences: str | None, purposes: Collection[str]) -> str | None:
+    """Return why a page is left out of what is delivered for these purposes, or None."""
+    found = forbidding(from_text(preferences), purposes) if preferences and purposes else None
+    return None if found is None else f"the site forbids {found.use} ({found.where}: {found.text})"
 
 
 class NoHistory(UnknownPage):
@@ -198,9 +209,12 @@ async def read_text(
 class Documents:
     """Reader of the documents of one store, at ``path``; the owner calls :meth:`close`."""
 
-    def __init__(self, path: Path, parser: Parser) -> None:
-        """Read the documents of the store at ``path``; ``parser`` stays the caller's."""
-        self.path, self.parser = path, parser
+    def __init__(self, path: Path, parser: Parser, purposes: Collection[str] = ()) -> None:
+        """Read the documents of the store at ``path``; ``parser`` stays the caller's.
+
+        Pages that forbid one of the ``purposes`` have no content.
+        """
+        self.path, self.parser, self.purposes = path, parser, frozenset(purposes)
         self._cache: sqlite3.Connection | None = None
         self._is_open, self._keeping = False, asyncio.Lock()
         self._unpacker = zstandard.ZstdDecompressor()
@@ -252,6 +266,8 @@ class Documents:
     async def _read(
         self, db: Reader, source: DocumentSource, hints: SelectorHints, made: "_Made"
     ) -> StoredDocument:
+        if (why := forbidden(source.preferences, self.purposes)) is not None:
+            return _stored(source, Document(), why)
         key = self._key(source, hints)
         found = self._lacking.get(key) or self._cached(source.page_id, key)
         if found is None:

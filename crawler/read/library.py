@@ -1,12 +1,13 @@
 """The stores of a path, each read where it is: that of a file, or those of a folder's shards."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
+from freshet.config.settings import Settings
 from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.errors import UnknownPage
 from freshet.crawler.read.documents import Documents
@@ -43,12 +44,15 @@ class Library:
     Where shards are on other machines, another :meth:`each` sends the reads there.
     """
 
-    def __init__(
-        self, path: Path, parser: Parser, groups: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
-        """Read with a parser, which stays the caller's; ``groups`` of hosts have one shard each."""
-        self.path = path
-        self._parser, self._groups = parser, groups or {}
+    def __init__(self, path: Path, parser: Parser, settings: Settings | None = None) -> None:
+        """Read with a parser, which stays the caller's.
+
+        By the settings groups of hosts have one shard each, and pages that forbid one of the
+        purposes have no documents; without settings there are none of either.
+        """
+        self.path, self._parser = path, parser
+        self._groups = {} if settings is None else settings.politeness.groups
+        self._purposes = () if settings is None else settings.crawl.purpose
         self._documents = dict[Path, Documents]()
         #: For reads of which many may be wanted at once.
         self.turn = asyncio.Semaphore(_READERS)
@@ -82,7 +86,7 @@ class Library:
 
     async def _answer(self, read: Read[T], path: Path) -> T | UnknownPage:
         if path not in self._documents:
-            self._documents[path] = Documents(path, self._parser)
+            self._documents[path] = Documents(path, self._parser, self._purposes)
         try:
             return await read(self._documents[path])
         except UnknownPage as error:

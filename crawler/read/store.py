@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent import futures
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from freshet.crawler.admission.site_lists import spellings
 from freshet.crawler.compare.near_duplicates import THRESHOLD, decoded, index_of, optimal_banding
 from freshet.crawler.errors import UnknownPage
 from freshet.crawler.frontier.clock import calendar, moment_of
-from freshet.crawler.read.changefeed import HEARTBEAT_S, Change, Changefeed
+from freshet.crawler.read.changefeed import HEARTBEAT_S, Change, Changefeed, uses_of
 from freshet.crawler.read.chunks import CHUNK_CHARS, Chunk
 from freshet.crawler.read.documents import (
     Documents,
@@ -238,6 +238,7 @@ class Store:
         match: str | None = None,
         all: bool = False,  # noqa: A002 - the word of the command line
         chunk_chars: int | None = None,
+        usage: Iterable[str] = (),
         start_anew: Callable[[], object] | None = None,
     ) -> "_Changes":
         """Return the changes since a cursor (None: all, ``now``: none), for ``for``, ``async for``.
@@ -245,17 +246,19 @@ class Store:
         ``docs`` adds their documents, ``chunk_chars`` also their ``chunks`` of at most so many
         characters, and the ids that were ``removed``. At the end it waits for more until none has
         come for ``wait`` seconds; True is for ever. ``match`` is a pattern of whole URLs, in which
-        ``*`` is anything.
+        ``*`` is anything. Pages that forbid one of the uses ``usage`` (``"ai-train"`` …) are told
+        as deleted.
 
         Iterating raises CursorGone where what changed since is not known in full; with
         ``start_anew`` it calls that, which is to empty the consumer's copy, and begins at the
         start. It raises ValueError for what is no cursor, and StoreError.
         """
         wanted = None if match is None else pattern(match)
+        uses = uses_of(usage, "usage")
 
         def more(place: str, wait_s: float) -> "Work[Batch]":
             return lambda library: Changefeed(
-                library, docs, all, wanted, chunk_chars, down=self.down
+                library, docs, all, wanted, chunk_chars, uses, down=self.down
             ).awaited(place, wait_s)
 
         place, wait_s = "0" if since is None else since, inf if wait is True else float(wait)
@@ -380,7 +383,7 @@ class _Worker:
 
     def __init__(self, path: Path, settings: Settings) -> None:
         self._parser = parser_of(settings)
-        self._library = Library(path, self._parser, settings.politeness.groups)
+        self._library = Library(path, self._parser, settings)
         self._lock, self._is_closed = threading.RLock(), False
         self._tasks = set[asyncio.Task[Any]]()
         self._told_to_close = asyncio.Event()

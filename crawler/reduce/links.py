@@ -244,6 +244,9 @@ def base_by(reference: str, url: str) -> str:
     return http_url(reference, url) or without_fragment(url)
 
 
+#: The name of the element that reserves text and data mining
+#: (:mod:`freshet.crawler.robots.preferences`).
+TDM_META: Final = "tdm-reservation"
 #: Pragmas and relations for which the head is read.
 PRAGMAS: Final = ("refresh", "content-language")
 RELATIONS: Final = ("canonical", "alternate", "feed", *sorted(HUB_RELATIONS))
@@ -317,11 +320,13 @@ class PageHead:
         return next(filter(None, map(refresh_of, said, repeat(self.base_url))), None)
 
     def robots_meta(self, agent_token: str) -> tuple[str, ...]:
-        """Return the directives to all robots, and to the one of that name."""
-        names = {"robots", agent_token.lower()}
-        return tuple(
-            [content for _, _, name, content in self._metas if name.strip().lower() in names]
-        )
+        """Return the directives to all robots, and to the one of that name.
+
+        A reservation of text and data mining is one more, with its name.
+        """
+        names = {"robots": "", agent_token.lower(): "", TDM_META: f"{TDM_META}: "}
+        said = [(name.strip().lower(), content) for _, _, name, content in self._metas]
+        return tuple([names[name] + content for name, content in said if name in names])
 
 
 def refresh_of(text: str, base: str) -> MetaRefresh | None:

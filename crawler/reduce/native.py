@@ -40,6 +40,7 @@ from freshet.crawler.reduce.content import model
 from freshet.crawler.reduce.links import (
     PRAGMAS,
     RELATIONS,
+    TDM_META,
     PageHead,
     answers_about,
     base_by,
@@ -279,7 +280,7 @@ def _asked_for(agent_token: str, max_links: int) -> tuple[TreeLimits, bytes, byt
     """Return the limits of a page, the same for the core, and the names of its directives."""
     # Of two links one may lead where the other does.
     limits = TreeLimits(links=2 * max_links)
-    return limits, limits_told(limits), f"robots\n{agent_token.lower()}\n".encode()
+    return limits, limits_told(limits), f"robots\n{agent_token.lower()}\n{TDM_META}\n".encode()
 
 
 def read(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from freshet.crawler.fetch.bounds import SITEMAPS
 from freshet.storage.entries import RobotsRecord, RobotsStanding
@@ -71,6 +71,23 @@ class _Rule:
         return path.find(tail, at) >= 0
 
 
+class UsageLine(NamedTuple):
+    """A line of robots.txt that says what may be done with the pages at its path.
+
+    ``path`` is its rule, None if it is for all; ``text`` is the line as a person would write it.
+    """
+
+    name: str
+    value: str
+    text: str
+    path: _Rule | None
+
+    @property
+    def length(self) -> int:
+        """Return the length of the path: the longest one counts."""
+        return -1 if self.path is None else self.path.rank
+
+
 class _Rules:
     """Rules arranged for few comparisons.
 
@@ -127,6 +144,15 @@ def _read_rule(allow: bool, pattern: bytes, line: int) -> _Rule | None:
     return _Rule(allow, tuple(map(_normal, literals)), pattern.endswith(b"$"), text, line)
 
 
+def _usage_line(name: str, value: bytes, line: int) -> UsageLine:
+    """Return what a line says of the use of pages, with the path that it may begin with."""
+    path, said = b"", value
+    if value.startswith(b"/"):
+        path, _, said = value.partition(b" ") if b" " in value else value.partition(b"\t")
+    rule = _read_rule(True, path, line) if path else None
+    return UsageLine(name, _text(said.strip()), f"{name}: {_text(value)}", rule)
+
+
 def readings(url: str) -> list[str]:
     """Return the normal path and query of a URL: one, or two if the URL is not a URI.
 
@@ -170,6 +196,9 @@ _CRAWL_DELAY = frozenset({b"crawl-delay", b"crawldelay", b"crawl delay"})
 #: A URL, or a path that forgot its host.
 _REFERENCE = re.compile(rb"https?://|[^\s:]*[./]\S*\Z", re.IGNORECASE)
 _SITEMAP = frozenset({b"sitemap", b"site-map", b"sitemaps"})
+#: Lines that say what may be done with pages, by the name that they are given
+#: (:mod:`freshet.crawler.robots.preferences`).
+_USAGE = {b"content-usage": "Content-Usage", b"content-signal": "Content-Signal"}
 #: Sitemaps that are read of a file: more than are used, so that it shows.
 _SITEMAPS = 2 * SITEMAPS
 
@@ -195,11 +224,12 @@ _ALLOWED: Final = RobotsVerdict(allowed=True)
 class _Section:
     """A run of user-agent lines, and the rules for the agents that it names.
 
-    ``rules`` is one list for all the sections of a group, and an agent refers to its
-    sections: a file costs no more to read when many agents share many rules.
+    ``rules`` and ``usage`` are each one list for all the sections of a group, and an agent refers
+    to its sections: a file costs no more to read when many agents share many rules.
     """
 
     rules: list[_Rule]
+    usage: list[UsageLine]
     delay_s: float | None = None
 
 
@@ -241,6 +271,26 @@ class RobotsTxt:
             return RobotsVerdict(allowed=True, agent=agent)
         return RobotsVerdict(rule.allow, rule.text, rule.line, agent)
 
+    def usage(self, user_agent: str, url: str) -> list[UsageLine]:
+        """Return the lines that say what the agent may do with the page at a URL.
+
+        Of the lines of a name those with the longest path that matches count, as for
+        :meth:`verdict`; several with the same one count all.
+        """
+        agent = self._agent(user_agent)
+        sections = () if agent is None else self._groups[agent]
+        lists = {id(section.usage): section.usage for section in sections if section.usage}
+        found: dict[str, list[UsageLine]] = {}
+        for line in (line for each in lists.values() for line in each):
+            if line.path is not None and not any(map(line.path.matches, readings(url))):
+                continue
+            best = found.setdefault(line.name, [line])
+            if line.length > best[0].length:
+                found[line.name] = [line]
+            elif line.length == best[0].length and line not in best:
+                best.append(line)
+        return [line for best in found.values() for line in best]
+
     def crawl_delay_s(self, user_agent: str) -> float | None:
         """Return the Crawl-delay for the agent in seconds, or None where the file states none."""
         agent = self._agent(user_agent)
@@ -268,7 +318,7 @@ class _Reader:
     def __init__(self) -> None:
         self.groups: dict[str, list[_Section]] = {}
         self.sitemaps: dict[str, None] = {}
-        self._section = _Section([])
+        self._section = _Section([], [])
         self._group_closed = False
 
     def _delay(self, value: bytes) -> None:
@@ -286,14 +336,17 @@ class _Reader:
                 self._section.rules.append(rule)
         elif key in _CRAWL_DELAY:
             self._delay(value)
+        elif key in _USAGE:
+            # It does not end the names of a group: to other crawlers it is no rule.
+            self._section.usage.append(_usage_line(_USAGE[key], value, number))
         elif key in _SITEMAP and len(self.sitemaps) < _SITEMAPS and _REFERENCE.match(value):
             self.sitemaps[_text(value)] = None
 
     def _name_agent(self, value: str) -> None:
         if self._group_closed:
-            self._section, self._group_closed = _Section([]), False
+            self._section, self._group_closed = _Section([], []), False
         elif self._section.delay_s is not None:
-            self._section = _Section(self._section.rules)
+            self._section = _Section(self._section.rules, self._section.usage)
         token = _product_token(value)
         if token is not None:
             self.groups.setdefault(token, []).append(self._section)
@@ -459,14 +512,9 @@ def parse_directives(
     or (``is_header``) the X-Robots-Tag fields, in which a crawler's name holds from its place
     to the next name or the end of the field. A permission never revokes a prohibition.
     """
-    if not values:
-        return _NO_DIRECTIVES
     words: set[str] = set()
-    for value in values:
-        addressed = _for_agent(value, user_agent_token) if is_header else _items(value)
-        for item in addressed:
-            if item.partition(":")[0].strip().lower() != _UNAVAILABLE_AFTER:
-                words.update(re.split(r"[\s;]+", _VALUED.sub(" ", item.lower())))
+    for item in directives_for(values, user_agent_token, is_header=is_header):
+        words.update(re.split(r"[\s;]+", _VALUED.sub(" ", item)))
     if not words:
         return _NO_DIRECTIVES
     return Directives(
@@ -474,6 +522,17 @@ def parse_directives(
         noindex=not words.isdisjoint({"noindex", "none"}),
         noarchive=not words.isdisjoint({"noarchive", "nocache"}),
     )
+
+
+def directives_for(
+    values: Collection[str], user_agent_token: str, *, is_header: bool
+) -> Iterator[str]:
+    """Yield the parts between commas that are for this crawler, in lower case, without dates."""
+    for value in values:
+        addressed = _for_agent(value, user_agent_token) if is_header else _items(value)
+        for item in addressed:
+            if item.partition(":")[0].strip().lower() != _UNAVAILABLE_AFTER:
+                yield item.lower()
 
 
 def _items(value: str) -> Iterator[str]:

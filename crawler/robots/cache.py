@@ -14,7 +14,7 @@ from random import Random
 
 from freshet.crawler.fetch.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS, LruCache
 from freshet.crawler.frontier.politeness import PolitenessRules, back_off_s
-from freshet.crawler.robots import RobotsTxt, RobotsVerdict, after_fetch, in_force
+from freshet.crawler.robots import RobotsTxt, RobotsVerdict, UsageLine, after_fetch, in_force
 from freshet.crawler.urls import resolve
 from freshet.storage.entries import Host, RobotsRecord
 
@@ -210,6 +210,10 @@ class RobotsCache:
         if host_id in self._barred:
             return RobotsVerdict(allowed=False, rule=self._barred[host_id][1])
         return self._file(host_id).verdict(self.agent, url)
+
+    def usage(self, host_id: int, url: str) -> list[UsageLine] | None:
+        """Return the lines on the use of a page; None where the host's file is not known."""
+        return self._file(host_id).usage(self.agent, url) if host_id in self._files else None
 
     def crawl_delay_s(self, host_id: int) -> float:
         """Return the Crawl-delay for us, 0 where there is none."""

@@ -10,6 +10,7 @@ import aiosqlite
 from freshet.config.settings import Settings
 from freshet.crawler.read import documents
 from freshet.crawler.robots import RobotsVerdict, in_force, is_fresh
+from freshet.crawler.robots.preferences import as_json, from_text, in_words
 from freshet.crawler.run.forecast import (
     Completeness,
     LastVisit,
@@ -110,8 +111,10 @@ class Explanation:
 
     def as_json(self) -> dict[str, object]:
         """Return the explanation as JSON values."""
-        pattern = self.pattern
+        pattern, known = self.pattern, self.known
         return asdict(self) | {
+            "known": known
+            and asdict(known) | {"preferences": as_json(from_text(known.preferences))},
             "aliases": [{"url": a.url, "kind": a.kind, "at": a.at} for a in self.aliases],
             "pattern": pattern
             and {
@@ -562,6 +565,7 @@ def _identity(it: Explanation, known: KnownUrl) -> dict[str, Cell]:
         "held back": known.held_back,
         "no content since": when(known.no_content_since, it.at),
         "perhaps no content": _doubt(known.doubt),
+        "use": joined(map(" ".join, in_words(from_text(known.preferences)))),
         "answered plain requests only": when(known.plain_at, it.at),
         "copy of": it.copy_of,
         "alias of": f"{alias.url} ({alias.kind}, {moment(alias.at, it.at)})" if alias else None,

@@ -46,7 +46,8 @@ class KnownUrl:
     ``wish_s`` is for how many seconds the server wished its last response to be used, or None.
     A dead link or a block page is left alone by new runs until ``asked_again_at``. Visits have
     found no content ``no_content_since`` then, and only a plain request was answered at
-    ``plain_at``. ``doubt`` is that on its last content.
+    ``plain_at``. ``doubt`` is that on its last content. ``preferences`` are what was stated of its
+    use, as stored.
     """
 
     page_id: int
@@ -66,6 +67,7 @@ class KnownUrl:
     no_content_since: float | None
     plain_at: float | None
     doubt: Doubt | None = field(default=None, metadata=stored(Doubt, optional=True))
+    preferences: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +413,8 @@ class DocumentSource:
     """The source of a version's document, beside its bytes.
 
     ``number`` counts the page's versions from 1; ``fetched_at`` is when its bytes were fetched,
-    ``changed_at`` the last significant change until then. The rest is known without the bytes.
+    ``changed_at`` the last significant change until then. ``preferences`` are what is stated of the
+    page's use by now, as stored. The rest is known without the bytes.
     """
 
     version_id: int
@@ -425,6 +428,7 @@ class DocumentSource:
     title: str | None
     language: str | None
     canonical_url: str | None
+    preferences: str | None
 
 
 async def document_sources(db: Reader, version_ids: Sequence[int]) -> dict[int, DocumentSource]:
@@ -436,7 +440,7 @@ async def document_sources(db: Reader, version_ids: Sequence[int]) -> dict[int, 
         "WHERE f.page_id = v.page_id AND f.kind IN ('new', 'changed') AND f.at <= v.at "
         "ORDER BY f.at DESC LIMIT 1), v.at)",
         digest="v.body_digest", title="c.title", language="c.language",
-        canonical_url="c.canonical_url",
+        canonical_url="c.canonical_url", preferences="p.preferences",
     )  # fmt: skip
     sql = (
         f"SELECT {columns} FROM json_each(?) AS wanted JOIN version AS v ON v.id = wanted.value "

@@ -30,7 +30,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from aiosqlite import Connection as Reader
 
 from freshet.storage.database import as_json, columns_of, row_to
-from freshet.storage.entries import CHANNELS, REFRESHED, Channel, stored
+from freshet.storage.entries import CHANNELS, PREFERENCES, REFRESHED, stored
 from freshet.storage.errors import CursorGone
 from freshet.storage.records import Doubt, Visit
 from freshet.storage.tables.pages import NO_CONTENT_SINCE
@@ -125,6 +125,23 @@ class _State(NamedTuple):
     def seen(self, last: _Seen) -> _Seen:
         """Return when and by which observation the newest version was found."""
         return (self.found_at, self.found_id) if self.newest == self.found else last
+
+
+def restate(db: Connection, visits: Iterable[Visit]) -> None:
+    """Enter documents anew of whose use another is stated, after :func:`tell`."""
+    for visit in visits:
+        if visit.preferences is None:
+            continue
+        page_id = visit.due.page_id
+        sql = "SELECT max(id) FROM observation WHERE page_id = ?"
+        ((seen_id,),) = db.execute(sql, (page_id,)).fetchall()
+        row = db.execute(
+            "SELECT version_id FROM change WHERE page_id = ? AND kind <> 'noise' "
+            "AND version_id IS NOT NULL AND observation_id IS NOT ?",
+            (page_id, seen_id),
+        ).fetchone()
+        if row is not None:
+            _enter(db, page_id, REFRESHED, row[0], (visit.at, seen_id))
 
 
 def _tell_missing(db: Connection, state: _State, missing: ChangeKind, last: _Seen) -> None:
@@ -295,7 +312,7 @@ class LastChange:
     that has moved. Visits have found no content ``no_content_since`` then, None: they have.
     ``resemblance`` and the numbers of blocks are those of the observation. ``kinds`` are channels
     that differ from what the consumer was told before, with spaces between. ``doubt`` is that on
-    the page's content today.
+    the page's content today, ``preferences`` what is stated of its use, as stored.
     """
 
     seq: int
@@ -312,12 +329,13 @@ class LastChange:
     blocks_removed: int | None
     kinds: str | None
     doubt: Doubt | None = field(default=None, metadata=stored(Doubt, optional=True))
+    preferences: str | None = None
 
     @property
-    def channels(self) -> tuple[Channel, ...]:
-        """Return the channels of ``kinds``, each once."""
+    def channels(self) -> tuple[str, ...]:
+        """Return what differs by ``kinds``, each once."""
         said = (self.kinds or "").split()
-        return tuple(each for each in CHANNELS if each in said)
+        return tuple(each for each in (*CHANNELS, PREFERENCES) if each in said)
 
 
 #: The cursor of a folder of shards begins so; and the most bytes that one is read for.
@@ -391,7 +409,7 @@ _NAMED: Final = (
 )
 _COLUMNS: Final = columns_of(
     LastChange, "c", url="p.url", title="p.title",
-    doubt="p.doubtful_as, p.doubtful_p, p.doubtful_why",
+    doubt="p.doubtful_as, p.doubtful_p, p.doubtful_why", preferences="p.preferences",
     resemblance="iif(a.kind IS 'failed', NULL, f.resemblance)",
     blocks_added="iif(a.kind IS 'failed', NULL, f.blocks_added)",
     blocks_removed="iif(a.kind IS 'failed', NULL, f.blocks_removed)",

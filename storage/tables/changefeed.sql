@@ -23,7 +23,7 @@ LEFT JOIN observation AS f ON f.id = (SELECT id FROM finding WHERE page_id = p.i
     ORDER BY at DESC, id DESC LIMIT 1)
 LEFT JOIN amendment AS a ON a.observation_id = f.id
 LEFT JOIN observation AS s ON s.id = (SELECT id FROM finding WHERE page_id = p.id
-    AND (kind IN ('new', 'changed') OR kind = 'unchanged' AND kinds IS NOT NULL)
+    AND (kind IN ('new', 'changed') OR kind = 'unchanged' AND kinds <> 'preferences')
     AND version_id IN (SELECT id FROM version)
     ORDER BY at DESC, id DESC LIMIT 1)
 LEFT JOIN amendment AS b ON b.observation_id = s.id

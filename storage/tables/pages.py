@@ -159,6 +159,7 @@ def record(db: Connection, visits: Sequence[Visit]) -> set[int]:
     _record_rejections(db, visits)
     _record_captures(db, visits)
     _record_noindex(db, visits)
+    _record_preferences(db, visits)
     return _record_aliases(db, visits)
 
 
@@ -241,6 +242,16 @@ def _record_noindex(db: Connection, visits: Sequence[Visit]) -> None:
     of_headers = [(2 * v.noindex, v.due.page_id) for v in visits if v.noindex is not None]
     sql = "UPDATE page SET noindex = (noindex & 1) | ? WHERE id = ? AND noindex & 2 <> ?"
     db.executemany(sql, [(bit, page_id, bit) for bit, page_id in of_headers])
+
+
+def _record_preferences(db: Connection, visits: Sequence[Visit]) -> None:
+    """Note what is stated of the use of pages where it is another than before."""
+    stated = [(v.preferences, v.due.page_id, v.at) for v in visits if v.preferences is not None]
+    if stated:
+        sql = "UPDATE page SET preferences = nullif(?, '') WHERE id = ?"
+        db.executemany(sql, [row[:2] for row in stated])
+        sql = "INSERT OR REPLACE INTO preference (statements, page_id, at) VALUES (?, ?, ?)"
+        db.executemany(sql, stated)
 
 
 def _record_aliases(db: Connection, visits: Sequence[Visit]) -> set[int]:

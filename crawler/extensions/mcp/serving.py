@@ -54,7 +54,7 @@ class ActionTools:
     async def visit_now(self, url: Url) -> Told:
         """Ask the daemon to visit a known page before all others; return what was noted."""
         parser = parser_of(self._settings)
-        library = Library(self._db, parser, self._settings.politeness.groups)
+        library = Library(self._db, parser, self._settings)
         try:
             shard, typed = await library.home(url)
             known = await library.one(shard, asking(documents.final, typed=typed))

@@ -265,7 +265,8 @@ class _Shard(Shard):
         """Return what a read finds in the store, which is on this machine, or why it does not."""
         if self._documents is None:
             path = self._job.shards.path(self.number)
-            self._documents = Documents(path, parser_of(self._job.settings))
+            settings = self._job.settings
+            self._documents = Documents(path, parser_of(settings), settings.crawl.purpose)
         try:
             return await read(self._documents)
         except StoreError as error:
@@ -698,7 +699,7 @@ class ClusterLibrary(Library):
 
     def __init__(self, cluster: Cluster, path: Path, settings: Settings) -> None:
         """Read by the actors of a running cluster."""
-        super().__init__(path, parser_of(settings), settings.politeness.groups)
+        super().__init__(path, parser_of(settings), settings)
         self._cluster = cluster
 
     async def each(self, read_of: Callable[[int], Read[T] | None]) -> Answers[T]:

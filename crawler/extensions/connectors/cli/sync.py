@@ -72,7 +72,7 @@ async def _sync(
     db: Path, settings: Settings, target: str, embedder: Embedder | None, chars: int, *, once: bool
 ) -> SyncCounts:
     parser = parser_of(settings)
-    library = Library(db, parser, settings.politeness.groups)
+    library = Library(db, parser, settings)
     tell = partial(say, "sync:", "cyan")
     try:
         if isinstance(embedder, HttpEmbedder) and _is_new(target):

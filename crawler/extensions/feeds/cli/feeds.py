@@ -79,7 +79,7 @@ async def _done(
 ) -> list[SiteSetting]:
     """Make or revoke the feed that is wanted; return it, or all feeds."""
     parser = parser_of(settings)
-    library = Library(db, parser, settings.politeness.groups)
+    library = Library(db, parser, settings)
     try:
         parts, _ = await library.each(lambda _: asking(runs.site_settings))
         there = {it for some in parts.values() for it in some if it.key == FEED}

@@ -102,7 +102,7 @@ async def _search(
     db: Path, settings: Settings, query: Query, now: float, **wanted: Any
 ) -> tuple[list[SearchResult], tuple[int, int], dict[int, str]]:
     parser = parser_of(settings)
-    library = Library(db, parser, settings.politeness.groups)
+    library = Library(db, parser, settings)
     try:
         audience = await audience_of(library, settings, now)
         found, counts, down = await search(library, query, now=now, audience=audience, **wanted)

@@ -1,0 +1,235 @@
+"""What a site states of the use of its pages: in robots.txt, in headers, and in the pages.
+
+Read are, as they were on 2026-12-01:
+
+- ``Content-Usage``, header and line of robots.txt: draft-ietf-aipref-attach-04 and
+  draft-ietf-aipref-vocab (the editors' copy of 2026-08-20, whose categories are ``train-ai`` and
+  ``search``), a dictionary of RFC 9651;
+- ``Content-Signal``, likewise: Cloudflare's Content Signals Policy (contentsignals.org);
+- ``tdm-reservation``, header and ``meta``: TDM Reservation Protocol, final report of 2024;
+- ``noai``, ``noimageai``, ``noarchive``, ``nosnippet``, ``max-snippet`` of X-Robots-Tag and
+  ``meta`` robots.
+
+*Invariant.* A use is forbidden if one statement forbids it, else allowed if one allows it, and else
+unknown, which is neither (aipref-vocab, *Combining Preferences*). Of ``tdm-reservation`` the page's
+own statement counts before that of the header, as its protocol demands.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from freshet.crawler.robots import UsageLine, directives_for
+
+#: What may be done with a page. ``ai-input`` is its use in answers of a model, ``ai-train`` the
+#: training of one, ``tdm`` text and data mining (of which training is a part).
+Use: TypeAlias = Literal[
+    "search", "ai-input", "ai-train", "tdm", "images-ai", "snippet", "archive"
+]  # fmt: skip
+USES: Final = get_args(Use)
+#: Where a statement stands. ``robots`` and ``header`` are read of each response, ``page`` of bytes.
+Place: TypeAlias = Literal["robots", "header", "page"]
+
+
+class Preference(NamedTuple):
+    """A statement: whether a use is ``allowed``, and where and how that is said."""
+
+    use: Use
+    allowed: bool
+    place: Place
+    text: str
+
+    @property
+    def where(self) -> str:
+        """Return in words where it is stated."""
+        return {"robots": "robots.txt", "header": "header", "page": "page"}[self.place]
+
+
+# -- grammars --------------------------------------------------------------------
+
+#: Labels of aipref-vocab; others are ignored, as it demands.
+_LABELS: Final[dict[str, Use]] = {"train-ai": "ai-train", "search": "search"}
+_ALLOWS: Final = {"y": True, "n": False}
+#: A bare item, parameters, and a member of a dictionary of RFC 9651 (section 3.2).
+_BARE: Final = (
+    r"(?:\"(?:[ !#-\[\]-~]|\\[\"\\])*\"|[A-Za-z*][!#$%&'*+.^_`|~:/0-9A-Za-z-]*|:[A-Za-z0-9+/=]*:"
+    r"|\?[01]|@?-?[0-9]{1,15}(?:\.[0-9]{1,3})?|%\"[ -~]*\")"
+)
+_KEY: Final = r"[a-z*][a-z0-9_.*-]*"
+_PARAMETERS: Final = rf"(?:; *{_KEY}(?:={_BARE})?)*"
+_MEMBER: Final = re.compile(
+    rf"({_KEY})(?:=({_BARE}|\( *(?:{_BARE}{_PARAMETERS}(?: +|(?=\))))*\)))?{_PARAMETERS}"
+)
+_COMMA: Final = re.compile(r"[ \t]*,[ \t]*")
+
+
+def usage(value: str) -> dict[Use, bool]:
+    """Return what a value of ``Content-Usage`` allows or forbids; nothing if it is damaged."""
+    members, at = dict[str, str | None](), 0
+    value = value.strip(" \t")
+    while at < len(value):
+        found = _MEMBER.match(value, at)
+        if found is None:
+            return {}
+        # Of a key that stands twice the last value counts.
+        members[found[1]] = found[2]
+        comma = _COMMA.match(value, found.end())
+        if found.end() < len(value) and (comma is None or comma.end() == len(value)):
+            return {}
+        at = len(value) if comma is None else comma.end()
+    said = ((_LABELS[key], _ALLOWS.get(it or "")) for key, it in members.items() if key in _LABELS)
+    return {use: allowed for use, allowed in said if allowed is not None}
+
+
+_SIGNALS: Final[dict[str, Use]] = {
+    "search": "search", "ai-input": "ai-input", "ai-train": "ai-train",
+}  # fmt: skip
+_ANSWERS: Final = {"yes": True, "no": False}
+
+
+def signals(value: str) -> dict[Use, bool]:
+    """Return what a value of ``Content-Signal`` allows or forbids; other words are ignored."""
+    pairs = (each.partition("=") for each in value.lower().split(","))
+    said = ((_SIGNALS.get(name.strip()), _ANSWERS.get(it.strip())) for name, _, it in pairs)
+    return {use: allowed for use, allowed in said if use is not None and allowed is not None}
+
+
+_GRAMMARS: Final = {"Content-Usage": usage, "Content-Signal": signals}
+#: Directives, and what they forbid.
+_FORBIDDING: Final[dict[str, tuple[Use, ...]]] = {
+    "noai": ("ai-train", "ai-input"), "noimageai": ("images-ai",),
+    "nosnippet": ("snippet",), "noarchive": ("archive",), "nocache": ("archive",),
+}  # fmt: skip
+_MAX_SNIPPET: Final = re.compile(r"max-snippet\s*[:=]\s*(-?\d+)")
+_RESERVED: Final[dict[str, bool]] = {"1": False, "0": True}
+#: How a ``meta`` element of the name stands among the directives of a page.
+_TDM_META: Final = re.compile(r"tdm-reservation:\s*([01])\s*")
+
+
+# -- statements ------------------------------------------------------------------
+
+
+def of_robots(lines: Iterable[UsageLine]) -> Iterator[Preference]:
+    """Yield the statements of lines of robots.txt."""
+    for line in lines:
+        for use, allowed in _GRAMMARS[line.name](line.value).items():
+            yield Preference(use, allowed, "robots", line.text)
+
+
+def of_response(values: Callable[[str], Sequence[str]], agent: str) -> Iterator[Preference]:
+    """Yield the statements of the headers of a response; ``values`` gives those of a name."""
+    # Lines of one header are one list (RFC 9110, section 5.3).
+    for name, read in _GRAMMARS.items():
+        for use, allowed in read(value := ", ".join(values(name))).items():
+            yield Preference(use, allowed, "header", f"{name}: {value}")
+    for said in values("tdm-reservation")[:1]:
+        if (is_free := _RESERVED.get(said.strip())) is not None:
+            yield from _mining(is_free, "header", f"tdm-reservation: {said.strip()}")
+    for item in directives_for(values("X-Robots-Tag"), agent, is_header=True):
+        yield from _of_directive(item, "header", "X-Robots-Tag")
+
+
+def of_page(contents: Collection[str], agent: str) -> Iterator[Preference]:
+    """Yield the statements of a page's ``meta`` elements."""
+    for content in contents:
+        if (found := _TDM_META.fullmatch(content)) is not None:
+            yield from _mining(_RESERVED[found[1]], "page", f"meta tdm-reservation: {found[1]}")
+    for item in directives_for(contents, agent, is_header=False):
+        yield from _of_directive(item, "page", "meta robots")
+
+
+def _mining(allowed: bool, place: Place, text: str) -> Iterator[Preference]:
+    yield Preference("tdm", allowed, place, text)
+    # Mining is more than training: a permission of the one does not allow the other.
+    if not allowed:
+        yield Preference("ai-train", False, place, text)
+
+
+def _of_directive(item: str, place: Place, name: str) -> Iterator[Preference]:
+    for word in re.split(r"[\s;,]+", item):
+        for use in _FORBIDDING.get(word, ()):
+            yield Preference(use, False, place, f"{name}: {word}")
+    for length in _MAX_SNIPPET.findall(item):
+        yield Preference("snippet", length != "0", place, f"{name}: max-snippet:{length}")
+
+
+# -- all of a page ---------------------------------------------------------------
+
+#: The places of ``tdm-reservation`` in the order in which they count.
+_RANKS: Final = ("robots", "header", "page")
+
+
+def _in_force(stated: Collection[Preference]) -> list[Preference]:
+    """Leave out a reservation that a place which counts more takes back."""
+    ranks = [_RANKS.index(it.place) for it in stated if "tdm-reservation" in it.text]
+    best = max(ranks, default=0)
+    return [
+        it for it in stated if "tdm-reservation" not in it.text or _RANKS.index(it.place) == best
+    ]
+
+
+def resolved(stated: Collection[Preference]) -> dict[Use, bool]:
+    """Return by use whether it is allowed; a use of which nothing is known is missing."""
+    found: dict[Use, bool] = {}
+    for use, allowed, _, _ in _in_force(stated):
+        found[use] = allowed and found.get(use, True)
+    return {use: found[use] for use in USES if use in found}
+
+
+def forbidding(stated: Collection[Preference], uses: Collection[str]) -> Preference | None:
+    """Return a statement that forbids one of these uses, None if there is none."""
+    return next((it for it in _in_force(stated) if not it.allowed and it.use in uses), None)
+
+
+def as_text(stated: Iterable[Preference]) -> str:
+    """Return statements as a store keeps them, "" for none."""
+    rows = sorted(set(stated))
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":")) if rows else ""
+
+
+def as_json(stated: Collection[Preference]) -> dict[Use, Any]:
+    """Return by use whether it is allowed, and the statements that say so."""
+    in_force = _in_force(stated)
+    return {
+        use: {
+            "allowed": allowed,
+            "said": [f"{it.where}: {it.text}" for it in in_force if it.use == use],
+        }
+        for use, allowed in resolved(stated).items()
+    }
+
+
+def in_words(stated: Collection[Preference]) -> Iterator[tuple[Use, str]]:
+    """Yield each use of which something is stated, and whether it is allowed, and by what."""
+    for use, found in as_json(stated).items():
+        answer = "allowed" if found["allowed"] else "forbidden"
+        yield use, f"{answer} ({'; '.join(found['said'])})"
+
+
+def from_text(text: str | None) -> tuple[Preference, ...]:
+    """Return the statements that :func:`as_text` wrote."""
+    return tuple(Preference(*row) for row in json.loads(text)) if text else ()
+
+
+def restated(
+    last: str | None,
+    robots: Iterable[UsageLine] | None,
+    headers: Callable[[str], Sequence[str]] | None,
+    contents: Collection[str] | None,
+    agent: str,
+) -> str | None:
+    """Return the statements of a page as they are from now on; None: as the ``last`` ones.
+
+    ``robots`` are the lines of the file that is in force, ``headers`` gives the values of a name,
+    ``contents`` are those of a page's ``meta`` elements; None of any: as before.
+    """
+    read: dict[Place, Iterable[Preference] | None] = {
+        "robots": None if robots is None else of_robots(robots),
+        "header": None if headers is None else of_response(headers, agent),
+        "page": None if contents is None else of_page(contents, agent),
+    }
+    stated = [it for it in from_text(last) if read[it.place] is None]
+    stated += [it for some in read.values() if some is not None for it in some]
+    text = as_text(stated)
+    return None if text == (last or "") else text

@@ -1,0 +1,165 @@
+"""What sites state of the use of their pages, through a crawl, in what consumers get."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.run.crawl import CrawlOrder, crawl
+from tests.console import freshet
+from tests.integration.quick import quick, unwatched
+from tests.integration.scripted import Page, Scripted, scripted
+from tests.storage.small_store import rows
+
+ROBOTS = """User-agent: *
+Allow: /
+Content-Signal: search=yes, ai-train=no
+Content-Usage: /open/ train-ai=y
+
+User-agent: other
+Content-Usage: search=n
+"""
+WORDS = {
+    "plain": "The river lies where two valleys meet, and millers tell of its floods in spring.",
+    "used": "A mason set the arch without mortar, and the bridge has carried carts ever since.",
+    "mined": "Larches climb the northern slope; below them goats have kept the meadows short.",
+    "tagged": "Fishermen mend nets on the quay, and whoever buys early finds eels and perch.",
+    "named": "Lamps of the miners hang in the chapel, one for each that did not come back.",
+    "open/free": "Wind comes off the sea at noon, so the laundry dries before the bells ring.",
+}
+LINKS = "".join(f'<a href="/{name}">{name}</a> ' for name in WORDS)
+
+
+def page(name: str, head: str = "", **headers: str) -> Page:
+    body = f"<title>{name}</title>{head}<h1>{name}</h1><p>{WORDS[name]}</p>{LINKS}"
+    return Page(body, headers={key.replace("_", "-"): value for key, value in headers.items()})
+
+
+@dataclass
+class Site:
+    served: Scripted
+    pages: dict[str, Page]
+    folder: Path
+    cursor: str = "0"
+    settings: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def db(self) -> Path:
+        return self.folder / "crawl.db"
+
+    async def crawl(self) -> None:
+        seeds = seeds_from_arguments([self.served.origin("a") + "/plain"]).seeds
+        await crawl(
+            quick(**self.settings), CrawlOrder(self.db, seeds, resume=False), watch=unwatched
+        )
+
+    async def typed(self, *words: object) -> str:
+        """Invoke a command beside the server; it has an event loop of its own."""
+        given = *words, "--db", self.db, "--config", self.folder / "freshet.toml"
+        result = await asyncio.to_thread(freshet, *given)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    async def told(self, *words: object, since: str | None = None) -> dict[str, dict[str, Any]]:
+        """Entries by path, of all changes after the cursor."""
+        text = await self.typed("changefeed", "--since", since or self.cursor, *words)
+        *entries, last = map(json.loads, text.splitlines())
+        self.cursor = last["last_seq"]
+        origin = self.served.origin("a") + "/"
+        return {each["id"].removeprefix(origin): each for each in entries}
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    pages = {
+        "/robots.txt": Page(ROBOTS, headers={"Content-Type": "text/plain"}),
+        "/plain": page("plain"),
+        "/used": page("used", Content_Usage="train-ai=y, search=n"),
+        "/mined": page("mined", '<meta name="tdm-reservation" content="1">', tdm_reservation="0"),
+        "/tagged": page("tagged", X_Robots_Tag="noai, max-snippet:50, other: noarchive"),
+        "/named": page("named", "<meta name=robots content='noarchive, nosnippet'>"),
+        "/open/free": page("open/free", Content_Usage="train-ai=y"),
+    }
+    (tmp_path / "freshet.toml").write_text("[network]\nallow_private_addresses = true\n")
+    async with scripted({"a": pages}) as served:
+        yield Site(served, pages, tmp_path)
+
+
+def uses(entry: dict[str, Any]) -> dict[str, bool]:
+    return {use: it["allowed"] for use, it in entry["preferences"].items()}
+
+
+async def test_statements_of_all_places_are_told_with_pages(site: Site) -> None:
+    await site.crawl()
+    told = await site.told("--include-docs")
+    signals = {"search": True, "ai-train": False}
+    assert {name: uses(entry) for name, entry in told.items()} == {
+        "plain": signals,
+        # A statement that forbids counts before one that allows.
+        "used": {"search": False, "ai-train": False},
+        "mined": signals | {"tdm": False},
+        "tagged": signals | {"ai-input": False, "snippet": True},
+        "named": signals | {"snippet": False, "archive": False},
+        "open/free": signals,
+    }
+    stated = told["used"]["preferences"]
+    assert stated["search"]["said"] == [
+        "header: Content-Usage: train-ai=y, search=n",
+        "robots.txt: Content-Signal: search=yes, ai-train=no",
+    ]
+    assert all(entry["doc"]["preferences"] == entry["preferences"] for entry in told.values())
+
+
+async def test_a_changed_preference_is_an_entry_of_its_own(site: Site) -> None:
+    await site.crawl()
+    assert {entry["change"]["kind"] for entry in (await site.told()).values()} == {"new"}
+    site.pages["/used"] = page("used")
+    site.pages["/named"] = replace(site.pages["/named"], headers={"Content-Usage": "search=n"})
+    await site.crawl()
+    told = await site.told("--include-docs")
+    assert sorted(told) == ["named", "used"]
+    for entry in told.values():
+        assert entry["change"]["kind"] == "refreshed"
+        assert entry["change"]["kinds"] == ["preferences"]
+    assert uses(told["used"]) == {"search": True, "ai-train": False}
+    assert uses(told["named"])["search"] is False
+    await site.crawl()
+    assert await site.told() == {}
+    sql = "SELECT count(*) FROM preference JOIN page ON page.id = page_id WHERE url LIKE '%/used'"
+    assert rows(site.db, sql) == [(2,)]
+    # Who reads all of it now is told of pages that are new, with what holds by now.
+    assert {entry["change"]["kind"] for entry in (await site.told(since="0")).values()} == {"new"}
+
+
+async def test_a_purpose_leaves_out_what_forbids_it(site: Site) -> None:
+    await site.crawl()
+    (site.folder / "freshet.toml").write_text('[crawl]\npurpose = ["tdm", "archive"]\n')
+    told = await site.told("--include-docs")
+    assert {name for name, entry in told.items() if entry.get("deleted")} == {"mined", "named"}
+    assert all("doc" not in told[name] for name in ("mined", "named"))
+    (site.folder / "freshet.toml").write_text('[crawl]\npurpose = ["ai-train"]\n')
+    assert all(entry.get("deleted") for entry in (await site.told(since="0")).values())
+    (site.folder / "freshet.toml").write_text("")
+    assert not any(entry.get("deleted") for entry in (await site.told(since="0")).values())
+
+
+async def test_check_and_explain_say_who_states_what(site: Site) -> None:
+    await site.crawl()
+    url = site.served.origin("a") + "/mined"
+    words = "ai-train forbidden (robots.txt: Content-Signal: search=yes, ai-train=no; "
+    for verb in ("check", "explain"):
+        shown = " ".join((await site.typed(verb, url)).split())
+        assert "meta tdm-reservation: 1" in shown
+        assert words.partition(" (")[0] in shown
+        stated = json.loads(await site.typed(verb, url, "--json"))
+        known = stated["preferences"] if verb == "check" else stated["known"]["preferences"]
+        assert {use: it["allowed"] for use, it in known.items()} == {
+            "search": True, "ai-train": False, "tdm": False,
+        }  # fmt: skip
+    plain = await site.typed("text", url, "--format", "json")
+    assert json.loads(plain)["preferences"]["tdm"]["said"] == ["page: meta tdm-reservation: 1"]
