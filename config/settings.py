@@ -262,6 +262,7 @@ class Crawl(SettingsGroup):
     attempts: Positive
     permanent_recheck_days: Seconds
     purpose: Purposes
+    skip_forbidden: bool
 
 
 class Politeness(SettingsGroup):

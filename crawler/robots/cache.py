@@ -8,6 +8,7 @@ The time and the random generator are arguments.
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, log2
 from random import Random
@@ -57,6 +58,8 @@ class RobotsCache:
     politeness: PolitenessRules
     rng: Random
     room_bytes: int = ROBOTS_BYTES
+    #: Uses of pages for which those are not fetched that forbid one.
+    uses: Collection[str] = ()
     _entries: dict[int, _Entry] = field(default_factory=dict, init=False)
     put_away: set[int] = field(default_factory=set, init=False)
     _files: OrderedDict[int, RobotsTxt] = field(default_factory=OrderedDict, init=False)
@@ -209,7 +212,16 @@ class RobotsCache:
         """Return the verdict of the host's robots.txt on a URL."""
         if host_id in self._barred:
             return RobotsVerdict(allowed=False, rule=self._barred[host_id][1])
-        return self._file(host_id).verdict(self.agent, url)
+        found = self._file(host_id).verdict(self.agent, url)
+        if not (found.allowed and self.uses):
+            return found
+        lines = self._file(host_id).usage(self.agent, url)
+        if not lines:
+            return found
+        from freshet.crawler.robots.preferences import forbidding, of_robots  # noqa: PLC0415 - few files have such lines
+
+        forbids = forbidding([*of_robots(lines)], self.uses)
+        return found if forbids is None else RobotsVerdict(allowed=False, rule=forbids.text)
 
     def usage(self, host_id: int, url: str) -> list[UsageLine] | None:
         """Return the lines on the use of a page; None where the host's file is not known."""

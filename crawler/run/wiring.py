@@ -206,7 +206,8 @@ class Assembly(WriterHost):
         rules = politeness_rules(settings)
         self._robots_rules = RobotsRules(**settings.robots.model_dump())
         self.agent_token = settings.crawl.product.lower()
-        self.robots = RobotsCache(self.agent_token, self._robots_rules, rules, rng)
+        uses = settings.crawl.purpose if settings.crawl.skip_forbidden else ()
+        self.robots = RobotsCache(self.agent_token, self._robots_rules, rules, rng, uses=uses)
         self.frontier = Frontier(
             self.requisites or agenda, self.robots, rules, rng,
             held_at=context.clock.now() if context.was_killed else -inf,

@@ -163,3 +163,17 @@ async def test_check_and_explain_say_who_states_what(site: Site) -> None:
         }  # fmt: skip
     plain = await site.typed("text", url, "--format", "json")
     assert json.loads(plain)["preferences"]["tdm"]["said"] == ["page: meta tdm-reservation: 1"]
+
+
+async def test_what_robots_txt_forbids_for_a_purpose_need_not_be_fetched(site: Site) -> None:
+    site.pages["/robots.txt"] = replace(
+        site.pages["/robots.txt"],
+        body="User-agent: *\nContent-Signal: /open/ ai-train=no\nContent-Usage: search=n\n",
+    )
+    site.settings = {"crawl__purpose": ["ai-train", "tdm"], "crawl__skip_forbidden": True}
+    await site.crawl()
+    assert "/open/free" not in site.served.asked("a")
+    assert set(site.served.asked("a")) >= {f"/{name}" for name in WORDS if name != "open/free"}
+    url = site.served.origin("a") + "/open/free"
+    told = json.loads(await site.typed("history", url, "--json"))
+    assert "Content-Signal: /open/ ai-train=no" in json.dumps(told)
