@@ -501,20 +501,13 @@ class Recorder:
             content, found = verdict, FoundUrls(targets=found.targets)
         seen = _observation(due, result, verdict)
         role = _ROLES.get(type(content), due.role)
-        # After the links were admitted: they show in which combinations values recur.
-        # A doubtful page proves nothing of others, but if the doubt is that it may be a copy.
-        copies: tuple[CopyFinding, ...] = ()
-        parameters: tuple[ParameterFinding, ...] = ()
-        if isinstance(content, ReducedPage) and (verdict.may_be_copy or not verdict.doubt):
-            kind = result.header("Content-Type")
-            shown = CopyCandidate(due.url, content.parsed.blocks.texts, result.body, kind)
-            copies, parameters = await self.copies.find(due, content.text, shown)
+        copies, parameters = await self._copies(due, result, content, verdict)
         signs, wish_s, said = self.headers.signals(due, role, seen, result, _said(content))
         retry_at, charged = self._retry(due, seen, found)
-        noindex = self._noindex(result, verdict) if role == "page" else None
-        preferences = self._preferences(due, result, content, verdict) if role == "page" else None
-        if preferences is not None and verdict.kind != "new":
-            seen = replace(seen, kinds=" ".join(filter(None, (seen.kinds, PREFERENCES))))
+        is_page = role == "page"
+        noindex = self._noindex(result, verdict) if is_page else None
+        preferences = self._preferences(due, result, content, verdict) if is_page else None
+        seen = _restated(seen, preferences)
         self._heed(due, result, seen)
         return Visit(
             due=due,
@@ -551,6 +544,20 @@ class Recorder:
             repeats=self.frontier.new_repeats(due.host_id),
             rest=self._rest(due, content),
         )
+
+    async def _copies(
+        self, due: DueUrl, result: FetchResult, content: Reduced, verdict: Verdict
+    ) -> tuple[tuple[CopyFinding, ...], tuple[ParameterFinding, ...]]:
+        """Return what a page proves of copies, after its links were admitted.
+
+        They show in which combinations values recur. A doubtful page proves nothing of others, but
+        if the doubt is that it may be a copy.
+        """
+        if not isinstance(content, ReducedPage) or (verdict.doubt and not verdict.may_be_copy):
+            return (), ()
+        kind = result.header("Content-Type")
+        shown = CopyCandidate(due.url, content.parsed.blocks.texts, result.body, kind)
+        return await self.copies.find(due, content.text, shown)
 
     def _rest(self, due: DueUrl, content: Reduced) -> AsyncIterator[StoreUpdate] | None:
         """Return the entries of a long sitemap's further slices."""
@@ -962,6 +969,13 @@ def _advertised(due: DueUrl, result: FetchResult, content: Reduced) -> HubLink |
 def _repetition(due: DueUrl) -> str | None:
     """Say that an answer came to the second request only."""
     return due.repeat_of and f"answered a plain request only; before: {due.repeat_of}"
+
+
+def _restated(seen: Observation, preferences: str | None) -> Observation:
+    """Return an observation that names preferences which are others than before."""
+    if preferences is None or seen.kind == "new":
+        return seen
+    return replace(seen, kinds=" ".join(filter(None, (seen.kinds, PREFERENCES))))
 
 
 def _observation(due: DueUrl, result: FetchResult, verdict: Verdict) -> Observation:

@@ -53,9 +53,6 @@ SELECT m.new, sum(o.views), sum(o.opens) FROM temp.moved AS m JOIN past_openings
 GROUP BY m.new
 ON CONFLICT DO UPDATE SET views = views + excluded.views, opens = opens + excluded.opens;
 DELETE FROM past_openings WHERE page_id IN (SELECT old FROM temp.moved);
-UPDATE OR IGNORE preference SET page_id = (SELECT new FROM temp.moved WHERE old = page_id)
-WHERE page_id IN (SELECT old FROM temp.moved);
-DELETE FROM preference WHERE page_id IN (SELECT old FROM temp.moved);
 -- The index of near-duplicates is made anew.
 DELETE FROM lsh_bucket;
 DELETE FROM lsh_group;

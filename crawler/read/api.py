@@ -109,9 +109,8 @@ class StoreApi:
             raise UsageError(f"limit={limit}: at most {_MOST[docs]} with documents")
         match = None if asked["filter"] is None else pattern(asked["filter"])
         noise = asked["all"]
-        uses = uses_of(filter(None, (asked["usage"] or "").split(",")), "usage")
         changes = Changefeed(
-            self.library, docs, noise=noise, match=match, chunk_chars=chars, usage=uses
+            self.library, docs, noise=noise, match=match, chunk_chars=chars, usage=_usage(asked)
         )
         try:
             await changes.read(since, 0)
@@ -223,6 +222,11 @@ def _content(asked: Mapping[str, Any]) -> tuple[bool, int | None]:
     """Return whether documents are asked for, and the most characters of their chunks."""
     chars = _chunk_chars(asked)
     return asked["include_docs"] or chars is not None, chars
+
+
+def _usage(asked: Mapping[str, Any]) -> frozenset[str]:
+    """Return the uses that are asked for."""
+    return uses_of(filter(None, (asked["usage"] or "").split(",")), "usage")
 
 
 def _chunk_chars(asked: Mapping[str, Any]) -> int | None:

@@ -258,7 +258,13 @@ class Store:
 
         def more(place: str, wait_s: float) -> "Work[Batch]":
             return lambda library: Changefeed(
-                library, docs, all, wanted, chunk_chars, uses, down=self.down
+                library,
+                docs,
+                noise=all,
+                match=wanted,
+                chunk_chars=chunk_chars,
+                usage=uses,
+                down=self.down,
             ).awaited(place, wait_s)
 
         place, wait_s = "0" if since is None else since, inf if wait is True else float(wait)

@@ -87,6 +87,10 @@ class UsageLine(NamedTuple):
         """Return the length of the path: the longest one counts."""
         return -1 if self.path is None else self.path.rank
 
+    def holds_for(self, paths: Iterable[str]) -> bool:
+        """Return whether the line is for a page with one of these normal paths."""
+        return self.path is None or any(map(self.path.matches, paths))
+
 
 class _Rules:
     """Rules arranged for few comparisons.
@@ -279,17 +283,16 @@ class RobotsTxt:
         """
         agent = self._agent(user_agent)
         sections = () if agent is None else self._groups[agent]
+        # One list may be of several sections.
         lists = {id(section.usage): section.usage for section in sections if section.usage}
-        found: dict[str, list[UsageLine]] = {}
-        for line in (line for each in lists.values() for line in each):
-            if line.path is not None and not any(map(line.path.matches, readings(url))):
-                continue
-            best = found.setdefault(line.name, [line])
-            if line.length > best[0].length:
-                found[line.name] = [line]
-            elif line.length == best[0].length and line not in best:
-                best.append(line)
-        return [line for best in found.values() for line in best]
+        if not lists:
+            return []
+        paths = readings(url)
+        lines = [line for each in lists.values() for line in each if line.holds_for(paths)]
+        longest: dict[str, int] = {}
+        for line in lines:
+            longest[line.name] = max(line.length, longest.get(line.name, line.length))
+        return [line for line in lines if line.length == longest[line.name]]
 
     def crawl_delay_s(self, user_agent: str) -> float | None:
         """Return the Crawl-delay for the agent in seconds, or None where the file states none."""

@@ -1,4 +1,4 @@
-"""What a site states of the use of its pages: in robots.txt, in headers, and in the pages.
+"""Preferences: the uses of its pages that a site allows or forbids.
 
 Read are, as they were on 2026-12-01:
 

@@ -189,7 +189,7 @@ KEPT = {
     "frontier": 1, "memory": 1, "estimate": 1, "subscription": 1, "outgoing": 1, "search_use": 1,
     "search_before": 1, "churn": 2, "claim": 2, "showing": 2, "quality_change": 2, "version": 2,
     "observation": 2, "past_openings": 1, "seed": 2, "lsh_page": 0, "lsh_group": 0, "change": 1,
-    "search_page": 0, "altered_page": 1, "claim_source": 2,
+    "search_page": 0, "altered_page": 1, "claim_source": 2, "preference": 2,
 }  # fmt: skip
 
 

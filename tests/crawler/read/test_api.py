@@ -159,7 +159,8 @@ async def test_every_described_route_parameter_and_status_is_as_described(
         "/healthz", "/metrics", "/v1/openapi.json", "/v1/changefeed.atom", "/feeds/secret",
         f"{FEED}?since={cursor}&limit=1&include_docs=false&filter=*a&all=true&heartbeat=100",
         f"{FEED}?since=0&limit=3&include_docs=true&feed=continuous",
-        f"{FEED}?feed=longpoll", "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
+        f"{FEED}?feed=longpoll", f"{FEED}?usage=ai-train,search",
+        "/v1/pages", "/v1/pages?prefix=h&after=h&limit=1", a,
         f"{a}?format=markdown&version=1", f"{a}?format=text&as_of=2099-01-01", f"{a}?format=html",
         f"{FEED}?chunks=true&chunk_chars=200", f"{a}?chunks=true&chunk_chars=300",
         f"{SEARCH}?q=page+sentence&site=a.example&since=2027-01-01&limit=9&offset=0",
@@ -171,6 +172,7 @@ async def test_every_described_route_parameter_and_status_is_as_described(
             assert (await site.ask(path, **{"If-None-Match": etag}))[0] == 304
     for path in (f"{FEED}?since=x", "/v1/pages?limit=0", f"{a}?format=pdf", SEARCH,
             f"{a}?chunks=true&format=text", f"{FEED}?chunk_chars=199",
+            f"{FEED}?usage=all",
         ):  # fmt: skip
         assert (await site.ask(path))[0] == 400
     for path in (page_path("/unknown"), f"/o/{7:016x}", "/feeds/another"):
