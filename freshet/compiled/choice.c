@@ -56,7 +56,7 @@ struct choice {
     /* For each piece, whether it is kept, and what is to be kept, too. */
     uint8_t *kept, *more;
     uint64_t words;
-    bool is_short, has_labels;
+    bool is_short, is_long, has_labels;
     /* What Python is asked about: texts with a "\n" behind each, of these pieces; then those of
      * controls. What is chosen of all pieces. */
     struct growing asked, texts, controls, control_texts, chosen;
@@ -487,13 +487,15 @@ static bool is_of_word(uint8_t octet)
 }
 
 /* Return whether a short text, of which the trees say that much, is the label of a frame by its words: most
- * of them are known. A text with a digit and a question are none. */
+ * of them are known. A text with a digit or an address and a question are none, nor is a clause of a long
+ * text. */
 static bool is_label(const struct choice *choice, struct span text, double odds)
 {
     const struct vocabulary *known = choice->content->known;
     double sum = 0;
     int64_t words = 0, unknown = 0;
-    if (text.at == text.end || text.end[-1] == '?')
+    if (text.at == text.end || text.end[-1] == '?'
+        || (choice->is_long && strchr(".:;", text.end[-1])))
         return false;
     while (text.at < text.end) {
         struct span word = text;
@@ -503,7 +505,8 @@ static bool is_label(const struct choice *choice, struct span text, double odds)
             text.at++;
         }
         word.end = text.at;
-        text.at += text.at < text.end;
+        if (text.at < text.end && *text.at++ == '@')
+            return false;
         if (word.at == word.end)
             continue;
         int64_t number = number_of_word(known, word);
@@ -526,6 +529,7 @@ static void leave_labels(struct choice *choice)
     memset(choice->more, 0, count);
     for (size_t i = 0; i < count; i++)
         words += choice->kept[i] ? content->words[i].words : 0;
+    choice->is_long = words >= LONG_WORDS;
     choice->has_labels
         = choice->words >= PAGE_WITH_LABELS && (double)words < NEARLY_ALL * (double)choice->words;
     for (size_t i = 0; choice->has_labels && i < count; i++) {

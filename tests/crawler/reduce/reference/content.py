@@ -118,11 +118,15 @@ def _judged(pieces: Pieces, title: str) -> tuple[list[int], bool]:
     kept = {i for i in kept if not place[holders[i]] & edges} or kept
     is_mixed = bool(sizes[list(kept)].sum() < _NEARLY_ALL * sizes.sum())
     has_labels = bool(sizes.sum() >= _PAGE_WITH_LABELS) and is_mixed
+    # Clauses of a law may be short.
+    is_long = sizes[list(kept)].sum() >= _LONG_WORDS
     if has_labels:
         no_labels = {
             i
             for i in kept
-            if kinds[i] in {"h1", "table", "pre"} or not _is_label(texts[i], odds[i])
+            if kinds[i] in {"h1", "table", "pre"}
+            or (is_long and texts[i].endswith((".", ":", ";")))
+            or not _is_label(texts[i], odds[i])
         }
         kept = no_labels or kept
     # Links such as "Read more" are no content either, nor are such texts of which the trees are not
@@ -142,7 +146,7 @@ def _is_label(text: str, odds: float) -> bool:
     """Return whether a short text, of which the trees say that much, is the label of a frame.
 
     Its words say so, most of which are known. Words of other languages than English are not, and a
-    text with a digit, such as a price, and a question are no labels.
+    text with a digit or an address, such as a price, and a question are no labels.
     """
     words = _LABEL_WORD.findall(text)
     known, of = len(text.split()) <= _LABEL_WORDS, model()[0].label_odds
@@ -151,7 +155,7 @@ def _is_label(text: str, odds: float) -> bool:
         known
         and len(words) <= _LABEL_WORDS
         and not text.endswith("?")
-        and not any("0" <= letter <= "9" for letter in text)
+        and not any("0" <= letter <= "9" or letter == "@" for letter in text)
         and _KNOWN_OF * (len(words) - len(said)) <= len(words)
         and sum(said) < _LABEL_ODDS
         and sum(said) + odds < 0
