@@ -21,9 +21,11 @@ from freshet.crawler.errors import NoSuchHost, ParserLost
 from freshet.crawler.frontier.clock import SteadyClock
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.run import terminal
+from freshet.crawler.run.hooks import EXAMINATIONS
 from freshet.crawler.run.network import Network, user_agent
 from freshet.crawler.run.terminal import counted, print_json, relative, show_line, show_list, size
 from freshet.crawler.urls import origin
+from freshet.entry_points import loaded
 from freshet.storage import maintenance
 from freshet.storage.database import reading
 from freshet.storage.errors import StoreError
@@ -79,6 +81,11 @@ async def examine(
         *await _dns(settings, names),
         files(settings.crawl.exchanges, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         await _parser(),
+        *[
+            _CheckResult(*found)
+            for examining in loaded(EXAMINATIONS).values()
+            for found in await examining(settings, now)
+        ],
     ]
 
 

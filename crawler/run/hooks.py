@@ -34,6 +34,8 @@ extensions, the folders of ``crawler/extensions``, use the same ones (``pyprojec
   (:class:`freshet.crawler.extensions.search.tables.Metering`);
 - ``freshet.status``: a :class:`StatusPart` of ``freshet status`` and of the dashboard, by its key;
 - ``freshet.checks``: a function like :class:`Checking`, which adds steps to ``freshet check``;
+- ``freshet.examinations``: a function like :class:`Examining`, which adds findings to
+  ``freshet doctor``;
 - ``freshet.alert_receivers``: a receiver of alerts by the scheme of its URL, for the extension
   alerts (:class:`freshet.crawler.extensions.alerts.receivers.Receiver`);
 - ``freshet.connectors``: a function that opens a target of ``freshet sync`` by the scheme of its
@@ -54,7 +56,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from freshet.crawler.errors import UsageError
 from freshet.entry_points import loaded
@@ -289,6 +291,19 @@ class Checking(Protocol):
         self, parser: Parser, settings: Settings, page: FetchedPage
     ) -> Sequence[tuple[str, str, str]]:
         """Return steps: the name of each, its answer in a word, and the reason."""
+
+
+#: Entry points that give :class:`Examining`.
+EXAMINATIONS: Final = "freshet.examinations"
+
+
+class Examining(Protocol):
+    """Adds findings to ``freshet doctor``: a function."""
+
+    async def __call__(
+        self, settings: Settings, now: float
+    ) -> Sequence[tuple[str, Literal["fine", "warning", "problem"], str, str | None]]:
+        """Return findings: the name of each, how it stands, what was found, and what to do."""
 
 
 class FetchedPage(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field
 
-from freshet.config.settings import Number, Seconds, SettingsGroup, like
+from freshet.config.settings import Networks, Number, Seconds, SettingsGroup, like
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.run.rules import key_at
 from freshet.crawler.urls import origin
@@ -48,6 +48,9 @@ class IdentitySettings(SettingsGroup):
     clock_skew_s: Annotated[Seconds, Field(le=3_600)]
     nonce: bool
     from_address: Annotated[str, _MAIL]
+    operator: str
+    reason: str
+    addresses: Networks
 
 
 RENDERS: Final = False

@@ -11,5 +11,11 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Make, show and rotate the key that signs requests.",
         "freshet.crawler.extensions.identity.cli.key:key_command",
         after="config",
-    )
+    ),
+    "about": Verb(
+        "Maintain",
+        "Write a page about your crawler for webmasters.",
+        "freshet.crawler.extensions.identity.cli.about:about_command",
+        after="key",
+    ),
 }

@@ -16,6 +16,7 @@ from freshet.crawler.cli.verbs import application, groups, lines
 from freshet.crawler.extensions.alerts import cli as alerts_cli
 from freshet.crawler.extensions.connectors import cli as connectors_cli
 from freshet.crawler.extensions.feeds import cli as feeds_cli
+from freshet.crawler.extensions.identity import cli as identity_cli
 from freshet.crawler.extensions.lab import cli as lab_cli
 from freshet.crawler.extensions.mcp import cli as mcp_cli
 from freshet.crawler.extensions.readers import cli as readers_cli
@@ -61,15 +62,15 @@ def test_a_line_of_the_help_is_the_first_of_the_help_of_its_verb(verb: str) -> N
 
 def test_every_module_with_a_verb_is_in_the_help() -> None:
     folders = [
-        cli, alerts_cli, connectors_cli, feeds_cli, lab_cli, mcp_cli, readers_cli, search_cli,
-        shards_cli,
+        cli, alerts_cli, connectors_cli, feeds_cli, identity_cli, lab_cli, mcp_cli, readers_cli,
+        search_cli, shards_cli,
     ]  # fmt: skip
     modules = [f"{it.__name__}.{each.name}" for it in folders for each in iter_modules(it.__path__)]
     found = [name for module in modules for name in dir(import_module(module))]
     ending = "_command"
     verbs = {name.removesuffix(ending) for name in found if name.endswith(ending)}
-    # `show` belongs to the group `config`; get_command is typer's.
-    assert verbs - {"show", "get"} == set(lines())
+    # The first belong to the groups `config` and `key`; get_command is typer's.
+    assert verbs - {"show", "new", "rotate", "get"} == set(lines())
 
 
 def test_a_verb_alone_is_still_named_as_a_verb() -> None:
