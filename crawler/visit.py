@@ -24,7 +24,7 @@ import zstandard
 
 from freshet.crawler.admission.admit import FoundUrls, Redirects, RedirectTarget
 from freshet.crawler.admission.copies import Copies, CopyCandidate
-from freshet.crawler.compare.ladder import COMPARED, Detector, PageHistories, Verdict
+from freshet.crawler.compare.detection import COMPARED, Detector, PageHistories, Verdict
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.compare.not_content.host import RULES
 from freshet.crawler.compare.not_content.page import NotContentKind, is_check

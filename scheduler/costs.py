@@ -62,7 +62,7 @@ from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.policy import Crawling, CrawlPlan
 from freshet.scheduler.sources import SourceTable
-from freshet.scheduler.special import exp1
+from freshet.scheduler.special_functions import exp1
 
 #: Change rates, crawl rates and classes of some rows → the figure of each at importance 1.
 _Formula: TypeAlias = Callable[[Floats, Floats, Bools], Floats]

@@ -23,7 +23,7 @@ from freshet.crawler.admission.traps import (
     pattern_of,
     place_of,
 )
-from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.compare.detection import Verdict
 from freshet.crawler.fetch.bounds import FOREIGN_SITEMAPS, SITEMAPS, LruCache, meet, share
 from freshet.crawler.urls import (
     canonical,

@@ -23,8 +23,8 @@ from freshet.crawler.cli.options import (
     home_of,
     read_settings,
 )
+from freshet.crawler.compare.detection import Detector, Verdict
 from freshet.crawler.compare.kinds import ChangeKinds
-from freshet.crawler.compare.ladder import Detector, Verdict
 from freshet.crawler.compare.not_content.check import facts_of, waits_for_scripts
 from freshet.crawler.compare.not_content.cues import is_judged, length
 from freshet.crawler.compare.not_content.host import HostJudge
@@ -51,8 +51,8 @@ from freshet.crawler.robots.preferences import (
 from freshet.crawler.run import terminal
 from freshet.crawler.run.hooks import CHECKS, FetchedPage
 from freshet.crawler.run.network import Network, fetcher_layers, parser_of, with_kept
-from freshet.crawler.run.past import StoredPast
 from freshet.crawler.run.rules import counts_at, never_at
+from freshet.crawler.run.stored_past import StoredPast
 from freshet.crawler.run.terminal import (
     blocks,
     counted,

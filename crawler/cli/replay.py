@@ -13,9 +13,9 @@ from freshet.config.settings import Settings
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.run import terminal
+from freshet.crawler.run.archive_player import ReplayCounts
 from freshet.crawler.run.hooks import COMPARISONS, Comparing, ComparisonRequest
 from freshet.crawler.run.orders import CrawlReport, crawls_per_day
-from freshet.crawler.run.player import ReplayCounts
 from freshet.crawler.run.replay import Archives, Losses, replay
 from freshet.crawler.run.terminal import err, fail, print_json, show_list
 from freshet.entry_points import loaded

@@ -19,7 +19,7 @@ from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.crawler.reduce.sketch import sketch
 from freshet.crawler.run import terminal
 from freshet.crawler.run.network import parser_of, with_kept
-from freshet.crawler.run.past import parse_content
+from freshet.crawler.run.stored_past import parse_content
 from freshet.crawler.run.terminal import Tell, counted, fail, print_json, progress_bars, show_line
 from freshet.crawler.run.upkeep import require_readable
 from freshet.storage.database import Database, open_store

@@ -1,8 +1,9 @@
 """Kinds of change that a visit found, and those of them that count.
 
-The ladder (:mod:`freshet.crawler.compare.ladder`) decides by the text. Where the bytes differ, the
-documents of both versions are compared, too (:mod:`freshet.crawler.reduce.channels`): what differs
-beside the text counts as a change where ``change.counts`` names it, and is *refreshed* elsewhere.
+The ladder (:mod:`freshet.crawler.compare.detection`) decides by the text. Where the bytes differ,
+the documents of both versions are compared, too (:mod:`freshet.crawler.reduce.channels`): what
+differs beside the text counts as a change where ``change.counts`` names it, and is *refreshed*
+elsewhere.
 
 *Invariant.* A version of a page whose bytes differ from the last one's has either the channels of
 the last one, or a finding that names what differs. Consequence: a document that differs in more
@@ -13,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from freshet.crawler.compare.ladder import COMPARED, Content, PageHistories, Verdict
+from freshet.crawler.compare.detection import COMPARED, Content, PageHistories, Verdict
 from freshet.crawler.reduce.channels import Channels, have_same_tags, kinds_of
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import CHANNELS, TEXT_CHANNELS, Channel, Rung

@@ -409,7 +409,7 @@ def is_addition(difference: Difference) -> bool:
 
 
 class _Past(Protocol):
-    """The store, see :class:`.ladder.PageHistories`."""
+    """The store, see :class:`.detection.PageHistories`."""
 
     async def text(self, due: DueUrl, content: Content, /) -> Blocks | None: ...
 

@@ -27,10 +27,7 @@ from freshet.crawler.fetch.client import Fetcher, OursOrTheirs
 from freshet.crawler.frontier.clock import Clock, SteadyClock
 from freshet.crawler.frontier.politeness import Pacer
 from freshet.crawler.run.crawl import Live
-from freshet.crawler.run.daily import EVERY_S, DailyUpkeep
-from freshet.crawler.run.hooks import Companions, RunShard, check_companions
-from freshet.crawler.run.importance import ListedPage
-from freshet.crawler.run.in_force import (
+from freshet.crawler.run.daemon_settings import (
     BrowserWishes,
     DefaultBudget,
     InForce,
@@ -43,6 +40,9 @@ from freshet.crawler.run.in_force import (
     waiting_for_a_restart,
     with_budget,
 )
+from freshet.crawler.run.daily_upkeep import EVERY_S, DailyUpkeep
+from freshet.crawler.run.hooks import Companions, RunShard, check_companions
+from freshet.crawler.run.importance import ListedPage
 from freshet.crawler.run.network import (
     Network,
     fetcher_layers,

@@ -27,10 +27,10 @@ from freshet.crawler.archive.records import ArchivedExchange, Damage
 from freshet.crawler.errors import CrawlError
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.run.archive_player import ArchivePlayer, PlayedExchange, ReplayCounts
 from freshet.crawler.run.crawl import BreadthFirst
 from freshet.crawler.run.network import parser_of, with_kept
 from freshet.crawler.run.orders import CrawlReport, Tally, make_report
-from freshet.crawler.run.player import ArchivePlayer, PlayedExchange, ReplayCounts
 from freshet.crawler.run.pool import Supervisor
 from freshet.crawler.run.rules import copy_rule, depth_at
 from freshet.crawler.run.upkeep import correct, retention_of

@@ -10,7 +10,7 @@ from aiosqlite import Connection as Reader
 
 from freshet import __version__
 from freshet.crawler.frontier.politeness import Pacer
-from freshet.crawler.run.in_force import DefaultBudget, recurring
+from freshet.crawler.run.daemon_settings import DefaultBudget, recurring
 from freshet.crawler.run.logs import REPORTS
 from freshet.crawler.run.orders import DaemonOrder, Tally
 from freshet.crawler.run.pool import Ending

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from freshet.config.settings import StoreSettings
 from freshet.crawler.compare import history
+from freshet.crawler.compare.detection import SAMPLE_PAGES, is_same_page
 from freshet.crawler.compare.history import PageMemory, PageRecord
-from freshet.crawler.compare.ladder import SAMPLE_PAGES, is_same_page
 from freshet.crawler.compare.near_duplicates import (
     BUCKET_SIZE,
     THRESHOLD,

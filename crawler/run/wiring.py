@@ -20,7 +20,7 @@ from freshet.config.settings import Settings
 from freshet.crawler.admission.admit import Admission, HasRoom, Redirects, Scope, Seeding
 from freshet.crawler.admission.copies import Copies, ParameterPairs
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.compare.ladder import Detector
+from freshet.crawler.compare.detection import Detector
 from freshet.crawler.compare.not_content.check import (
     NotContentCheck,
     Probes,
@@ -43,7 +43,6 @@ from freshet.crawler.run.network import (
     selector_hints,
     user_agent,
 )
-from freshet.crawler.run.past import StoredPast
 from freshet.crawler.run.pool import Ending, FetchPool, PoolRules, Supervisor
 from freshet.crawler.run.requester import Requester
 from freshet.crawler.run.rules import (
@@ -56,6 +55,7 @@ from freshet.crawler.run.rules import (
     rules_at,
     scope_at,
 )
+from freshet.crawler.run.stored_past import StoredPast
 from freshet.crawler.signals.headers import HostHeaders
 from freshet.crawler.signals.listings import Complaints, Listings, SourceDiscovery
 from freshet.crawler.urls import origin

@@ -12,7 +12,7 @@ from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.ephemeral.sources import EphemeralSources
 from freshet.scheduler.policies.greedy_index import stale_share
-from freshet.scheduler.special import lambert
+from freshet.scheduler.special_functions import lambert
 
 
 @dataclass(frozen=True, slots=True)

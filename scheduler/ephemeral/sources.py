@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies import whittle
-from freshet.scheduler.special import beta_hazard
+from freshet.scheduler.special_functions import beta_hazard
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from freshet.scheduler.costs import ein, noisy_harmonic
 from freshet.scheduler.policies.greedy_index import GreedyIndex, GreedyIndexBinary
 from freshet.scheduler.policy import IndexPolicy
 from freshet.scheduler.sources import Rows, SourceTable
-from freshet.scheduler.special import exp1, gammainc
+from freshet.scheduler.special_functions import exp1, gammainc
 
 # -- signal paths ------------------------------------------------------------
 #

@@ -55,7 +55,7 @@ from numpy.typing import ArrayLike
 from freshet.scheduler import arrays
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.policies.greedy_index import SMALL, fresh_share, stale_share
-from freshet.scheduler.special import lambert
+from freshet.scheduler.special_functions import lambert
 
 
 def index(

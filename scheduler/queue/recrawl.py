@@ -6,7 +6,7 @@ what has committed. Consequence: after a crash the same observations lead to the
 It joins its parts. A :class:`~freshet.scheduler.queue.learner.Learner` knows the pages. A
 :class:`~freshet.scheduler.queue.valuer.VisitValuer` computes the values of visits. An
 :class:`~freshet.scheduler.queue.appraiser.Appraiser` chooses by them, and a
-:class:`~freshet.scheduler.queue.supply.Supply` loads the choice into the
+:class:`~freshet.scheduler.queue.refill.Supply` loads the choice into the
 :class:`~freshet.scheduler.queue.ready.ReadyQueue`.
 
 *The ready queue.* Pages come from one pass over all watched ones, the worthiest first, at most two
@@ -41,8 +41,8 @@ from freshet.scheduler.queue.page_rules import TermsOf
 from freshet.scheduler.queue.pages import OVERDUE, PageTable
 from freshet.scheduler.queue.ranker import Ranker
 from freshet.scheduler.queue.ready import DiscoveryQuota, EmptyQuota, ReadyQueue
+from freshet.scheduler.queue.refill import AuditDraws, Supply
 from freshet.scheduler.queue.sessions import Sessions
-from freshet.scheduler.queue.supply import AuditDraws, Supply
 from freshet.scheduler.queue.valuation_times import ValuationTimes
 from freshet.scheduler.queue.valuer import Valuation
 from freshet.storage.entries import CLAIM_KINDS, PUSHED, Host

@@ -19,7 +19,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from freshet.crawler.compare.ladder import Detector, PageHistories
+from freshet.crawler.compare.detection import Detector, PageHistories
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.reduce import page as reading
 from freshet.crawler.reduce.page import parse

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 from urllib.parse import quote
 
-from freshet.crawler.compare.ladder import Detector, Verdict
+from freshet.crawler.compare.detection import Detector, Verdict
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import parse, standing
 from freshet.crawler.reduce.sketch import sketch

@@ -55,7 +55,7 @@ async def _no_pages(*_: object) -> list[object]:
 
 def measured(pages: Sequence[tuple[str, str, str]]) -> float:
     """Return the CPU seconds of checking these pages, which are parsed before."""
-    from freshet.crawler.compare.ladder import PageHistories
+    from freshet.crawler.compare.detection import PageHistories
     from freshet.crawler.compare.not_content.check import NotContentCheck
     from freshet.crawler.reduce.page import parse
     from freshet.crawler.reduce.parser_process import Parser

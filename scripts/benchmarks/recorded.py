@@ -18,8 +18,8 @@ from pathlib import Path
 
 import zstandard
 
+from freshet.crawler.compare.detection import judge_blocks
 from freshet.crawler.compare.history import PageMemory, PageRecord
-from freshet.crawler.compare.ladder import judge_blocks
 from freshet.crawler.compare.templates import HostRun, Template
 from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.page import parse

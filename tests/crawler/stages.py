@@ -7,7 +7,7 @@ from random import Random
 from freshet.crawler.admission.admit import Admission, Redirects, Scope
 from freshet.crawler.admission.copies import Copies
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.compare.ladder import Detector
+from freshet.crawler.compare.detection import Detector
 from freshet.crawler.compare.not_content.check import NotContentCheck
 from freshet.crawler.errors import ParserLost
 from freshet.crawler.fetch.client import Request

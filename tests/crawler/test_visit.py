@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.admission.admit import RedirectTarget
-from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.compare.detection import Verdict
 from freshet.crawler.fetch.client import Request
 from freshet.crawler.frontier.frontier import PageRequest
 from freshet.crawler.reduce.blocks import TEXT_VERSION

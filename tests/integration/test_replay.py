@@ -14,10 +14,10 @@ from freshet.crawler.extensions.lab.synthetic_web.fetcher import SyntheticFetche
 from freshet.crawler.extensions.lab.synthetic_web.web import showcase
 from freshet.crawler.fetch.client import Fetcher, Request
 from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.run.archive_player import PlayedExchange
 from freshet.crawler.run.crawl import crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import DaemonOrder
-from freshet.crawler.run.player import PlayedExchange
 from freshet.crawler.run.replay import Archives, RecordedRun, RunPast, replay
 from freshet.crawler.urls import origin
 from freshet.storage.records import FetchResult, StoredSeed

@@ -18,10 +18,10 @@ from freshet.crawler.errors import UsageError
 from freshet.crawler.fetch.client import Request, request_headers
 from freshet.crawler.fetch.responses import judge
 from freshet.crawler.frontier.clock import VirtualClock
+from freshet.crawler.run.archive_player import ReplayCounts
 from freshet.crawler.run.crawl import CrawlOrder, Live, crawl
 from freshet.crawler.run.daemon import keep
 from freshet.crawler.run.orders import CrawlReport, DaemonOrder
-from freshet.crawler.run.player import ReplayCounts
 from freshet.crawler.run.replay import Losses
 from freshet.crawler.run.wiring import Observer
 from freshet.storage.records import FetchResult, Validators

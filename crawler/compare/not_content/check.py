@@ -19,7 +19,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
 from typing import Final, NamedTuple, Protocol
 
-from freshet.crawler.compare.ladder import PageHistories
+from freshet.crawler.compare.detection import PageHistories
 from freshet.crawler.compare.not_content.cues import (
     MOST_WHERE_CONTENT_WAS,
     is_judged,

@@ -11,8 +11,8 @@ from unicodedata import normalize
 from freshet.crawler.reduce.blocks import ROOT, Blocks, below
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import MOST_VALUES, Body
-from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.formats.values import as_blocks
 
 _STAMPS: Final = frozenset({"DTSTAMP", "SEQUENCE", "LAST-MODIFIED", "PRODID"})
 #: They tell an event from others; repetitions of one that differ have the same UID.

@@ -4,8 +4,8 @@ import json
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import Body
-from freshet.crawler.reduce.formats.leaves import leaves
 from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.formats.values import leaves
 
 
 def read(body: bytes, content_type: str | None) -> Body:

@@ -6,8 +6,8 @@ from typing import Final
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import MOST_VALUES, Body
-from freshet.crawler.reduce.formats.leaves import leaves
 from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.formats.values import leaves
 
 #: It may stand before each text (RFC 7464, section 2.2).
 _SEPARATOR: Final = "\x1e"

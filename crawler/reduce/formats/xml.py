@@ -23,8 +23,8 @@ from freshet.crawler.fetch.responses import media_type
 from freshet.crawler.reduce.blocks import ROOT, Blocks, below
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import MOST_VALUES, Body
-from freshet.crawler.reduce.formats.leaves import as_blocks
 from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.formats.values import as_blocks
 from freshet.crawler.reduce.tree import NAMES
 
 _XHTML_TYPE: Final = "application/xhtml+xml"

@@ -9,8 +9,8 @@ from typing import Final
 
 from freshet.crawler.reduce.charset import decode
 from freshet.crawler.reduce.formats import MOST_VALUES, Body
-from freshet.crawler.reduce.formats.leaves import leaves
 from freshet.crawler.reduce.formats.plain import of_text
+from freshet.crawler.reduce.formats.values import leaves
 
 #: Parts of a file, whatever they hold, and maps and lists in each other. libyaml looks at all that
 #: are open for each part.

@@ -10,7 +10,7 @@ import pytest
 
 from freshet.crawler.admission.admit import Admission, FoundUrls, Redirects, RedirectTarget, Scope
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.compare.ladder import Verdict
+from freshet.crawler.compare.detection import Verdict
 from freshet.storage.entries import AliasKind
 from freshet.storage.records import Alias, DueUrl
 

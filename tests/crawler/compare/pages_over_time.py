@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from freshet.crawler.compare.detection import Verdict, judge_blocks
 from freshet.crawler.compare.history import PageMemory, PageRecord
-from freshet.crawler.compare.ladder import Verdict, judge_blocks
 from freshet.crawler.compare.templates import HostRun
 from freshet.crawler.reduce.sketch import Sketch, sketch
 from freshet.storage.entries import Amendment, Kind

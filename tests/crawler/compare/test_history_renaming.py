@@ -2,8 +2,8 @@
 
 import pytest
 
+from freshet.crawler.compare.detection import new_names
 from freshet.crawler.compare.history import Layout
-from freshet.crawler.compare.ladder import new_names
 
 
 def layout(*blocks: tuple[int, int]) -> Layout:

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from freshet.crawler.compare.detection import Content, Verdict
 from freshet.crawler.compare.kinds import ChangeKinds
-from freshet.crawler.compare.ladder import Content, Verdict
 from freshet.crawler.reduce.channels import Channels
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
 from freshet.storage.entries import Channel

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from freshet.crawler.compare.detection import has_same_words
 from freshet.crawler.compare.history import Layout, difference
-from freshet.crawler.compare.ladder import has_same_words
 from freshet.crawler.compare.minor import (
     Difference,
     ReplacedBlock,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freshet.crawler.compare.detection import Verdict, judge_blocks
 from freshet.crawler.compare.history import PageRecord
-from freshet.crawler.compare.ladder import Verdict, judge_blocks
 from freshet.crawler.compare.templates import HostRun, SlotKind, Template
 from freshet.crawler.reduce.sketch import sketch
 from freshet.storage.entries import RETURN, Kind

@@ -10,7 +10,7 @@ from freshet.crawler.reduce.blocks import Blocks
 from freshet.crawler.reduce.document import Document
 from freshet.crawler.reduce.document import document as read_document
 from freshet.crawler.reduce.formats import pdf
-from freshet.crawler.reduce.formats.leaves import leaves
+from freshet.crawler.reduce.formats.values import leaves
 from freshet.crawler.reduce.page import ParsedPage, parse
 from freshet.crawler.reduce.parser_process import Parser
 

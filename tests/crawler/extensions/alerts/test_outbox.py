@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from freshet.crawler.extensions.alerts import tables as alerts
-from freshet.crawler.extensions.alerts.companion import AlertRecorder
 from freshet.crawler.extensions.alerts.messages import MessageComposer, stored_importances
 from freshet.crawler.extensions.alerts.outbox import Outbox
 from freshet.crawler.extensions.alerts.receivers import Delivery
+from freshet.crawler.extensions.alerts.recording import AlertRecorder
 from freshet.crawler.extensions.alerts.rules import Channel
 from freshet.crawler.extensions.alerts.settings import AlertMode, Alerts
 from freshet.crawler.extensions.alerts.tables import AlertFilter, Message

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freshet.crawler.extensions.alerts import tables as alerts
-from freshet.crawler.extensions.alerts.companion import AlertRecorder
+from freshet.crawler.extensions.alerts.recording import AlertRecorder
 from freshet.crawler.extensions.alerts.tables import AlertFilter, Message
 from freshet.storage import maintenance
 from freshet.storage.entries import REBASED, Amendment, Kind, Retraction, Rung

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from freshet.crawler.extensions.alerts.companion import AlertRecorder
+from freshet.crawler.extensions.alerts.recording import AlertRecorder
 from freshet.crawler.extensions.alerts.tables import REJECTED, AlertFilter
 from freshet.storage.records import Rejected, Validators, Visit
 from freshet.storage.tables import hosts

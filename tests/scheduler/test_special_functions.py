@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import special as reference
 
-from freshet.scheduler.special import beta_hazard, exp1, gammainc, lambert
+from freshet.scheduler.special_functions import beta_hazard, exp1, gammainc, lambert
 
 #: Results as small as these are not told from 0 to all their digits.
 TINY = 1e-300

@@ -12,7 +12,7 @@
 
 The first two are rungs of :class:`freshet.crawler.visit.Reducer`, the last one is of
 :mod:`freshet.crawler.compare.kinds`, ``minor`` of :mod:`freshet.crawler.compare.minor`, and the
-others of :func:`freshet.crawler.compare.ladder.judge_blocks`.
+others of :func:`freshet.crawler.compare.detection.judge_blocks`.
 
 Digests decide exactly whether a page changed; MinHash only estimates by how much. Error
 pages never come here: a failed fetch is no version of a page.

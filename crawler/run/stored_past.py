@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import aiosqlite
     from zstandard import ZstdCompressionDict
 
-    from freshet.crawler.compare.ladder import Content
+    from freshet.crawler.compare.detection import Content
     from freshet.crawler.frontier.clock import Clock
     from freshet.crawler.reduce.blocks import Blocks
     from freshet.crawler.reduce.page import ParsedPage
@@ -46,7 +46,7 @@ class StoredPast:
         self._reader, self._parser, self._tables = reader, parser, tables
         self._clock, self._alias_age_s = clock, alias_age_s
 
-    # -- what a comparison asks for (:class:`~.ladder.PageHistories`, :class:`~.kinds.Versions`)
+    # -- what a comparison asks for (:class:`~.detection.PageHistories`, :class:`~.kinds.Versions`)
 
     async def history(self, page_id: int) -> PageHistory | None:
         """Return the history of a page, None before its first capture with a text."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from freshet.crawler.frontier.politeness import Pacer
+    from freshet.crawler.run.daemon_settings import InForce
     from freshet.crawler.run.hooks import Companions
-    from freshet.crawler.run.in_force import InForce
     from freshet.crawler.run.pool import FetchPool
     from freshet.crawler.run.state import DaemonState
     from freshet.crawler.run.wiring import RunContext

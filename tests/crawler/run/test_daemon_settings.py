@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from freshet.crawler.frontier.politeness import Pacer
-from freshet.crawler.run.in_force import MOST_PER_DAY, DefaultBudget, learning_budget, recurring
+from freshet.crawler.run.daemon_settings import (
+    MOST_PER_DAY,
+    DefaultBudget,
+    learning_budget,
+    recurring,
+)
 from freshet.crawler.run.orders import DaemonOrder
 from freshet.scheduler.queue.recrawl import RecrawlAgenda
 

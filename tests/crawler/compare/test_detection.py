@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from freshet.crawler.compare.detection import SAMPLE_PAGES, Content, Detector, Verdict
 from freshet.crawler.compare.history import PageMemory
-from freshet.crawler.compare.ladder import SAMPLE_PAGES, Content, Detector, Verdict
 from freshet.crawler.compare.minor import STOOD
 from freshet.crawler.reduce.blocks import Blocks, alike
 from freshet.crawler.reduce.page import having
