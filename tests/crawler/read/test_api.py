@@ -23,6 +23,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
 from freshet.crawler.errors import CrawlError, ParserLost
+from freshet.crawler.extensions.identity.agent import WELL_KNOWN
+from freshet.crawler.extensions.identity.keys import new_key, write_new
 from freshet.crawler.extensions.search import tables as search
 from freshet.crawler.extensions.search.building import index_pending
 from freshet.crawler.read.api import StoreApi
@@ -175,7 +177,7 @@ async def test_every_described_route_parameter_and_status_is_as_described(
             f"{FEED}?usage=all",
         ):  # fmt: skip
         assert (await site.ask(path))[0] == 400
-    for path in (page_path("/unknown"), f"/o/{7:016x}", "/feeds/another"):
+    for path in (page_path("/unknown"), f"/o/{7:016x}", "/feeds/another", WELL_KNOWN):
         assert (await site.ask(path))[0] == 404
     async with serving(site.store.database.path, **LINKED) as site.url:
         assert (await site.ask(await site.link()))[0] == 302
@@ -187,6 +189,13 @@ async def test_every_described_route_parameter_and_status_is_as_described(
             status, headers, _ = await site.ask(path)
             assert (status, headers["WWW-Authenticate"]) == (401, 'Bearer realm="freshet"')
         assert (await site.ask("/healthz"))[0] == 200
+    key = site.store.database.path.with_name("keys.json")
+    address = f"https://bot.example{WELL_KNOWN}"
+    signs = {"identity__directory": address, "identity__key": str(key)}
+    async with serving(site.store.database.path, **signs) as site.url:
+        assert (await site.ask(WELL_KNOWN))[0] == 503
+        write_new(key, [new_key(START)])
+        assert (await site.ask(WELL_KNOWN))[0] == 200
     async with serving(Path("/nowhere/crawl.db"), **LINKED) as site.url:
         link = f"/o/{7:016x}"
         for path in ("/healthz", FEED, f"{FEED}.atom", "/v1/pages", a, f"{SEARCH}?q=page", link,

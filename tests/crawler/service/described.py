@@ -70,7 +70,7 @@ def undescribed(path: str, status: int, content_type: str, body: str) -> list[st
     if content_type not in contents:
         return [f"{path}: {status} as {content_type} is not described"]
     schema = contents[content_type]["schema"]
-    if content_type == "application/json":
+    if content_type.endswith(("/json", "+json")):
         return faults(json.loads(body), schema)
     if content_type == "application/x-ndjson":
         return [f for line in body.split("\n") if line for f in faults(json.loads(line), schema)]
