@@ -6,7 +6,7 @@ Every crawl loads this module, which is short.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from pydantic import Field
 
@@ -51,6 +51,10 @@ class IdentitySettings(SettingsGroup):
     operator: str
     reason: str
     addresses: Networks
+
+    def silent(self) -> Self:
+        """Return settings by which no request says who asks: a made-up web needs no key."""
+        return self.model_copy(update={"sign": False, "from_address": ""})
 
 
 RENDERS: Final = False

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from freshet.config.loading import load
 from freshet.crawler.errors import CrawlError
+from freshet.crawler.extensions.identity.agent import check
 from freshet.crawler.extensions.identity.keys import (
     IdentityKey,
     new_key,
@@ -95,3 +97,11 @@ def test_the_file_of_a_good_key_is_read(file: Path) -> None:
     write_new(file, [])
     file.write_text(json.dumps({"keys": [GOOD]}))
     assert read_keys(file)[0].thumbprint == "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
+
+
+def test_a_simulation_needs_no_key(tmp_path: Path) -> None:
+    said = {"sign": True, "key": str(tmp_path / "none.json"), "directory": "https://bot.example/k"}
+    settings = load(None, {f"identity.{name}": value for name, value in said.items()})[0]
+    with pytest.raises(CrawlError, match="there is no key"):
+        check(settings)
+    check(settings.silent())
