@@ -619,17 +619,20 @@ class Recorder:
         """Return what is stated of the page's use from now on, None: the same as before."""
         if verdict.kind not in _CONTENT:
             return None
-        robots = self.frontier.robots.usage(due.host_id, due.fetch_url)
+        cache = self.frontier.robots
+        robots = cache.usage(due.host_id, due.fetch_url)
+        reserved = cache.reservation(due.host_id, due.fetch_url)
         has_header = any(map(result.header_values, _STATING))
         page = content.parsed.robots_meta if isinstance(content, ReducedPage) else None
-        if not (robots or has_header or page or due.preferences):
+        if not (robots or reserved or has_header or page or due.preferences):
             return None
         from freshet.crawler.robots.preferences import restated  # noqa: PLC0415 - few pages state any
 
         # A 304 need not repeat the headers of the content.
         is_read = has_header or result.outcome == "fetched"
         headers = result.header_values if is_read else None
-        return restated(due.preferences, robots, headers, page, self.agent_token)
+        agent = self.agent_token
+        return restated(due.preferences, robots, reserved, headers, page, agent)
 
     def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
         """Return the time of the next try, and whether this one is charged."""

@@ -44,9 +44,9 @@ from freshet.crawler.robots.preferences import (
     Preference,
     as_json,
     in_words,
+    of_lines,
     of_page,
     of_response,
-    of_robots,
 )
 from freshet.crawler.run import terminal
 from freshet.crawler.run.hooks import CHECKS, FetchedPage
@@ -237,7 +237,7 @@ async def _robots(fetcher: Fetcher, settings: Settings, url: str, found: Check) 
         )
         return True
     agent, file = settings.crawl.product.lower(), in_force(record)
-    found.preferences += of_robots(file.usage(agent, url))
+    found.preferences += of_lines(file.usage(agent, url), "robots")
     verdict = file.verdict(agent, url)
     rule = "no rule matches" if verdict.rule is None else f"by the rule {verdict.rule}"
     answer = "allows" if verdict.allowed else "forbids"

@@ -148,6 +148,22 @@ def _read_rule(allow: bool, pattern: bytes, line: int) -> _Rule | None:
     return _Rule(allow, tuple(map(_normal, literals)), pattern.endswith(b"$"), text, line)
 
 
+def line_for(name: str, path: str, value: str, text: str, number: int) -> UsageLine | None:
+    """Return a line for the pages at a path, None where the pattern can match no path."""
+    rule = _read_rule(True, path.encode("utf-8", "replace"), number)
+    return None if rule is None else UsageLine(name, value, text, rule)
+
+
+def decisive(lines: Iterable[UsageLine], url: str) -> list[UsageLine]:
+    """Return the lines for the page at a URL: of each name those with the longest path."""
+    paths = readings(url)
+    found = [line for line in lines if line.holds_for(paths)]
+    longest: dict[str, int] = {}
+    for line in found:
+        longest[line.name] = max(line.length, longest.get(line.name, line.length))
+    return [line for line in found if line.length == longest[line.name]]
+
+
 def _usage_line(name: str, value: bytes, line: int) -> UsageLine:
     """Return what a line says of the use of pages, with the path that it may begin with."""
     path, said = b"", value
@@ -285,14 +301,7 @@ class RobotsTxt:
         sections = () if agent is None else self._groups[agent]
         # One list may be of several sections.
         lists = {id(section.usage): section.usage for section in sections if section.usage}
-        if not lists:
-            return []
-        paths = readings(url)
-        lines = [line for each in lists.values() for line in each if line.holds_for(paths)]
-        longest: dict[str, int] = {}
-        for line in lines:
-            longest[line.name] = max(line.length, longest.get(line.name, line.length))
-        return [line for line in lines if line.length == longest[line.name]]
+        return decisive((line for each in lists.values() for line in each), url) if lists else []
 
     def crawl_delay_s(self, user_agent: str) -> float | None:
         """Return the Crawl-delay for the agent in seconds, or None where the file states none."""

@@ -8,14 +8,21 @@ The time and the random generator are arguments.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, log2
 from random import Random
 
 from freshet.crawler.fetch.bounds import ROBOTS_BYTES, SITEMAP_URL_CHARS, LruCache
 from freshet.crawler.frontier.politeness import PolitenessRules, back_off_s
-from freshet.crawler.robots import RobotsTxt, RobotsVerdict, UsageLine, after_fetch, in_force
+from freshet.crawler.robots import (
+    RobotsTxt,
+    RobotsVerdict,
+    UsageLine,
+    after_fetch,
+    decisive,
+    in_force,
+)
 from freshet.crawler.urls import resolve
 from freshet.storage.entries import Host, RobotsRecord
 
@@ -66,6 +73,10 @@ class RobotsCache:
     _held_bytes: int = field(default=0, init=False)
     _naming: LruCache[str, set[str]] = field(default_factory=lambda: LruCache(10_000), init=False)
     _barred: dict[int, tuple[str, str]] = field(default_factory=dict, init=False)
+    #: The files of reservations that were read in this run.
+    _reserved: LruCache[int, Sequence[UsageLine]] = field(
+        default_factory=lambda: LruCache(10_000), init=False
+    )
     #: Hosts that are judged by another one's file, and those that were until a page answered.
     _sharing: set[int] = field(default_factory=set, init=False)
     _parted: set[int] = field(default_factory=set, init=False)
@@ -215,17 +226,28 @@ class RobotsCache:
         found = self._file(host_id).verdict(self.agent, url)
         if not (found.allowed and self.uses):
             return found
-        lines = self._file(host_id).usage(self.agent, url)
+        lines = [
+            *self._file(host_id).usage(self.agent, url), *(self.reservation(host_id, url) or ())
+        ]  # fmt: skip
         if not lines:
             return found
-        from freshet.crawler.robots.preferences import forbidding, of_robots  # noqa: PLC0415 - few files have such lines
+        from freshet.crawler.robots.preferences import forbidding, of_lines  # noqa: PLC0415 - few files have such lines
 
-        forbids = forbidding([*of_robots(lines)], self.uses)
+        forbids = forbidding([*of_lines(lines, "robots")], self.uses)
         return found if forbids is None else RobotsVerdict(allowed=False, rule=forbids.text)
 
     def usage(self, host_id: int, url: str) -> list[UsageLine] | None:
         """Return the lines on the use of a page; None where the host's file is not known."""
         return self._file(host_id).usage(self.agent, url) if host_id in self._files else None
+
+    def reserve(self, host_id: int, lines: Sequence[UsageLine]) -> None:
+        """Take what a host's file of reservations says (``/.well-known/tdmrep.json``)."""
+        self._reserved[host_id] = lines
+
+    def reservation(self, host_id: int, url: str) -> list[UsageLine] | None:
+        """Return the lines of that file on a page; None where it was not read in this run."""
+        lines = self._reserved.use(host_id)
+        return None if lines is None else decisive(lines, url)
 
     def crawl_delay_s(self, host_id: int) -> float:
         """Return the Crawl-delay for us, 0 where there is none."""

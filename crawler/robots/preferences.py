@@ -6,7 +6,8 @@ Read are, as they were on 2026-12-01:
   draft-ietf-aipref-vocab (the editors' copy of 2026-08-20, whose categories are ``train-ai`` and
   ``search``), a dictionary of RFC 9651;
 - ``Content-Signal``, likewise: Cloudflare's Content Signals Policy (contentsignals.org);
-- ``tdm-reservation``, header and ``meta``: TDM Reservation Protocol, final report of 2024;
+- ``tdm-reservation``, header, ``meta``, and ``/.well-known/tdmrep.json``: TDM Reservation
+  Protocol, final report of 2024;
 - ``noai``, ``noimageai``, ``noarchive``, ``nosnippet``, ``max-snippet`` of X-Robots-Tag and
   ``meta`` robots.
 
@@ -20,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
-from freshet.crawler.robots import UsageLine, directives_for
+from freshet.crawler.robots import UsageLine, directives_for, line_for
 
 #: What may be done with a page. ``ai-input`` is its use in answers of a model, ``ai-train`` the
 #: training of one, ``tdm`` text and data mining (of which training is a part).
@@ -28,8 +29,13 @@ Use: TypeAlias = Literal[
     "search", "ai-input", "ai-train", "tdm", "images-ai", "snippet", "archive"
 ]  # fmt: skip
 USES: Final = get_args(Use)
-#: Where a statement stands. ``robots`` and ``header`` are read of each response, ``page`` of bytes.
-Place: TypeAlias = Literal["robots", "header", "page"]
+#: Where a statement stands; ``file`` is ``/.well-known/tdmrep.json``.
+Place: TypeAlias = Literal["robots", "file", "header", "page"]
+
+
+_PLACES: Final[dict[Place, str]] = {
+    "robots": "robots.txt", "file": "tdmrep.json", "header": "header", "page": "page",
+}  # fmt: skip
 
 
 class Preference(NamedTuple):
@@ -43,7 +49,7 @@ class Preference(NamedTuple):
     @property
     def where(self) -> str:
         """Return in words where it is stated."""
-        return {"robots": "robots.txt", "header": "header", "page": "page"}[self.place]
+        return _PLACES[self.place]
 
 
 # -- grammars --------------------------------------------------------------------
@@ -96,6 +102,28 @@ def signals(value: str) -> dict[Use, bool]:
 
 
 _GRAMMARS: Final = {"Content-Usage": usage, "Content-Signal": signals}
+#: Where reservations of a whole site stand, and the most that are read.
+TDM_FILE: Final = "/.well-known/tdmrep.json"
+_MOST_RULES: Final = 1_000
+
+
+def reservations(body: bytes) -> list[UsageLine]:
+    """Return the lines of a file of reservations; none of what is no such file."""
+    try:
+        rules = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    found = list[UsageLine | None]()
+    for number, rule in enumerate(rules[:_MOST_RULES] if isinstance(rules, list) else ()):
+        path, said = (rule.get(key) for key in _OF_RULE) if isinstance(rule, dict) else _NO_RULE
+        if isinstance(path, str) and (value := str(said)) in _RESERVED:
+            text = f"tdm-reservation {value} for {path}"
+            found.append(line_for(TDM_FILE, path, value, text, number))
+    return [line for line in found if line is not None]
+
+
+_OF_RULE: Final = ("location", "tdm-reservation")
+_NO_RULE: Final = (None, None)
 #: Directives, and what they forbid.
 _FORBIDDING: Final[dict[str, tuple[Use, ...]]] = {
     "noai": ("ai-train", "ai-input"), "noimageai": ("images-ai",),
@@ -110,11 +138,14 @@ _TDM_META: Final = re.compile(r"tdm-reservation:\s*([01])\s*")
 # -- statements ------------------------------------------------------------------
 
 
-def of_robots(lines: Iterable[UsageLine]) -> Iterator[Preference]:
-    """Yield the statements of lines of robots.txt."""
+def of_lines(lines: Iterable[UsageLine], place: Place) -> Iterator[Preference]:
+    """Yield the statements of lines of robots.txt, or of the file of reservations."""
     for line in lines:
+        if line.name == TDM_FILE:
+            yield from _mining(_RESERVED[line.value], place, line.text)
+            continue
         for use, allowed in _GRAMMARS[line.name](line.value).items():
-            yield Preference(use, allowed, "robots", line.text)
+            yield Preference(use, allowed, place, line.text)
 
 
 def of_response(values: Callable[[str], Sequence[str]], agent: str) -> Iterator[Preference]:
@@ -157,7 +188,7 @@ def _of_directive(item: str, place: Place, name: str) -> Iterator[Preference]:
 # -- all of a page ---------------------------------------------------------------
 
 #: The places of ``tdm-reservation`` in the order in which they count.
-_RANKS: Final = ("robots", "header", "page")
+_RANKS: Final = ("robots", "file", "header", "page")
 
 
 def _in_force(stated: Collection[Preference]) -> list[Preference]:
@@ -215,17 +246,20 @@ def from_text(text: str | None) -> tuple[Preference, ...]:
 def restated(
     last: str | None,
     robots: Iterable[UsageLine] | None,
+    reserved: Iterable[UsageLine] | None,
     headers: Callable[[str], Sequence[str]] | None,
     contents: Collection[str] | None,
     agent: str,
 ) -> str | None:
     """Return the statements of a page as they are from now on; None: as the ``last`` ones.
 
-    ``robots`` are the lines of the file that is in force, ``headers`` gives the values of a name,
-    ``contents`` are those of a page's ``meta`` elements; None of any: as before.
+    ``robots`` are the lines of the file that is in force, ``reserved`` those of the other one;
+    ``headers`` gives the values of a name, ``contents`` are those of a page's ``meta`` elements;
+    None of any: as before.
     """
     read: dict[Place, Iterable[Preference] | None] = {
-        "robots": None if robots is None else of_robots(robots),
+        "robots": None if robots is None else of_lines(robots, "robots"),
+        "file": None if reserved is None else of_lines(reserved, "file"),
         "header": None if headers is None else of_response(headers, agent),
         "page": None if contents is None else of_page(contents, agent),
     }

@@ -70,7 +70,8 @@ class RefusalLog(Protocol):
 class Requester:
     """Performs requests: pages by the ``pipeline``, robots.txt, probes and API requests itself.
 
-    In a ``lasting`` run no host is hopeless: it may come back.
+    In a ``lasting`` run no host is hopeless: it may come back. ``reserves``: sites are asked for
+    the file in which they reserve text and data mining.
     """
 
     pipeline: Pipeline
@@ -86,6 +87,7 @@ class Requester:
     past: StoredHosts
     archive: RefusalLog | None = None
     lasting: bool = False
+    reserves: bool = False
 
     async def perform(self, request: FrontierRequest) -> Sequence[Entry]:
         """Perform one request, and return the entries to write."""
@@ -224,6 +226,8 @@ class Requester:
         """Put a robots.txt in force, and return the entries to write."""
         now, file = self.clock.now(), await self._file(fetched)
         record = self.robots.settle(request.host_id, request.origin, fetched, now, file)
+        if self.reserves and fetched.standing != "unreachable":
+            self._ask_reservations(request.host_id, request.origin)
         self.frontier.robots_known(request.host_id, now)
         note = StoreUpdate(
             at=now,
@@ -234,6 +238,22 @@ class Requester:
             repeats=self.frontier.new_repeats(request.host_id),
         )
         return [note, *self.seeding.settle(request.origin, result, now)]
+
+    def _ask_reservations(self, host_id: int, place: str) -> None:
+        """Request the file in which a site reserves text and data mining, before its pages."""
+        from freshet.crawler.robots.preferences import TDM_FILE, reservations  # noqa: PLC0415 - few ask
+
+        def answered(result: FetchResult, _now: float) -> Sequence[Entry]:
+            # A failure says nothing: what was stated before stays.
+            if result.outcome in {"fetched", "gone"}:
+                body = result.body if result.outcome == "fetched" else b""
+                self.robots.reserve(host_id, reservations(body))
+            return ()
+
+        url = f"{place}{TDM_FILE}"
+        if self.robots.verdict(host_id, url).allowed:
+            queue = self.frontier.host_state(host_id).queue
+            self.frontier.queue(ApiRequest(url, queue, answered))
 
     async def read_robots(self, host_id: int) -> None:
         """Read the robots.txt of a host from the store if it was put away."""

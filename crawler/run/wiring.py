@@ -443,6 +443,7 @@ class Assembly(WriterHost):
             past=self._past,
             archive=context.archive,
             lasting=context.lasting,
+            reserves=not {"tdm", "ai-train"}.isdisjoint(context.settings.crawl.purpose),
         )
 
     async def ask_schemes(self, seeding: Seeding) -> None:

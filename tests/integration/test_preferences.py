@@ -14,7 +14,7 @@ from freshet.crawler.run.crawl import CrawlOrder, crawl
 from tests.console import freshet
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
-from tests.storage.small_store import rows
+from tests.storage.small_store import SmallStore, rows
 
 ROBOTS = """User-agent: *
 Allow: /
@@ -57,6 +57,11 @@ class Site:
         await crawl(
             quick(**self.settings), CrawlOrder(self.db, seeds, resume=False), watch=unwatched
         )
+
+    async def crawl_later(self) -> None:
+        """Crawl when robots.txt has to be read again."""
+        SmallStore(self.db).execute("UPDATE robots SET fetched_at = 0.0")
+        await self.crawl()
 
     async def typed(self, *words: object) -> str:
         """Invoke a command beside the server; it has an event loop of its own."""
@@ -177,3 +182,28 @@ async def test_what_robots_txt_forbids_for_a_purpose_need_not_be_fetched(site: S
     url = site.served.origin("a") + "/open/free"
     told = json.loads(await site.typed("history", url, "--json"))
     assert "Content-Signal: /open/ ai-train=no" in json.dumps(told)
+
+
+async def test_a_site_is_asked_once_whether_it_reserves_mining_where_that_matters(
+    site: Site,
+) -> None:
+    file = "/.well-known/tdmrep.json"
+    site.pages[file] = Page('[{"location": "/plain", "tdm-reservation": 1}]')
+    await site.crawl()
+    assert file not in site.served.asked("a")
+    site.settings = {"crawl__purpose": ["tdm"]}
+    await site.crawl_later()
+    assert site.served.asked("a").count(file) == 1
+    told = site.served.asked("a")
+    assert told.index(file) < len(told) - 1 - told[::-1].index("/plain")
+    stated = (await site.told(since="0"))["plain"]["preferences"]
+    assert stated["tdm"] == {
+        "allowed": False, "said": ["tdmrep.json: tdm-reservation 1 for /plain"],
+    }  # fmt: skip
+    # Where it cannot be read, what it said before stays; where it is gone it does not.
+    site.pages[file] = Page("", 500)
+    await site.crawl_later()
+    assert "tdm" in (await site.told(since="0"))["plain"]["preferences"]
+    del site.pages[file]
+    await site.crawl_later()
+    assert "tdm" not in (await site.told(since="0"))["plain"]["preferences"]

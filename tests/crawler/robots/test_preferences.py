@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshet.crawler.robots import parse
+from freshet.crawler.robots import decisive, parse
 from freshet.crawler.robots.preferences import (
     USES,
     Preference,
@@ -12,9 +12,10 @@ from freshet.crawler.robots.preferences import (
     forbidding,
     from_text,
     in_words,
+    of_lines,
     of_page,
     of_response,
-    of_robots,
+    reservations,
     resolved,
     restated,
     signals,
@@ -108,7 +109,7 @@ def test_the_longest_path_of_robots_txt_counts(
     agent: str, path: str, found: dict[str, bool]
 ) -> None:
     lines = parse(ROBOTS).usage(agent, f"https://h.example{path}")
-    assert resolved(list(of_robots(lines))) == found
+    assert resolved(list(of_lines(lines, "robots"))) == found
 
 
 def test_lines_on_use_change_nothing_of_what_may_be_fetched() -> None:
@@ -171,6 +172,41 @@ def test_a_page_states_uses_and_counts_before_its_header() -> None:
     assert resolved([*response(tdm_reservation="1"), *free]) == {"tdm": YES}
 
 
+#: The example of the protocol, and more.
+RESERVED = b"""[
+    {"location": "/a/", "tdm-reservation": 1},
+    {"location": "/b/html/", "tdm-reservation": 1, "tdm-policy": "https://h.example/policy.json"},
+    {"location": "/b/images/*.jpg$", "tdm-reservation": 0},
+    {"location": "/b/", "tdm-reservation": "1"},
+    {"location": "/a/free/", "tdm-reservation": 0},
+    {"location": "/c/", "tdm-reservation": 2}, {"location": 3, "tdm-reservation": 1}, 7, {}
+]"""
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/a/x", {"ai-train": NO, "tdm": NO}),
+        ("/a/free/x", {"tdm": YES}),
+        ("/b/html/x", {"ai-train": NO, "tdm": NO}),
+        ("/b/images/x.jpg", {"tdm": YES}),
+        ("/b/images/x.jpgs", {"ai-train": NO, "tdm": NO}),
+        ("/c/x", {}),
+        ("/", {}),
+    ],
+)
+def test_a_file_reserves_mining_by_paths(path: str, found: dict[str, bool]) -> None:
+    lines = decisive(reservations(RESERVED), f"https://h.example{path}")
+    assert resolved(list(of_lines(lines, "file"))) == found
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"<html>", b"[", b"null", b"[" * 100_000, b'{"location": "/"}', b"\xff"]
+)
+def test_what_is_no_file_of_reservations_reserves_nothing(body: bytes) -> None:
+    assert reservations(body) == []
+
+
 def test_what_forbids_a_use_is_named() -> None:
     stated = response(Content_Usage="train-ai=n, search=y")
     found = forbidding(stated, ["search", "ai-train"])
@@ -187,19 +223,20 @@ def test_statements_are_those_of_before_where_nothing_is_read() -> None:
         return ["1"] if name == "tdm-reservation" else []
 
     robots = parse(ROBOTS).usage("freshet", "https://h.example/a")
-    text = restated(None, robots, headers, ["nosnippet"], "x")
-    assert {it.place for it in from_text(text)} == {"robots", "header", "page"}
-    assert restated(text, robots, headers, ["nosnippet"], "x") is None
-    assert restated(text, None, None, None, "x") is None
-    kept = restated(text, [], None, None, "x")
-    assert {it.place for it in from_text(kept)} == {"header", "page"}
-    assert restated(text, [], lambda _: [], [], "x") == ""
-    assert restated(None, [], lambda _: [], [], "x") is None
+    reserved = reservations(b'[{"location": "/", "tdm-reservation": 1}]')
+    text = restated(None, robots, reserved, headers, ["nosnippet"], "x")
+    assert {it.place for it in from_text(text)} == {"robots", "file", "header", "page"}
+    assert restated(text, robots, reserved, headers, ["nosnippet"], "x") is None
+    assert restated(text, None, None, None, None, "x") is None
+    kept = restated(text, [], None, None, None, "x")
+    assert {it.place for it in from_text(kept)} == {"file", "header", "page"}
+    assert restated(text, [], [], lambda _: [], [], "x") == ""
+    assert restated(None, [], [], lambda _: [], [], "x") is None
 
 
 statements = st.builds(
     Preference, st.sampled_from(USES), st.booleans(),
-    st.sampled_from(["robots", "header", "page"]), st.text(max_size=9),
+    st.sampled_from(["robots", "file", "header", "page"]), st.text(max_size=9),
 )  # fmt: skip
 
 
