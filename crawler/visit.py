@@ -632,7 +632,9 @@ class Recorder:
         is_read = has_header or result.outcome == "fetched"
         headers = result.header_values if is_read else None
         agent = self.agent_token
-        return restated(due.preferences, robots, reserved, headers, page, agent)
+        return restated(
+            due.preferences, agent, robots=robots, reserved=reserved, headers=headers, contents=page
+        )
 
     def _retry(self, due: DueUrl, seen: Observation, found: FoundUrls) -> tuple[float | None, bool]:
         """Return the time of the next try, and whether this one is charged."""

@@ -245,11 +245,12 @@ def from_text(text: str | None) -> tuple[Preference, ...]:
 
 def restated(
     last: str | None,
-    robots: Iterable[UsageLine] | None,
-    reserved: Iterable[UsageLine] | None,
-    headers: Callable[[str], Sequence[str]] | None,
-    contents: Collection[str] | None,
     agent: str,
+    *,
+    robots: Iterable[UsageLine] | None = None,
+    reserved: Iterable[UsageLine] | None = None,
+    headers: Callable[[str], Sequence[str]] | None = None,
+    contents: Collection[str] | None = None,
 ) -> str | None:
     """Return the statements of a page as they are from now on; None: as the ``last`` ones.
 

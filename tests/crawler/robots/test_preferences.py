@@ -224,14 +224,16 @@ def test_statements_are_those_of_before_where_nothing_is_read() -> None:
 
     robots = parse(ROBOTS).usage("freshet", "https://h.example/a")
     reserved = reservations(b'[{"location": "/", "tdm-reservation": 1}]')
-    text = restated(None, robots, reserved, headers, ["nosnippet"], "x")
+    read = {"robots": robots, "reserved": reserved, "headers": headers, "contents": ["nosnippet"]}
+    nothing = {"robots": [], "reserved": [], "headers": lambda _: [], "contents": []}
+    text = restated(None, "x", **read)  # type: ignore[arg-type]
     assert {it.place for it in from_text(text)} == {"robots", "file", "header", "page"}
-    assert restated(text, robots, reserved, headers, ["nosnippet"], "x") is None
-    assert restated(text, None, None, None, None, "x") is None
-    kept = restated(text, [], None, None, None, "x")
+    assert restated(text, "x", **read) is None  # type: ignore[arg-type]
+    assert restated(text, "x") is None
+    kept = restated(text, "x", robots=[])
     assert {it.place for it in from_text(kept)} == {"file", "header", "page"}
-    assert restated(text, [], [], lambda _: [], [], "x") == ""
-    assert restated(None, [], [], lambda _: [], [], "x") is None
+    assert restated(text, "x", **nothing) == ""  # type: ignore[arg-type]
+    assert restated(None, "x", **nothing) is None  # type: ignore[arg-type]
 
 
 statements = st.builds(
