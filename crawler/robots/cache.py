@@ -48,6 +48,8 @@ class _Entry:
 #: The longest pause of a host whose robots.txt is unreachable: it may be gone for good.
 _LONGEST_PAUSE_S = 30 * 86_400.0
 _MOST_DOUBLINGS = 20
+#: Requests to a host, at its longest delay, for which its robots.txt counts at least.
+_LEAST_REQUESTS = 3
 
 _NONE = RobotsTxt(closed=True, size_bytes=0)
 
@@ -157,13 +159,21 @@ class RobotsCache:
         failures = (entry.failures if entry else 0) + 1 if failed else 0
         previous = entry.record if entry else None
         record = after_fetch(previous, fetched, now, self.rules.stale_max_age_s)
-        until = (
-            now + self._pause_s(failures) if failed else fetched.fetched_at + self.rules.max_age_s
-        )
+        until = now + self._pause_s(failures) if failed else fetched.fetched_at + self._max_age_s
         self._entries[host_id] = _Entry(replace(record, body=b""), until, failures)
         if record is fetched:
             self._keep(host_id, origin, in_force(fetched) if file is _NONE else file)
         return record
+
+    @property
+    def _max_age_s(self) -> float:
+        """Return for how long a file counts: some requests to its host at the longest delay.
+
+        One that counted for less would be requested again before each page, and none would be.
+        """
+        of = self.politeness
+        longest = max(of.delay_s, of.crawl_delay_cap_s, of.slow_cap_s)
+        return max(self.rules.max_age_s, _LEAST_REQUESTS * longest)
 
     def _pause_s(self, failures: int) -> float:
         """Return the pause after so many failures: from its longest on it doubles, to a month."""

@@ -43,6 +43,14 @@ def test_a_robots_txt_is_fresh_for_24_hours(standing: RobotsStanding) -> None:
     assert not known.is_fresh(1, NOON + DAY_S)
 
 
+def test_a_robots_txt_counts_for_some_requests_however_soon_it_is_to_be_read_again() -> None:
+    rules = PolitenessRules(delay_s=100.0)
+    known = RobotsCache("freshet", RobotsRules(max_age_s=0.0), rules, Random(0))
+    known.settle(1, ORIGIN, parsed(NOON), NOON)
+    assert known.is_fresh(1, NOON + 2 * rules.delay_s)
+    assert not known.is_fresh(1, NOON + 4 * rules.delay_s)
+
+
 def test_a_verdict_names_the_rule() -> None:
     known = book()
     known.settle(1, ORIGIN, parsed(NOON), NOON)
