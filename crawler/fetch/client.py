@@ -9,7 +9,7 @@ import time
 from asyncio import get_running_loop
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from ipaddress import ip_address, ip_network
 from itertools import takewhile
@@ -29,6 +29,7 @@ from freshet.crawler.fetch.heads import ResponseHead
 from freshet.crawler.fetch.responses import (
     PLAIN,
     REPEATED,
+    RawHeaders,
     StatusVerdict,
     first_header,
     is_field_value,
@@ -413,6 +414,8 @@ class NetworkFetcher:
         else:
             # Do not wait for the body of an error or a redirect.
             transfer.truncated = _UNREAD
+        if verdict.reason == "http_402":
+            verdict = _priced(verdict, head.headers, transfer.wire_body)
         return verdict, None
 
     async def _read_body(
@@ -455,6 +458,14 @@ class NetworkFetcher:
             return False
         intake.repairs.append("cut_alike")
         return True
+
+
+def _priced(verdict: StatusVerdict, headers: RawHeaders, body: bytes) -> StatusVerdict:
+    """Return a verdict with the price that the server asks for, if it names one."""
+    from freshet.crawler.fetch.prices import asked_for  # noqa: PLC0415 - few servers do
+
+    price = asked_for(partial(first_header, headers), body)
+    return verdict if price is None else replace(verdict, detail=f"the server asks for {price}")
 
 
 #: Seconds to wait after a failure that is our own, where nothing has left this machine.

@@ -1,0 +1,50 @@
+"""Prices of pages, in responses with the status 402; nothing is ever paid.
+
+Read are, as they were on 2026-12-01: ``crawler-price`` of Cloudflare's pay per crawl, and of x402
+the JSON body of its first version and the header ``PAYMENT-REQUIRED`` of its second.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+#: Characters of a price that are shown, and prices of one response.
+_MOST_CHARACTERS: Final = 60
+_MOST: Final = 3
+
+
+def asked_for(header: Callable[[bytes], bytes | None], body: bytes) -> str | None:
+    """Return in words what a response asks for, None where it names no price.
+
+    ``header`` gives the first value of a name in lower case.
+    """
+    if (price := header(b"crawler-price")) is not None and price.strip():
+        return _shown(price.decode("latin-1"))
+    encoded = header(b"payment-required")
+    found = list(_x402(body if encoded is None else _decoded(encoded)))
+    return " or ".join(found[:_MOST]) or None
+
+
+def _decoded(value: bytes) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError:
+        return b""
+
+
+def _x402(text: bytes) -> Iterator[str]:
+    """Yield the prices of payment requirements: an amount in the smallest unit of an asset."""
+    try:
+        accepted: Any = json.loads(text)["accepts"]
+        for each in accepted:
+            amount = each.get("amount", each.get("maxAmountRequired"))
+            if isinstance(amount, str | int):
+                unit = (each.get("extra") or {}).get("name") or each.get("asset") or "units"
+                yield _shown(f"{amount} {unit} on {each.get('network', 'an unnamed network')}")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return
+
+
+def _shown(text: str) -> str:
+    return "".join(filter(str.isprintable, text)).strip()[:_MOST_CHARACTERS]
