@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ from freshet.crawler.run.terminal import (
 )
 from freshet.crawler.urls import origin
 from freshet.storage.database import owner_of
-from freshet.storage.entries import REBASED, Host, HostState, RobotsStanding
+from freshet.storage.entries import REBASED, Host, HostState, RobotsRecord, RobotsStanding
 from freshet.storage.queries import page
 from freshet.storage.queries.page import (
     FrontierPlace,
@@ -73,9 +74,13 @@ class _Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RobotsView:
-    """The verdict of a host's stored robots.txt on the URL; a stale file is fetched again."""
+    """The verdict of a host's stored robots.txt on the URL; a stale file is fetched again.
+
+    Of the files that were stored all have given this verdict ``since`` then.
+    """
 
     verdict: RobotsVerdict
+    since: float | None
     standing: RobotsStanding
     fetched_at: float
     fresh: bool
@@ -138,7 +143,8 @@ async def explain(
     page_id = known.page_id
     host = next(iter(await hosts.load(connection, [known.host_id], whole=True)))
     place = await page.frontier_place(connection, page_id)
-    robots = _robots_view(host, known.url, settings, now)
+    past = await hosts.past_robots(connection, host.host_id)
+    robots = _robots_view(host, past, known.url, settings, now)
     aliases = await page.other_names(connection, page_id, _ALIASES)
     pattern = await url_patterns.pattern_of(connection, page_id)
     if known.held_back is not None:
@@ -170,6 +176,7 @@ async def _explain_unknown(
 ) -> Explanation:
     found = [(url, await hosts.find(connection, str(origin(url)))) for url in urls]
     url, host = next((each for each in found if each[1] is not None), found[0])
+    past = await hosts.past_robots(connection, host.host_id) if host else []
     link = await page.first_link_out_of_scope(connection, url)
     why = "no seed, link, sitemap or redirect leads to it"
     if link is not None:
@@ -178,20 +185,26 @@ async def _explain_unknown(
         url=url,
         at=now,
         outlook=f"not crawled: {why}",
-        robots=_robots_view(host, url, settings, now) if host else None,
+        robots=None if host is None else _robots_view(host, past, url, settings, now),
         host=host.state if host else None,
         linked_out_of_scope=link,
         nearest=await documents.nearest(connection, url),
     )
 
 
-def _robots_view(host: Host, url: str, settings: Settings, now: float) -> _RobotsView | None:
+def _robots_view(
+    host: Host, past: Sequence[RobotsRecord], url: str, settings: Settings, now: float
+) -> _RobotsView | None:
+    """Return the verdict of a host's robots.txt; ``past`` are those that it has had."""
     record = host.robots
     if record is None:
         return None
     file, agent = in_force(record), settings.crawl.product.lower()
+    verdict = file.verdict(agent, url)
+    same = takewhile(lambda it: in_force(it).allows(agent, url) == verdict.allowed, past)
     return _RobotsView(
-        verdict=file.verdict(agent, url),
+        verdict=verdict,
+        since=min((it.fetched_at for it in same), default=None),
         standing=record.standing,
         fetched_at=record.fetched_at,
         fresh=is_fresh(record, now, settings.robots.max_age_s),
@@ -613,6 +626,7 @@ def _robots(robots: _RobotsView, now: float) -> dict[str, Cell]:
     }
     return {
         "verdict": "allowed" if verdict.allowed else "forbidden",
+        "since": when(robots.since, now),
         "rule": f"{verdict.rule} (line {verdict.line})" if verdict.rule else None,
         "group": f"User-agent: {verdict.agent}" if verdict.agent else None,
         "file": standings[robots.standing],

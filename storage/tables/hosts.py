@@ -1,5 +1,6 @@
 """Tables ``host``, ``robots``, ``not_content``, ``host_signals``: state of hosts across runs."""
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -164,6 +165,39 @@ def save_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
         f"VALUES (:id, :standing, :fetched_at, {body}, :reason, :stale_since)",
         {"id": host_id, **asdict(record)},
     )
+    if record.standing != "unreachable" and record.stale_since is None:
+        _keep_robots(db, host_id, record)
+
+
+#: Versions of a robots.txt that are kept of each host.
+_MOST_ROBOTS: Final = 20
+
+
+def _keep_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
+    """Keep a robots.txt that differs from the one before, and the newest ones of its host."""
+    packed = zlib.compress(record.body)
+    sql = "SELECT standing, zlib FROM past_robots WHERE host_id = ? ORDER BY at DESC LIMIT 1"
+    last = db.execute(sql, (host_id,)).fetchone()
+    if last is not None and last[0] == record.standing and zlib.decompress(last[1]) == record.body:
+        return
+    db.execute(
+        "INSERT OR REPLACE INTO past_robots VALUES (?, ?, ?, ?)",
+        (host_id, record.fetched_at, record.standing, packed),
+    )
+    db.execute(
+        "DELETE FROM past_robots WHERE host_id = ? AND at < (SELECT min(at) FROM (SELECT at "
+        "FROM past_robots WHERE host_id = ? ORDER BY at DESC LIMIT ?))",
+        (host_id, host_id, _MOST_ROBOTS),
+    )
+
+
+async def past_robots(db: Reader, host_id: int) -> list[RobotsRecord]:
+    """Return the robots.txt files that a host has had, the newest first."""
+    sql = "SELECT standing, at, zlib FROM past_robots WHERE host_id = ? ORDER BY at DESC"
+    return [
+        RobotsRecord(standing, at, zlib.decompress(packed))
+        for standing, at, packed in await db.execute_fetchall(sql, (host_id,))
+    ]
 
 
 # -- hosts of which many pages are rejected ----------------------------------

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,10 @@ from typing import Any
 import pytest
 
 from freshet.crawler.admission.site_lists import seeds_from_arguments
+from freshet.crawler.frontier.clock import iso
 from freshet.crawler.run.crawl import CrawlOrder, crawl
+from freshet.storage.entries import RobotsRecord
+from freshet.storage.tables.hosts import save_robots
 from tests.console import freshet
 from tests.integration.quick import quick, unwatched
 from tests.integration.scripted import Page, Scripted, scripted
@@ -207,3 +212,38 @@ async def test_a_site_is_asked_once_whether_it_reserves_mining_where_that_matter
     del site.pages[file]
     await site.crawl_later()
     assert "tdm" not in (await site.told(since="0"))["plain"]["preferences"]
+
+
+async def test_it_is_known_since_when_robots_txt_forbids_a_page(site: Site) -> None:
+    async def explained(name: str) -> dict[str, Any]:
+        url = f"{site.served.origin('a')}/{name}"
+        found: dict[str, Any] = json.loads(await site.typed("explain", url, "--json"))["robots"]
+        return found
+
+    async def reads(body: str) -> str:
+        """Let the site have that robots.txt, and return when it was read."""
+        site.pages["/robots.txt"] = Page(body, headers={"Content-Type": "text/plain"})
+        await site.crawl_later()
+        return iso(rows(site.db, "SELECT max(fetched_at) FROM robots")[0][0])
+
+    await site.crawl()
+    first = await reads("User-agent: *\nDisallow: /none\n")
+    await reads("User-agent: *\nDisallow: /none\n")
+    second = await reads("User-agent: *\nDisallow: /named\n")
+    await reads("User-agent: *\nDisallow: /named\nDisallow: /used\n")
+    await reads("User-agent: *\nDisallow: /named # again\n")
+    assert rows(site.db, "SELECT count(*) FROM past_robots") == [(5,)]
+    forbidden, allowed = await explained("named"), await explained("plain")
+    assert (forbidden["verdict"]["allowed"], forbidden["since"]) == (False, second)
+    assert allowed["verdict"]["allowed"]
+    assert allowed["since"] < first
+    shown = await site.typed("explain", f"{site.served.origin('a')}/named")
+    assert "since" in shown
+    # The newest twenty are kept.
+    with closing(sqlite3.connect(site.db)) as db, db:
+        for number in range(30):
+            save_robots(db, 1, RobotsRecord("parsed", 4e9 + number, b"%d" % number))
+        save_robots(db, 1, RobotsRecord("unreachable", 5e9, b""))
+        save_robots(db, 1, RobotsRecord("parsed", 5e9, b"", None, 5e9))
+    found = rows(site.db, "SELECT count(*), min(at), max(at) FROM past_robots")
+    assert found == [(20, 4e9 + 10, 4e9 + 29)]
