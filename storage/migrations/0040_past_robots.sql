@@ -3,6 +3,6 @@ CREATE TABLE past_robots (
     host_id  INTEGER NOT NULL REFERENCES host (id),
     at       REAL NOT NULL,
     standing TEXT NOT NULL,
-    zlib     BLOB NOT NULL,
+    body     BLOB NOT NULL,
     PRIMARY KEY (host_id, at)
 ) STRICT, WITHOUT ROWID;

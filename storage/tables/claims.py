@@ -52,7 +52,9 @@ _SKEW = f"iif(s.kind NOT IN {PUSHED} AND abs(g.skew_s) >= {_IN_STEP_S}, g.skew_s
 _AFTER = (
     "SELECT "
     + columns_of(
-        Claims, "c", kind=code_of(CLAIM_KINDS, "s.kind"),
+        # In a store that somebody has edited a source may be of no kind.
+        Claims, "c",
+        kind=f"coalesce({code_of(CLAIM_KINDS, 's.kind')}, {CLAIM_KINDS.index('ping')})",
         page_id="iif(p.alias_kind = 'permanent', coalesce(p.alias_of, p.id), p.id)",
         since=f"min(c.since - {_SKEW}, c.received_at)",
         until=f"min(c.until - {_SKEW}, c.received_at)",

@@ -176,7 +176,7 @@ _MOST_ROBOTS: Final = 20
 def _keep_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
     """Keep a robots.txt that differs from the one before, and the newest ones of its host."""
     packed = zlib.compress(record.body)
-    sql = "SELECT standing, zlib FROM past_robots WHERE host_id = ? ORDER BY at DESC LIMIT 1"
+    sql = "SELECT standing, body FROM past_robots WHERE host_id = ? ORDER BY at DESC LIMIT 1"
     last = db.execute(sql, (host_id,)).fetchone()
     if last is not None and last[0] == record.standing and zlib.decompress(last[1]) == record.body:
         return
@@ -193,7 +193,7 @@ def _keep_robots(db: Connection, host_id: int, record: RobotsRecord) -> None:
 
 async def past_robots(db: Reader, host_id: int) -> list[RobotsRecord]:
     """Return the robots.txt files that a host has had, the newest first."""
-    sql = "SELECT standing, at, zlib FROM past_robots WHERE host_id = ? ORDER BY at DESC"
+    sql = "SELECT standing, at, body FROM past_robots WHERE host_id = ? ORDER BY at DESC"
     return [
         RobotsRecord(standing, at, zlib.decompress(packed))
         for standing, at, packed in await db.execute_fetchall(sql, (host_id,))
