@@ -17,11 +17,15 @@ own statement counts before that of the header, as its protocol demands.
 """
 
 import json
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from freshet.crawler.robots import UsageLine, directives_for, line_for
+from freshet.storage.errors import StoreError
+
+log = logging.getLogger(__name__)
 
 #: What may be done with a page. ``ai-input`` is its use in answers of a model, ``ai-train`` the
 #: training of one, ``tdm`` text and data mining (of which training is a part).
@@ -239,8 +243,38 @@ def in_words(stated: Collection[Preference]) -> Iterator[tuple[Use, str]]:
 
 
 def from_text(text: str | None) -> tuple[Preference, ...]:
-    """Return the statements that :func:`as_text` wrote."""
-    return tuple(Preference(*row) for row in json.loads(text)) if text else ()
+    """Return the statements that :func:`as_text` wrote.
+
+    Raises:
+        StoreError: The text is damaged, or somebody edited it.
+    """
+    try:
+        rows = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        rows = None
+    if not isinstance(rows, list) or not all(map(_is_statement, rows)):
+        raise StoreError(
+            "the store holds preferences of a page that Freshet did not write"
+            f" ({str(text)[:60]!r}); the page's next visit reads them again"
+        )
+    return tuple(Preference(*row) for row in rows)
+
+
+def _is_statement(row: object) -> bool:
+    """Return whether a value of JSON is a statement."""
+    match row:
+        case [str(use), bool(), str(place), str()]:
+            return use in USES and place in _PLACES
+    return False
+
+
+def _last_statements(text: str | None) -> tuple[Preference, ...]:
+    """Return the statements of the last visit; none if they are damaged."""
+    try:
+        return from_text(text)
+    except StoreError as error:
+        log.warning("%s", error)
+        return ()
 
 
 def restated(
@@ -264,7 +298,7 @@ def restated(
         "header": None if headers is None else of_response(headers, agent),
         "page": None if contents is None else of_page(contents, agent),
     }
-    stated = [it for it in from_text(last) if read[it.place] is None]
+    stated = [it for it in _last_statements(last) if read[it.place] is None]
     stated += [it for some in read.values() if some is not None for it in some]
     text = as_text(stated)
     return None if text == (last or "") else text

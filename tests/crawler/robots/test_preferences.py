@@ -21,6 +21,7 @@ from freshet.crawler.robots.preferences import (
     signals,
     usage,
 )
+from freshet.storage.errors import StoreError
 
 NO, YES = False, True
 
@@ -234,6 +235,25 @@ def test_statements_are_those_of_before_where_nothing_is_read() -> None:
     assert {it.place for it in from_text(kept)} == {"file", "header", "page"}
     assert restated(text, "x", **nothing) == ""  # type: ignore[arg-type]
     assert restated(None, "x", **nothing) is None  # type: ignore[arg-type]
+
+
+EDITED = [
+    "no", "{}", "1", "null", '"search"', "[1]", "[[]]", '[["search",true,"header"]]',
+    '[["sell",true,"header",""]]', '[["search",1,"header",""]]', '[["search",true,"moon",""]]',
+    '[["search",true,"header",3]]', '[[["search"],true,"header",""]]', "[" * 100_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", EDITED, ids=lambda text: text[:30])
+def test_edited_statements_are_an_error_for_readers_and_read_again_by_a_visit(text: str) -> None:
+    with pytest.raises(StoreError, match="did not write") as caught:
+        from_text(text)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+    assert restated(text, "x", contents=["nosnippet"]) == restated(
+        None, "x", contents=["nosnippet"]
+    )
+    assert restated(text, "x", robots=[], reserved=[], headers=lambda _: [], contents=[]) == ""
 
 
 statements = st.builds(
