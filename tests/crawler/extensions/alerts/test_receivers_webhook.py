@@ -27,6 +27,8 @@ from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver
 from freshet.crawler.fetch.connection import HttpConnection
 from freshet.crawler.fetch.transport import Connections
 from freshet.crawler.frontier.clock import Clock, VirtualClock
+from scripts.benchmarks.odd_hosts import serving as odd_server
+from scripts.benchmarks.odd_responses import HEADS, Odd
 
 KEY = b"k" * 32
 NOW = 1_800_000_000.9
@@ -301,3 +303,9 @@ async def test_a_reason_is_told_while_another_delivery_hangs() -> None:
         refused = await AppriseReceiver("json://127.0.0.1:2/x", 20.0).deliver(MESSAGE, NOW)
         assert refused.said == "the service did not answer (connection refused)"
         never.set()
+
+
+@pytest.mark.parametrize("odd", [odd for odd in HEADS if odd.is_sure], ids=lambda odd: odd.name)
+async def test_a_receiver_is_read_as_leniently_as_a_page(odd: Odd) -> None:
+    async with odd_server(lambda _path: odd) as origin:
+        assert await post(f"{origin}/hook") == Delivery("taken")
