@@ -49,7 +49,7 @@ from freshet.crawler.frontier.politeness import (
     repeated,
 )
 from freshet.crawler.reduce.blocks import Blocks
-from freshet.crawler.reduce.formats import as_shown, format_of, is_mislabelled, no_page_type
+from freshet.crawler.reduce.formats import as_shown, format_of, is_relabelled, no_page_type
 from freshet.crawler.reduce.links import MetaRefresh, refresh_of
 from freshet.crawler.reduce.page import ParsedPage, is_stub
 from freshet.crawler.reduce.parser_process import Parser, Unparsable
@@ -733,7 +733,7 @@ class Pipeline:
             NotMade: no more files can be opened.
         """
         try:
-            if due.role != "sitemap" and is_mislabelled(result.body):
+            if due.role != "sitemap" and is_relabelled(result):
                 work = partial(as_shown, result, self.max_body_bytes)
                 result = await off_loop(_UNPACKS * len(result.body), work)
             try:

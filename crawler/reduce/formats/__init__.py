@@ -59,7 +59,9 @@ class Format:
     """A format of bodies: their media types, and the reader of them.
 
     ``types`` matches their media types in lower case, ``first_bytes`` are those that show the
-    format whatever the label says; then ``label`` becomes the media type. ``version`` is added to
+    format whatever the label says; then ``label`` becomes the media type. So it does where a body
+    is labelled as plain text and ``names`` matches the last segment of its URL's path, in lower
+    case. ``version`` is added to
     those of texts and documents: raise it where the reader gives another text for the same bytes.
     ``most_inline`` is the length of a body that is read in the event loop's process, where it may
     block for 100 ms: 0 reads all in the parser's process, which has limits of memory and time;
@@ -72,6 +74,7 @@ class Format:
     read: Reader
     first_bytes: tuple[bytes, ...] = ()
     label: str = ""
+    names: str = ""
     version: str = ""
     most_inline: int | None = None
     is_binary: bool = False
@@ -153,6 +156,16 @@ FORMATS: Final[list[Format]] = [
         is_binary=True,
         lacks=None if reads_pdf() else ("the text of PDF", "pdf"),
     ),
+    Format(
+        r"text/(?:x-|vnd\.daringfireball\.|x-web-)?markdown",
+        _ReaderIn("markdown"),
+        label="text/markdown",
+        # llmstxt.org, as it was on 2026-12-01: both are Markdown, and most servers say plain text.
+        names=r"llms(?:-full)?\.txt|.+\.(?:md|markdown)",
+        version="md1",
+        # As many open brackets take 60 ms.
+        most_inline=8 * 1024,
+    ),
     Format(r"text/(?!(?:css|javascript|ecmascript|vtt)$).*|application/toml", _ReaderIn("plain")),
 ]
 _HTML: Final = FORMATS[0]
@@ -190,18 +203,32 @@ def first_bytes() -> tuple[bytes, ...]:
 
 
 def is_mislabelled(body: bytes) -> bool:
-    """Return whether :func:`as_shown` may have something to do."""
+    """Return whether a body begins as a format or a packed file does, whatever its label says."""
     return body.startswith((*first_bytes(), *PACKED_MAGIC))
 
 
-def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
-    """Return a response as its first bytes show it, whatever its label says.
+def is_relabelled(result: FetchResult) -> bool:
+    """Return whether :func:`as_shown` may have something to do."""
+    return is_mislabelled(result.body) or _by_name(result) is not None
 
-    What is packed is unpacked, to ``max_bytes`` at most, and a body whose first bytes are those of
-    a format is labelled as one.
+
+def _by_name(result: FetchResult) -> Format | None:
+    """Return the format that the name of a plain text says, if one does."""
+    if not result.body or media_type(result.header("Content-Type") or "") != "text/plain":
+        return None
+    name = result.url.partition("#")[0].partition("?")[0].rpartition("/")[2].lower()
+    return next((it for it in formats() if it.names and re.fullmatch(it.names, name)), None)
+
+
+def as_shown(result: FetchResult, max_bytes: int) -> FetchResult:
+    """Return a response as its first bytes show it, or its name, whatever its label says.
+
+    What is packed is unpacked, to ``max_bytes`` at most. A body whose first bytes are those of a
+    format is labelled as one, and so is plain text whose name is of a format.
     """
     body, headers = unpacked(result.body, max_bytes), result.headers
     shown = next((each for each in formats() if body.startswith(each.first_bytes)), None)
+    shown = shown or _by_name(result)
     if shown is not None and format_of(result.header("Content-Type")) is not shown:
         others = ((name, value) for name, value in headers if name.lower() != b"content-type")
         headers = (*others, (b"Content-Type", shown.label.encode()))

@@ -30,7 +30,9 @@ URL = "https://h.example/book"
         ("application/json", "json"), ("application/FEED+JSON; charset=utf-8", "json"),
         ("text/json", "json"), ("application/x-ndjson", "json_lines"), ("application/yaml", "yaml"),
         ("text/calendar; method=PUBLISH", "calendar"), ("application/x-pdf", "pdf"),
-        ("text/plain", "plain"), ("text/markdown", "plain"), ("text/csv", "plain"),
+        ("text/plain", "plain"), ("text/markdown", "markdown"),
+        ("text/x-markdown; charset=utf-8", "markdown"), ("text/x-anything", "plain"),
+        ("text/csv", "plain"),
         ("application/toml", "plain"), ("text/toml", "plain"), ("text/vcard", "plain"),
     ],
 )  # fmt: skip
