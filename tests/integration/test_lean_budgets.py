@@ -118,6 +118,7 @@ async def test_aliases_and_a_dead_subdomain_take_little_of_a_small_budget(tmp_pa
     assert kinds["alias"] + kinds["dead host"] < 0.05 * spent
 
 
+@pytest.mark.long
 async def test_a_host_whose_robots_txt_redirects_takes_the_budget_of_no_other(
     tmp_path: Path,
 ) -> None:

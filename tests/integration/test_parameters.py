@@ -154,7 +154,13 @@ CONTENT: dict[str, tuple[Callable[[int, Random], str], Callable[[str], str]]] = 
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CONTENT)
+#: The others are variants of these.
+FIRST = ("pages of a list", "colours of the last products", "states in the path")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(it, marks=[] if it in FIRST else pytest.mark.long) for it in CONTENT]
+)
 async def test_what_differs_is_read(tmp_path: Path, kind: str) -> None:
     link, text = CONTENT[kind]
     site, linked = Site(link, lambda target: f"<p>{words(text(target))}"), set[str]()

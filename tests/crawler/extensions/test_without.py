@@ -86,7 +86,15 @@ async def test_a_page_that_is_forgotten_takes_the_rows_of_hidden_extensions_alon
             assert db.execute("SELECT count(*) FROM subscription").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("hidden", [("search",), ("readers",), ("search", "readers")], ids="-".join)
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        pytest.param(("search",), marks=pytest.mark.long),
+        pytest.param(("readers",), marks=pytest.mark.long),
+        ("search", "readers"),
+    ],
+    ids="-".join,
+)
 async def test_an_index_that_others_wrote_beside_is_right_when_it_is_back(
     shell: Shell, hidden: tuple[str, ...]
 ) -> None:
