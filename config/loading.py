@@ -8,7 +8,7 @@ the strongest source that has it.
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -33,6 +33,14 @@ _MAX_BYTES = 1 << 20
 #: A dotted key costs the parser the square of its parts.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 _SITES: Final = "sites"
+#: Former names of settings, and what they are called now.
+_RENAMED: Final = {
+    "crawl.exchanges": "crawl.concurrent_requests",
+    "daemon.least_discovery": "daemon.min_discovery",
+    "daemon.most_discovery": "daemon.max_discovery",
+    "daemon.new_page_worth": "daemon.new_page_value",
+    "ephemeral.item_worth": "ephemeral.item_value",
+}
 #: Settings whose values are not quoted in errors, beside lists of tables: they may hold secrets.
 _NOT_QUOTED: Final = frozenset({"operation.token"})
 
@@ -86,6 +94,7 @@ def recorded(said: Mapping[str, object]) -> Settings:
     """
     model = settings_model()
     defaults = tomllib.loads(defaults_text())
+    said = {name: _with_new_names(name, table) for name, table in said.items()}
     added = {
         name: defaults[name] for name in model.model_fields if name not in Settings.model_fields
     }
@@ -103,8 +112,9 @@ def _laid_over(*layers: _Layer) -> _Layer:
     given = _defaults()
     names = tuple(given)
     for layer in layers:
-        _refuse_unknown(layer, names)
-        given |= layer
+        renamed = _renamed(layer)
+        _refuse_unknown(renamed, names)
+        given |= renamed
     return given
 
 
@@ -180,7 +190,9 @@ def _environment() -> _Layer:
     names = {v.lower()[len(_PREFIX) :].replace("__", ".", 1): v for v in ours}
     read = _layer(EnvSettingsSource(settings_model())(), "")
     return {
-        name: _Given(read[name].value if name in read else None, f"environment {variable}")
+        name: _Given(
+            read[name].value if name in read else os.environ[variable], f"environment {variable}"
+        )
         for name, variable in names.items()
         if "." in name or name in settings_model().model_fields
     }
@@ -195,6 +207,39 @@ def _layer(tables: Mapping[str, object], origin: str) -> _Layer:
         else:
             values[group] = table
     return {name: _Given(value, origin) for name, value in values.items()}
+
+
+def _renamed(layer: _Layer) -> _Layer:
+    """Return a layer in which settings with former names have their new ones.
+
+    Raises:
+        ConfigError: a setting has both.
+    """
+    found = dict(layer)
+    for old in layer.keys() & _RENAMED.keys():
+        new, given = _RENAMED[old], found.pop(old)
+        if new in found:
+            raise ConfigError(
+                f"{given.origin}: {old} is now {new}, which is set as well; delete it"
+            )
+        found[new] = _Given(given.value, f"{given.origin}, as {old}")
+    return found
+
+
+def outdated(origins: Origins) -> Iterator[str]:
+    """Yield a line on each setting that a source gives under its former name."""
+    for old, new in _RENAMED.items():
+        source, _, name = origins.get(new, "").rpartition(", as ")
+        if name == old:
+            yield f"{source}: {old} is now {new}; rename it there"
+
+
+def _with_new_names(group: str, table: object) -> object:
+    """Return the settings of a group that a run recorded, under the names of today."""
+    if not isinstance(table, Mapping):
+        return table
+    names = {key: _RENAMED.get(f"{group}.{key}", f"{group}.{key}") for key in table}
+    return {names[key].partition(".")[2]: value for key, value in table.items()}
 
 
 def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:

@@ -258,7 +258,7 @@ class Crawl(SettingsGroup):
     time_limit_s: Seconds
     patience_s: Seconds
     max_redirects: Annotated[int, Number, Field(ge=0, le=50)]
-    exchanges: Annotated[int, Number, Field(ge=1, le=10_000)]
+    concurrent_requests: Annotated[int, Number, Field(ge=1, le=10_000)]
     attempts: Positive
     permanent_recheck_days: Seconds
     purpose: Purposes
@@ -377,7 +377,7 @@ class Ephemeral(SettingsGroup):
 
     recognise: bool
     half_life_hours: Weight
-    item_worth: Weight
+    item_value: Weight
     cost: Literal["request", "delay"]
 
 
@@ -390,10 +390,10 @@ class DaemonSettings(SettingsGroup):
     policy: str
     importance: Literal["list", "constant", "depth", "pagerank", "opened"]
     audit_share: Share
-    new_page_worth: Weight
+    new_page_value: Weight
     discovery: Literal["areas", "greedy", "cov_win", "od_win", "cliq_win"]
-    least_discovery: Share
-    most_discovery: Annotated[Share, _at_least("least_discovery")]
+    min_discovery: Share
+    max_discovery: Annotated[Share, _at_least("min_discovery")]
 
 
 class Parse(SettingsGroup):

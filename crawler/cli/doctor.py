@@ -79,7 +79,7 @@ async def examine(
         clock(now, newest_at),
         contact(settings.crawl.product, settings.crawl.contact),
         *await _dns(settings, names),
-        files(settings.crawl.exchanges, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
+        files(settings.crawl.concurrent_requests, resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         await _parser(),
         *[
             _CheckResult(*found)
@@ -232,7 +232,7 @@ def files(exchanges: int, limit: int) -> _CheckResult:
     words = f"{limit:,} files may be open; {exchanges:,} exchanges at once"
     if limit != resource.RLIM_INFINITY and limit < exchanges + _OTHER_FILES:
         wanted = exchanges + _OTHER_FILES
-        advice = f"raise it with `ulimit -n {wanted}`, or lower crawl.exchanges"
+        advice = f"raise it with `ulimit -n {wanted}`, or lower crawl.concurrent_requests"
         return _CheckResult("limits", "problem", words, advice)
     return _CheckResult("limits", "fine", words)
 

@@ -261,10 +261,12 @@ def tell_down(db: Path, down: Mapping[int, str]) -> dict[str, object]:
 def read_settings(file: Path | None, overrides: Mapping[str, object]) -> "tuple[Settings, Origins]":
     """Return the settings; options that are None are left out. Wrong settings exit."""
     given = {key: value for key, value in overrides.items() if value is not None}
-    from freshet.config.loading import load  # noqa: PLC0415 - slow to import
+    from freshet.config.loading import load, outdated  # noqa: PLC0415 - slow to import
 
     try:
         settings, origins = load(file, given)
+        for line in outdated(origins):
+            say("note:", "yellow", line)
         if any(each.include or each.ignore for each in settings.sites):
             from freshet.crawler.run.network import selector_hints  # noqa: PLC0415 - likewise
 

@@ -87,13 +87,13 @@ _LEAST_DELAY_S: Final = 0.1
 def exchange_of(said: Ephemeral, daemon: DaemonSettings) -> DiscoveryTerms:
     """Return the terms on which new pages and ephemeral sources compete, by these settings."""
     return DiscoveryTerms(
-        missing=daemon.new_page_worth,
-        item_worth=said.item_worth,
+        missing=daemon.new_page_value,
+        item_worth=said.item_value,
         half_life=said.half_life_hours / _DAY_HOURS,
         recognise=said.recognise,
         by_delay=said.cost == "delay",
-        least=daemon.least_discovery,
-        most=daemon.most_discovery,
+        least=daemon.min_discovery,
+        most=daemon.max_discovery,
         discovery=daemon.discovery,
     )
 

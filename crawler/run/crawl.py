@@ -421,7 +421,7 @@ class _CrawlRun(Supervisor):
         seeding = Seeding(seeds, self._assembly.admission)
         chosen = self._settings.crawl
         rules = PoolRules(
-            exchanges=connections(chosen.exchanges),
+            concurrent_requests=connections(chosen.concurrent_requests),
             max_pages=chosen.max_pages,
             # Beside pages there are failures, redirects, sitemaps, and each seed's robots.txt.
             max_requests=chosen.max_pages and 10 * chosen.max_pages + 100 + 2 * len(seeds),

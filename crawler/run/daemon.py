@@ -322,7 +322,7 @@ class _Daemon(Supervisor):
         )  # fmt: skip
         self._seeding = Seeding(force.sites.seeds, self._assembly.admission)
         rules = PoolRules(
-            connections(context.settings.crawl.exchanges), patience_s=inf, goes_on=True
+            connections(context.settings.crawl.concurrent_requests), patience_s=inf, goes_on=True
         )
         self._pool = self._assembly.pool(self._seeding, rules, self._pacer)
         hooks.attach(self._pool)

@@ -43,7 +43,7 @@ class PoolRules:
     pool that ``goes_on`` after a limit or a pause waits for all.
     """
 
-    exchanges: int = 256
+    concurrent_requests: int = 256
     max_pages: int = 0
     max_requests: int = 0
     patience_s: float = 300.0
@@ -308,7 +308,7 @@ class FetchPool:
         that visit is the last that the limits allow.
         """
         waiting = self.probes.waiting
-        has_room = len(self._tasks) - waiting < self.rules.exchanges
+        has_room = len(self._tasks) - waiting < self.rules.concurrent_requests
         needed = self.requisites is not None and self.requisites.busy
         if self._cut_off_since is not None and len(self._tasks) > waiting:
             # One at a time shows as well as many whether somebody can be reached again.

@@ -201,6 +201,7 @@ class Assembly(WriterHost):
         self._pool: FetchPool | None = None
         self._no_network_since: float | None = None
         settings, rng = context.settings, context.rng
+        most_requests = settings.crawl.concurrent_requests
         self._agenda = agenda
         self.requisites = self._requisites(agenda)
         rules = politeness_rules(settings)
@@ -211,7 +212,7 @@ class Assembly(WriterHost):
         self.frontier = Frontier(
             self.requisites or agenda, self.robots, rules, rng,
             held_at=context.clock.now() if context.was_killed else -inf,
-            share_of=lambda url: self.admission.scope.share_of(url, settings.crawl.exchanges),
+            share_of=lambda url: self.admission.scope.share_of(url, most_requests),
             rules_at=rules_at(settings),
         )  # fmt: skip
         context.clock.on_step(self.frontier.shift)

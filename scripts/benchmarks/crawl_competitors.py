@@ -41,7 +41,7 @@ class Concurrency:
     def settings(self) -> str:
         """As a file of Freshet's settings, without any politeness."""
         return (
-            f"[crawl]\nexchanges = {self.requests}\n"
+            f"[crawl]\nconcurrent_requests = {self.requests}\n"
             "[politeness]\ndelay_s = 0\nslow_factor = 0\n"
             f"connections_per_host = {self.requests_per_host}\n"
         )

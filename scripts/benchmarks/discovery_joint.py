@@ -60,7 +60,7 @@ class Variant:
         bounds = {} if self.share is None else {"least": self.share, "most": self.share}
         return {
             **{f"daemon.{name}_discovery": share for name, share in bounds.items()},
-            "daemon.new_page_worth": self.new_page,
+            "daemon.new_page_value": self.new_page,
         }
 
 

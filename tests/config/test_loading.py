@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freshet.config import ConfigError
-from freshet.config.loading import load
+from freshet.config.loading import load, outdated, recorded
 
 
 @pytest.fixture(autouse=True)
@@ -200,6 +200,47 @@ def test_an_unknown_variable_is_named(
 
 def test_an_unknown_override_is_refused() -> None:
     assert "did you mean crawl.max_pages?" in refusal(crawl__max_page=1)
+
+
+OLD = "daemon.new_page_worth"
+
+
+def test_a_former_name_is_read_and_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(
+        place / "my.toml",
+        "[crawl]\nexchanges = 7\n[daemon]\nnew_page_worth = 2\nleast_discovery = 0.1\n"
+        "most_discovery = 0.5\n[ephemeral]\nitem_worth = 3\n",
+    )
+    settings, origins = load(file, {})
+    daemon = settings.daemon
+    assert settings.crawl.concurrent_requests == 7
+    assert (daemon.new_page_value, daemon.min_discovery, daemon.max_discovery) == (2, 0.1, 0.5)
+    assert settings.ephemeral.item_value == 3
+    lines = [*outdated(origins)]
+    assert len(lines) == 5
+    assert f"file {file}: {OLD} is now daemon.new_page_value; rename it there" in lines
+    monkeypatch.setenv("FRESHET_DAEMON__NEW_PAGE_WORTH", "5")
+    settings, origins = load(file, {})
+    assert settings.daemon.new_page_value == 5
+    assert origins["daemon.new_page_value"].startswith("environment FRESHET_DAEMON__NEW_PAGE_WORTH")
+    assert sum(line.startswith("environment") for line in outdated(origins)) == 1
+    assert [*outdated(load(None, {"daemon.new_page_value": 1})[1])] == []
+    # What a run of an older version recorded.
+    was = {"db": settings.db, **settings.model_dump()}
+    was["daemon"][OLD.partition(".")[2]] = was["daemon"].pop("new_page_value")
+    assert recorded(was) == settings
+
+
+def test_a_wrong_value_under_a_former_name_is_named_as_it_was_written(place: Path) -> None:
+    file = written(place / "my.toml", "[daemon]\nnew_page_worth = -1\n")
+    assert refusal(file).startswith(f"file {file}, as {OLD}: daemon.new_page_value = -1: ")
+
+
+def test_a_setting_under_both_names_is_refused(place: Path) -> None:
+    file = written(place / "my.toml", "[daemon]\nnew_page_worth = 1\nnew_page_value = 1\n")
+    assert refusal(file) == (
+        f"file {file}: {OLD} is now daemon.new_page_value, which is set as well; delete it"
+    )
 
 
 def test_a_wrong_value_says_where_what_and_what_is_accepted(

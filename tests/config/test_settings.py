@@ -75,7 +75,7 @@ def test_settings_cannot_be_changed() -> None:
      ("crawl__contact", "https://example.org/(a"), ("crawl__scope", "web"),
      ("store__alert_age_days", 29), ("crawl__max_pages", -1), ("crawl__max_pages", True),
      ("crawl__max_pages", 10**19), ("store__bodies_per_page", 10**19),
-     ("crawl__max_pages", 1.5), ("crawl__exchanges", 0), ("politeness__key", "path"),
+     ("crawl__max_pages", 1.5), ("crawl__concurrent_requests", 0), ("politeness__key", "path"),
      ("politeness__groups", {"wiki": []}), ("politeness__delay_s", float("nan")),
      ("politeness__delay_s", float("inf")), ("politeness__back_off_jitter", 1.5),
      ("politeness__back_off_factor", 0.5), ("fetch__accept_language", "en\r\nX-Injected: 1"),

@@ -91,7 +91,7 @@ async def test_a_floor_that_is_the_ceiling_is_the_share(stage: Stage) -> None:
     await stage.keep(BUDGET, 1.0, ["news"])
     await stage.keep(
         BUDGET, DAYS, ["news"],
-        daemon__least_discovery=share, daemon__most_discovery=share,
+        daemon__min_discovery=share, daemon__max_discovery=share,
     )  # fmt: skip
     standing = await read_status(stage.db, stage.clock.now())
     assert standing is not None

@@ -52,8 +52,8 @@ def test_of_no_hosts_there_are_no_limits() -> None:
 
 def test_the_terms_are_those_of_the_settings() -> None:
     said = {
-        "ephemeral.half_life_hours": 12.0, "ephemeral.item_worth": 30.0,
-        "ephemeral.cost": "delay", "ephemeral.recognise": False, "daemon.new_page_worth": 2.0,
+        "ephemeral.half_life_hours": 12.0, "ephemeral.item_value": 30.0,
+        "ephemeral.cost": "delay", "ephemeral.recognise": False, "daemon.new_page_value": 2.0,
     }  # fmt: skip
     settings, _ = load(None, said)
     assert exchange_of(settings.ephemeral, settings.daemon) == DiscoveryTerms(
@@ -87,7 +87,7 @@ def test_another_package_says_what_visits_cost(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("cost", "seconds"), ("half_life_hours", 0), ("item_worth", "nan"), ("recognize", True)],
+    [("cost", "seconds"), ("half_life_hours", 0), ("item_value", "nan"), ("recognize", True)],
 )
 def test_wrong_settings_are_told_in_one_line(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match="ephemeral") as caught:

@@ -152,7 +152,7 @@ async def test_requests_keep_the_budget() -> None:
 
 
 async def test_no_more_requests_are_under_way_than_allowed() -> None:
-    crawl = Crawl(PoolRules(exchanges=1))
+    crawl = Crawl(PoolRules(concurrent_requests=1))
     crawl.world.supply(page(1, 1, "hang"), page(2, 2))
     running = asyncio.create_task(crawl.pool.run())
     await settled()
@@ -316,7 +316,7 @@ async def test_a_bug_ends_the_run_and_breaks_the_others_off() -> None:
 
 
 async def test_a_visit_that_waits_for_a_probe_leaves_room_for_it() -> None:
-    crawl = Crawl(PoolRules(exchanges=1, max_pages=1))
+    crawl = Crawl(PoolRules(concurrent_requests=1, max_pages=1))
     answer = FetchResult("http://h1/none", "gone", 0.0, 0.0, 404)
     found: list[FetchResult | None] = []
 
