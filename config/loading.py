@@ -86,6 +86,25 @@ def load(
     return _validated(given), {name: each.origin for name, each in given.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsSource:
+    """The file and the options from which a program has its settings, to read them again."""
+
+    config: Path | None
+    overrides: Mapping[str, object]
+
+    @property
+    def file(self) -> Path:
+        """The file in which the program's settings are changed; it need not exist yet."""
+        others = [each for each in (HERE, users_file()) if each is not None and _is_there(each)]
+        return self.config or next(iter(others), HERE)
+
+    def read(self) -> tuple[Settings, Origins]:
+        """Read the settings as they are now. Raises :class:`ConfigError`."""
+        given = {name: value for name, value in self.overrides.items() if value is not None}
+        return load(self.config, given)
+
+
 def recorded(said: Mapping[str, object]) -> Settings:
     """Return the settings that a run recorded, perhaps with other extensions than there are now.
 

@@ -2,21 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from freshet.config import ConfigError
 from freshet.config.loading import check
 
 #: Tables to append, by the name of their list: ``sites``, ``alerts.rules``.
 Tables = Mapping[str, Sequence[Mapping[str, object]]]
+#: Keys to set in tables of lists: by the name of the list, and by the name of the table in it.
+Keys = Mapping[str, Mapping[str, Mapping[str, object]]]
+#: The key that names a table in its list; ``name`` in all others.
+_NAMED_BY: Final = {"sites": "match"}
 
 
 def amended(
-    text: str, file: Path, values: Mapping[str, object], tables: Tables | None = None
-) -> str:
-    r"""Return the text of a settings file with these values, and more tables in its lists.
+    text: str, file: Path, values: Mapping[str, object], tables: Tables | None = None,
+    keys: Keys | None = None,
+) -> str:  # fmt: skip
+    r"""Return the text of a settings file with these values, tables and keys of tables.
 
-    ``values`` are by dotted name; ``file`` is named in errors. All else stays as it was written.
+    ``values`` are by dotted name; ``file`` is named in errors. A value of None removes a key.
+    ``keys`` belong to the first table of that name, which is appended where there is none. A table
+    that loses its last key but its name goes, unless it has a comment. All else stays as it was
+    written.
 
     Raises:
         ConfigError: the file, or what would become of it, is not valid.
@@ -35,12 +43,8 @@ def amended(
         for name, value in values.items():
             *groups, key = name.split(".")
             for place in (document, wanted):
-                _group(place, groups)[key] = value
-        for name, new in (tables or {}).items():
-            for table in new:
-                _append(document, name, dict(table))
-                *groups, key = name.split(".")
-                _group(wanted, groups).setdefault(key, []).append(dict(table))
+                _put(_group(place, groups), {key: value})
+        _change_lists(document, wanted, tables or {}, keys or {})
         found = tomlkit.dumps(document)
         is_right = tomlkit.parse(found).unwrap() == wanted
     except (TOMLKitError, ValueError, TypeError, AttributeError) as error:
@@ -55,6 +59,16 @@ def amended(
     return found
 
 
+def _change_lists(document: Any, wanted: Any, tables: Tables, keys: Keys) -> None:
+    """Append tables to lists, and set keys of tables, in the document and in its values."""
+    for name, new in tables.items():
+        for table in new:
+            _append_to_both(document, wanted, name, table)
+    for name, by_table in keys.items():
+        for named, changed in by_table.items():
+            _change(document, wanted, name, {_NAMED_BY.get(name, "name"): named}, changed)
+
+
 def _group(place: Any, groups: Sequence[str]) -> Any:
     """Return a table inside another, which is made where it is missing."""
     import tomlkit  # noqa: PLC0415 - see above
@@ -64,6 +78,44 @@ def _group(place: Any, groups: Sequence[str]) -> Any:
             place[group] = {} if type(place) is dict else tomlkit.table()
         place = place[group]
     return place
+
+
+def _put(table: Any, changed: Mapping[str, object]) -> None:
+    """Set keys of a table; those that are None are removed."""
+    for key, value in changed.items():
+        if value is not None:
+            table[key] = value
+        elif key in table:
+            del table[key]
+
+
+def _change(
+    document: Any, wanted: Any, name: str, named: dict[str, object], changed: Mapping[str, object]
+) -> None:
+    """Set keys of the first table with this name in a list, in the document and in its values."""
+    *groups, key = name.split(".")
+    there = _group(wanted, groups).get(key, [])
+    at = next((n for n, it in enumerate(there) if it.items() >= named.items()), None)
+    if at is None:
+        new = {key: value for key, value in changed.items() if value is not None}
+        if new:
+            _append_to_both(document, wanted, name, named | new)
+        return
+    tables = _group(document, groups)[key]
+    _put(there[at], changed)
+    _put(tables[at], changed)
+    if there[at] == named and "#" not in tables[at].as_string():
+        del there[at], tables[at]
+        if not there:
+            for place in (document, wanted):
+                del _group(place, groups)[key]
+
+
+def _append_to_both(document: Any, wanted: Any, name: str, table: Mapping[str, object]) -> None:
+    """Append a table to a list in the document and in its values."""
+    _append(document, name, dict(table))
+    *groups, key = name.split(".")
+    _group(wanted, groups).setdefault(key, []).append(dict(table))
 
 
 def _append(document: Any, name: str, table: dict[str, object]) -> None:

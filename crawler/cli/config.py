@@ -9,7 +9,7 @@ import typer
 from freshet.config import ConfigError
 from freshet.config.settings import Settings, SiteSettings
 from freshet.config.sites import Sites, StoredSite
-from freshet.config.writing import Tables, amended
+from freshet.config.writing import Keys, Tables, amended
 from freshet.crawler.cli.options import ConfigFile, Json, read_settings
 from freshet.crawler.run import terminal
 from freshet.crawler.run.network import with_kept
@@ -131,19 +131,26 @@ def toml_value(value: object) -> str:
 
 
 def write_settings(
-    path: Path, values: Mapping[str, object], tables: Tables | None = None, *, mode: int = 0o666
-) -> None:
-    """Write these values, and append tables to the lists, in a settings file.
+    path: Path, values: Mapping[str, object], tables: Tables | None = None,
+    keys: Keys | None = None, *, mode: int = 0o666,
+) -> None:  # fmt: skip
+    """Write values, more tables, and keys of tables into a settings file, as :func:`amended`.
 
-    It is replaced as a whole, keeps its comments and permissions, and is made where it is missing.
-    Raises OSError, and ConfigError as :func:`amended`.
+    The file is replaced as a whole, keeps its comments and permissions, and is made where it is
+    missing. The version before stays beside it, as ``NAME.previous``. Raises OSError, and
+    ConfigError as :func:`amended`.
     """
+    before = path.read_bytes() if path.exists() else b""
     try:
-        text = path.read_bytes().decode() if path.exists() else ""
+        text = before.decode()
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"file {path} is not UTF-8 at byte {error.start}; save it as UTF-8"
         ) from error
-    text = amended(text, path, values, tables)
+    text = amended(text, path, values, tables, keys)
+    if path.exists():
+        # It may hold secrets.
+        with replaced(path.with_name(f"{path.name}.previous"), 0o600) as whole:
+            whole.write_bytes(before)
     with replaced(path, mode) as whole:
         whole.write_bytes(text.encode())

@@ -21,6 +21,7 @@ from freshet.storage.database import SHARDS_FILE, Owner, owner_of
 from freshet.storage.stores import is_folder
 
 if TYPE_CHECKING:
+    from freshet.config.loading import SettingsSource
     from freshet.config.settings import Settings
 
 
@@ -147,7 +148,11 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
             reread=reread,
         )  # fmt: skip
     else:
-        report = _kept(settings, order, reread, quiet=json, verbose=verbose)
+        from freshet.config.loading import SettingsSource  # noqa: PLC0415 - slow to import
+
+        report = _kept(
+            settings, order, reread, SettingsSource(config, given), quiet=json, verbose=verbose
+        )
     if json:
         print_json(report.as_json())
     else:
@@ -155,8 +160,9 @@ def daemon_command(  # noqa: PLR0913, PLR0917 - the options are the arguments
 
 
 def _kept(
-    settings: "Settings", order: DaemonOrder, reread: Reread, *, quiet: bool, verbose: bool
-) -> CrawlReport:
+    settings: "Settings", order: DaemonOrder, reread: Reread, source: "SettingsSource", *,
+    quiet: bool, verbose: bool,
+) -> CrawlReport:  # fmt: skip
     """Keep pages fresh, and serve their store; return the report."""
     from freshet.crawler.cli.progress import watching  # noqa: PLC0415 - slow to import
     from freshet.crawler.read.api import StoreApi, pages_of  # noqa: PLC0415 - likewise
@@ -164,7 +170,7 @@ def _kept(
     from freshet.crawler.run.service import Service  # noqa: PLC0415 - likewise
 
     async def served() -> CrawlReport:
-        api = StoreApi(order.db, settings)
+        api = StoreApi(order.db, settings, source=source)
         try:
             async with Service(settings.operation, os.environ, pages_of(api, settings)) as service:
                 return await keep(settings, order, watch=watch, reread=reread, service=service)

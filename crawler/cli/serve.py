@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from freshet import __version__
+from freshet.config.loading import SettingsSource
 from freshet.config.settings import Settings
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
 from freshet.crawler.read.api import StoreApi, pages_of
@@ -44,12 +45,13 @@ def serve_command(
     given = {"operation.listen": listen, "operation.log_format": log_format}
     settings, _ = read_settings(config, given)
     if not settings.operation.listen:
-        settings, _ = read_settings(config, {**given, "operation.listen": LISTEN})
+        given["operation.listen"] = LISTEN
+        settings, _ = read_settings(config, given)
     configure_logging(settings.operation.log_format, verbose=False)
-    terminal.run(_serve(db, settings))
+    terminal.run(_serve(db, settings, SettingsSource(config, given)))
 
 
-async def _serve(db: Path, settings: Settings) -> None:
+async def _serve(db: Path, settings: Settings, source: SettingsSource) -> None:
     async def health() -> Health:
         stores = open_stores(db)
         try:
@@ -63,7 +65,7 @@ async def _serve(db: Path, settings: Settings) -> None:
     await stores.readable()
     tell_down(db, stores.down)
     operation = settings.operation
-    api = StoreApi(db, settings)
+    api = StoreApi(db, settings, source=source)
     server = HttpServer(
         operation, health, process_metrics(__version__), pages=pages_of(api, settings)
     )

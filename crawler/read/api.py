@@ -21,6 +21,7 @@ from aiohttp import hdrs, web
 from aiosqlite import Connection as Reader
 
 from freshet import __version__
+from freshet.config.loading import SettingsSource
 from freshet.config.settings import Settings
 from freshet.config.sites import pattern
 from freshet.crawler.admission.site_lists import spellings
@@ -32,7 +33,7 @@ from freshet.crawler.read.documents import Documents, StoredDocument, document_v
 from freshet.crawler.read.library import Library, asking
 from freshet.crawler.reduce.document import DOCUMENT_VERSION
 from freshet.crawler.run.hooks import ROUTES
-from freshet.crawler.run.network import parser_of
+from freshet.crawler.run.network import parser_of, selector_hints
 from freshet.crawler.run.terminal import json_text
 from freshet.crawler.service.http import DASHBOARDS, Answer, HtmlPages, HttpRefusal, as_line, whole
 from freshet.entry_points import folder, loaded
@@ -72,14 +73,17 @@ class StoreApi:
         name: of the store.
         library: the documents of the store.
         routes: the routes, for a server.
+        source: where the settings come from; None: nobody changes them here.
     """
 
-    def __init__(self, path: Path, settings: Settings, library: Library | None = None) -> None:
+    def __init__(
+        self, path: Path, settings: Settings, library: Library | None = None,
+        source: SettingsSource | None = None,
+    ) -> None:  # fmt: skip
         """Answer from the store at ``path``, which need not exist yet, or from a ``library``."""
-        self.name, self._parser = path.name, parser_of(settings)
+        self.name, self._parser, self.source = path.name, parser_of(settings), source
         self.library = library or Library(path, self._parser, settings)
-        #: What selects the content of documents, beside what the store keeps of it.
-        self._sites = [(it.match, it.include, it.ignore) for it in settings.sites]
+        self._sites = _selected(settings)
         self._description = description()
         self.routes: list[web.AbstractRouteDef] = [
             web.get("/v1/openapi.json", self._describe),
@@ -89,6 +93,11 @@ class StoreApi:
         ]
         for make in loaded(ROUTES).values():
             self.routes += make(self, settings).routes
+
+    def obey(self, settings: Settings) -> None:
+        """Read documents by other selectors from now on. Raises UsageError for a wrong one."""
+        self._parser.hints = selector_hints(settings)
+        self._sites = _selected(settings)
 
     async def close(self) -> None:
         """End the parser's processes, and close the caches of documents."""
@@ -192,6 +201,11 @@ class StoreApi:
         defaults = {name: schema.get("default") for name, schema in known.items()}
         given = {name: _value(name, text, known[name]) for name, text in request.query.items()}
         return defaults | given
+
+
+def _selected(settings: Settings) -> list[tuple[object, ...]]:
+    """Return what selects the content of documents, beside what the store keeps of it."""
+    return [(it.match, it.include, it.ignore) for it in settings.sites]
 
 
 def _value(name: str, text: str, schema: dict[str, Any]) -> object:

@@ -81,3 +81,44 @@ def test_what_would_be_wrong_is_refused_in_one_line(
         amended(text, FILE, values, tables)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+SITES = [
+    "[[sites]]\nmatch = 'a.example' # the first\nimportance = 2 # for a try\n",
+    "# ours\n[[sites]]\nmatch = 'a.example'\nnever = true\n\n# next\n[[sites]]\nmatch = 'b'\n",
+    "sites = [{match = 'a.example', never = true}, {match = 'b.example'}] # two\n",
+    "[[sites]]\nmatch = 'b.example'\n\n[crawl]\nmax_pages = 2 # few\n",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", SITES)
+@pytest.mark.parametrize("changed", [{"importance": 3.5}, {"never": None}, {"never": False}])
+def test_keys_of_a_table_are_set_and_removed_and_all_else_stays(
+    text: str, changed: dict[str, object]
+) -> None:
+    found = tomllib.loads(amended(text, FILE, {}, keys={"sites": {"a.example": changed}}))
+    wanted = expected(text)
+    tables = wanted.setdefault("sites", [])
+    here = next((it for it in tables if it["match"] == "a.example"), {"match": "a.example"})
+    if here not in tables:
+        tables.append(here)
+    here |= changed
+    rest = [{k: v for k, v in it.items() if v is not None} for it in tables]
+    wanted["sites"] = [it for it in rest if it != {"match": "a.example"}]
+    others = {name: table for name, table in found.items() if name != "sites"}
+    assert others == {name: table for name, table in wanted.items() if name != "sites"}
+    assert [it for it in found.get("sites", []) if it != {"match": "a.example"}] == wanted["sites"]
+
+
+def test_a_table_that_says_nothing_goes_and_one_with_a_comment_stays() -> None:
+    text = amended("", FILE, {}, keys={"sites": {"a.example": {"never": True}}})
+    assert amended(text, FILE, {}, keys={"sites": {"a.example": {"never": None}}}).strip() == ""
+    commented = amended(SITES[1], FILE, {}, keys={"sites": {"a.example": {"never": None}}})
+    assert comments(commented) == {"ours", "next"}
+
+
+def test_a_value_is_removed() -> None:
+    text = "[crawl]\n# why\nmax_pages = 1\nscope = 'list' # mine\n"
+    found = amended(text, FILE, {"crawl.max_pages": None, "crawl.max_depth": None})
+    assert found == "[crawl]\n# why\nscope = 'list' # mine\n"

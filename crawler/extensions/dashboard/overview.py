@@ -1,7 +1,8 @@
 """The overview: the budget, freshness, what changed, what waits and why, and what is wrong."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from operator import attrgetter
 
 from aiosqlite import Connection as Reader
@@ -18,7 +19,7 @@ from freshet.crawler.run.terminal import counted, percent
 from freshet.storage.queries import page
 from freshet.storage.queries.overview import WaitingHost
 from freshet.storage.tables import observations, runs
-from freshet.storage.tables.runs import CrawlRun
+from freshet.storage.tables.runs import CrawlRun, SiteSetting
 
 _SHOWN = 8
 _DAY_S = 86_400.0
@@ -46,12 +47,19 @@ async def shown(asked: DashboardRequest) -> Mapping[str, object]:
         "warnings": list(_warnings(it)),
         "to_come": it.to_come,
         "waiting": waiting[:_SHOWN],
-        "paused": [each.match for each in kept_here if (each.key, each.value) == ("never", "true")],
+        "paused": list(islice(_paused(kept_here), _SHOWN)),
         "troubled": list(_without_robots(it))[:_SHOWN],
         "doubtful": it.doubtful[1][:_SHOWN],
         "changes": newest,
         "down": down,
     }
+
+
+def _paused(kept: Iterable[SiteSetting]) -> Iterator[str]:
+    """Yield the pages and hosts that were paused; patterns leave pages out for good."""
+    for it in kept:
+        if (it.key, it.value) == ("never", "true") and "*" not in it.match:
+            yield it.match
 
 
 def _left(daemon: DaemonStatus, now: float) -> float:

@@ -27,6 +27,7 @@ from freshet import __version__
 from freshet.config.settings import Settings
 from freshet.crawler.extensions.dashboard import changes, overview, page, site_settings, sites
 from freshet.crawler.extensions.dashboard.request import PAGES, DashboardRequest, ExtensionPage
+from freshet.crawler.extensions.dashboard.settings_file import SettingsFile
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.read.api import StoreApi
 from freshet.crawler.run import terminal
@@ -54,7 +55,7 @@ _PAGES: Final[Mapping[str, tuple[View, str]]] = MappingProxyType(
         "/pages": (page.listed, "pages.html"),
         "/sites": (sites.listed, "sites.html"),
         "/site": (sites.one, "site.html"),
-        "/settings": (site_settings.listed, "settings.html"),
+        "/settings": (site_settings.shown, "settings.html"),
         LOGIN: (_login, "login.html"),
     }
 )
@@ -88,7 +89,7 @@ class Dashboard:
 
     def __init__(self, api: StoreApi, settings: Settings) -> None:
         """Show what ``api`` answers from; it stays the caller's."""
-        self._library, self._settings = api.library, settings
+        self._library, self._file = api.library, SettingsFile(api, settings)
         self._name, self._templates = api.name, _templates()
         added: list[ExtensionPage] = [
             make(api.library.path, settings) for make in loaded(PAGES).values()
@@ -113,14 +114,18 @@ class Dashboard:
         return answer
 
     def _asked(self, request: web.BaseRequest) -> DashboardRequest:
+        self._file.read()
         return DashboardRequest(
-            self._library, self._settings, request.path, dict(request.query), time(),
+            self._library, self._file, request.path, dict(request.query), time(),
             csrf=request[CSRF],
         )  # fmt: skip
 
     async def _change(self, request: web.Request) -> Answer:
-        form = request[FORM]
-        await site_settings.change(self._asked(request), form)
+        form, asked = request[FORM], self._asked(request)
+        if "name" in form:
+            await self._file.put(form["name"], form.get("value", "").strip())
+        else:
+            await site_settings.change(asked, form)
         return leading(place_of(form.get("next", "")))
 
     async def _page(self, view: View, template: str, request: web.Request) -> Answer:
@@ -141,7 +146,7 @@ class Dashboard:
         return self._templates.get_template(template).render(common | dict(values))
 
     async def _live(self, request: web.Request) -> Answer:
-        asked = DashboardRequest(self._library, self._settings, "/", {}, time())
+        asked = DashboardRequest(self._library, self._file, "/", {}, time())
         return Answer(self._events(asked), "text/event-stream", live=True, headers=_HEADERS)
 
     async def _events(self, asked: DashboardRequest) -> AsyncGenerator[bytes, None]:

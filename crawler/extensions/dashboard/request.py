@@ -8,6 +8,7 @@ from aiohttp import web
 
 from freshet.config.settings import Settings
 from freshet.crawler.errors import UsageError
+from freshet.crawler.extensions.dashboard.settings_file import SettingsFile
 from freshet.crawler.read.library import Library
 
 T = TypeVar("T")
@@ -32,11 +33,16 @@ class DashboardRequest:
     """
 
     library: Library
-    settings: Settings
+    file: SettingsFile
     path: str
     query: Mapping[str, str]
     now: float
     csrf: str = ""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they were read last."""
+        return self.file.settings
 
     @property
     def page_url(self) -> str:

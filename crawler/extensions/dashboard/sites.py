@@ -75,7 +75,7 @@ async def one(asked: DashboardRequest) -> Mapping[str, object]:
     read = asking(_site, said=said, since=_since(asked))
     found, host, days, hours = await asked.library.one(shard, read)
     newest, _, _ = await changes.newest(asked, _CHANGES, site=(host.origin,))
-    tables = with_stored(asked.settings, (await site_settings.listed(asked))["kept"]).sites
+    tables = with_stored(asked.settings, (await site_settings.stored(asked))[0]).sites
     most = max(hours or [0])
     return {
         "it": _told(found, 0), "host": host, "days": _days(asked, days),

@@ -41,7 +41,7 @@ async def chromium() -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def changed(path: Path, *, port: int = 0, **settings: object) -> AsyncIterator[str]:
+async def changed(path: Path, *, port: int = 0, **settings: Any) -> AsyncIterator[str]:
     """Yield the address of the dashboard of a store with a page that changed."""
     async with (
         crawl_store(path) as store,

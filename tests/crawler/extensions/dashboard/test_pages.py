@@ -9,13 +9,14 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from freshet.config.loading import SettingsSource
 from freshet.crawler.extensions.dashboard import pages
 from freshet.crawler.extensions.dashboard.pages import Dashboard
 from freshet.crawler.read.api import StoreApi
 from freshet.crawler.service.http import Health, HttpServer
 from freshet.crawler.service.metrics import process_metrics
 from tests.crawler.read.test_api import Site
-from tests.integration.quick import quick
+from tests.integration.quick import QUICK, quick
 from tests.storage.crawl_store import START, crawl_store
 from tests.storage.versioned_store import html
 
@@ -24,14 +25,20 @@ HOSTILE = escape("</p><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7
 
 
 @asynccontextmanager
-async def shown(path: Path, *, port: int = 0, **settings: object) -> AsyncIterator[str]:
-    """Serve the dashboard of a store; yield its address."""
-    found = quick(**settings)
+async def shown(
+    path: Path, *, port: int = 0, config: Path | None = None, **settings: object
+) -> AsyncIterator[str]:
+    """Serve the dashboard of a store, which writes into ``config``; yield its address."""
+    found, source = quick(**settings), None
+    if config is not None:
+        named = {name.replace("__", "."): value for name, value in settings.items()}
+        source = SettingsSource(config, {**QUICK, **named})
+        found, _ = source.read()
 
     async def health() -> Health:
         return [], {}
 
-    api = StoreApi(path, found)
+    api = StoreApi(path, found, source=source)
     dashboard = Dashboard(api, found)
     server = HttpServer(found.operation, health, process_metrics("1"), pages=dashboard)
     try:

@@ -215,7 +215,7 @@ async def test_settings_are_kept_shown_and_taken_back(browser: Browser) -> None:
         ("ignore", '[".ad", "#b"]'), ("importance", "3.0"), ("never", "true")
     }  # fmt: skip
     _, _, body = await browser.ask("/", Cookie=cookie)
-    assert "paused in a browser" in body
+    assert "until taken back</a></td><td>paused</td>" in body
 
 
 async def test_a_block_is_ignored_by_its_button_until_that_is_taken_back(browser: Browser) -> None:
