@@ -46,6 +46,7 @@ def amended(
                 _put(_group(place, groups), {key: value})
         _change_lists(document, wanted, tables or {}, keys or {})
         found = tomlkit.dumps(document)
+        found += "\n" * (not found.endswith("\n"))
         is_right = tomlkit.parse(found).unwrap() == wanted
     except (TOMLKitError, ValueError, TypeError, AttributeError) as error:
         raise ConfigError(

@@ -1,6 +1,7 @@
 """``freshet serve``: what a store holds, over HTTP."""
 
 import asyncio
+import secrets
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +11,16 @@ import typer
 from freshet import __version__
 from freshet.config.loading import SettingsSource
 from freshet.config.settings import Settings
+from freshet.crawler.cli.config import write_settings
 from freshet.crawler.cli.options import DEFAULT_DB, ConfigFile, Db, Logs, read_settings, tell_down
 from freshet.crawler.read.api import StoreApi, pages_of
 from freshet.crawler.run import terminal
 from freshet.crawler.run.logs import configure_logging
 from freshet.crawler.run.terminal import say
 from freshet.crawler.service.http import Health, HttpServer, listening
+from freshet.crawler.service.logins import hashed
 from freshet.crawler.service.metrics import process_metrics
+from freshet.storage.database import open_store
 from freshet.storage.errors import StoreError
 from freshet.storage.stores import open_stores
 
@@ -34,24 +38,44 @@ def serve_command(
             "with operation.token.",
         ),
     ] = None,
+    login: Annotated[
+        bool,
+        typer.Option(
+            "--login",
+            help="Print a link for one login. Where operation.token is not set, make a token, "
+            "print it, and store its hash in the settings file.",
+        ),
+    ] = False,
     log_format: Logs = None,
     config: ConfigFile = None,
 ) -> None:
     """Show the store in a browser, and answer programs over HTTP.
 
-    A daemon that listens does the same. /v1/openapi.json describes what programs can ask. Ctrl-C
-    ends it.
+    Who logs in manages sites, crawls and settings there. A daemon that listens does the same.
+    /v1/openapi.json describes what programs can ask. Ctrl-C ends it.
     """
     given = {"operation.listen": listen, "operation.log_format": log_format}
     settings, _ = read_settings(config, given)
     if not settings.operation.listen:
         given["operation.listen"] = LISTEN
         settings, _ = read_settings(config, given)
+    source = SettingsSource(config, given)
+    if login and not settings.operation.token:
+        with terminal.told_in_one_line():
+            _make_token(source.file)
+        settings, _ = read_settings(config, given)
     configure_logging(settings.operation.log_format, verbose=False)
-    terminal.run(_serve(db, settings, SettingsSource(config, given)))
+    terminal.run(_serve(db, settings, source, login=login))
 
 
-async def _serve(db: Path, settings: Settings, source: SettingsSource) -> None:
+def _make_token(file: Path) -> None:
+    """Print a new token, and store its hash in the settings file."""
+    token = secrets.token_hex(32)
+    write_settings(file, {"operation.token": hashed(token)}, mode=0o600)
+    say("token:", "green", f"{token} (keep it: {file} has only its hash)")
+
+
+async def _serve(db: Path, settings: Settings, source: SettingsSource, *, login: bool) -> None:
     async def health() -> Health:
         stores = open_stores(db)
         try:
@@ -61,6 +85,9 @@ async def _serve(db: Path, settings: Settings, source: SettingsSource) -> None:
         return [f"shard {shard}: {why}" for shard, why in stores.down.items()], told
 
     told = {"state": "serving", "version": __version__}
+    if settings.operation.token and not db.exists():
+        # Sites are added in the browser.
+        await (await open_store(db, owner="serve")).close()
     stores = open_stores(db)
     await stores.readable()
     tell_down(db, stores.down)
@@ -73,7 +100,11 @@ async def _serve(db: Path, settings: Settings, source: SettingsSource) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
-        say("listening:", "green", await listening(server, operation))
+        url = await listening(server, operation)
+        say("listening:", "green", url)
+        if login:
+            place = server.login_place().removeprefix("/")
+            say("log in once:", "green", f"{url}{place} (for ten minutes)")
         await ended.wait()
     finally:
         await server.close()

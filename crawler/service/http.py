@@ -42,6 +42,7 @@ from freshet.crawler.run.terminal import json_text
 from freshet.crawler.service.listening import BoundedServer
 from freshet.crawler.service.logins import (
     CSRF,
+    HASHED,
     LOGIN,
     LOGOUT,
     Logins,
@@ -272,10 +273,10 @@ class HttpServer:
         self._health, self._registry, self._pages = health, registry, pages
         self._names = {"localhost", *map(str.lower, operation.host_names)}
         token = read_secret("operation.token", operation.token)
-        if operation.token and not _TOKEN.fullmatch(token):
+        if operation.token and not (_TOKEN.fullmatch(token) or HASHED.fullmatch(token)):
             raise CrawlError(
                 "operation.token: a token has at least 16 letters, digits and signs of ._~+/-, as "
-                "`openssl rand -hex 32` prints them"
+                "`openssl rand -hex 32` prints them; sha256: stands before its hash"
             )
         hide(token)
         self._logins = Logins(token, operation.trusted_proxies) if token else None
@@ -309,6 +310,12 @@ class HttpServer:
         )  # fmt: skip
         host, port = await self._server.open(address, port)
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    def login_place(self) -> str:
+        """Return the place where one login needs no token, for ten minutes; "" without a token."""
+        if self._logins is None or not self._has_login:
+            return ""
+        return f"{LOGIN}?once={self._logins.key_for_one()}"
 
     async def close(self) -> None:
         """Stop listening."""

@@ -27,6 +27,10 @@ LOGOUT: Final = "/logout"
 #: What the forms of a request's session hold; "" where it may change nothing.
 CSRF: Final = web.RequestKey("csrf", str)
 _AGE_S: Final = 43_200
+#: Seconds for which a key for one login lasts.
+_KEY_S: Final = 600.0
+#: A token that is known by its hash.
+HASHED: Final = re.compile(r"sha256:([0-9a-f]{64})")
 #: Logins at a time; a further one ends the one that has been idle for the longest.
 _MOST: Final = 256
 #: Wrong tries of an address at once, and a second.
@@ -43,7 +47,10 @@ class Logins:
     def __init__(
         self, token: str, proxies: Networks = (), now: Callable[[], float] = monotonic
     ) -> None:
-        self._token, self._now, self._key = token, now, secrets.token_bytes()
+        self._hash = _hash(token) if (known := HASHED.fullmatch(token)) is None else known[1]
+        self._now, self._key = now, secrets.token_bytes()
+        #: A key for one login, and until when it counts.
+        self._once, self._once_until = "", 0.0
         self._proxies = proxies
         self._opened: LruCache[str, float] = LruCache(_MOST)
         self._tries = Buckets(*_TRIES, room=4_096)
@@ -67,10 +74,22 @@ class Logins:
         now = self._now()
         if self._tries.level(client, now) < 1:
             raise Refused(429, "too many tries from your address; try again in ten seconds")
-        if _same(given.strip(), self._token):
+        if _same(_hash(given.strip()), self._hash):
             return True
         self._tries.take(client, now)
         return False
+
+    def key_for_one(self) -> str:
+        """Return a key with which somebody may log in once, instead of the last one."""
+        self._once, self._once_until = secrets.token_urlsafe(32), self._now() + _KEY_S
+        return self._once
+
+    def _takes_key(self, given: str) -> bool:
+        """Return whether this is the key for one login, which then counts no more."""
+        is_it = bool(self._once) and _same(given, self._once) and self._now() < self._once_until
+        if is_it:
+            self._once = ""
+        return is_it
 
     def mark(self, request: web.BaseRequest) -> str:
         """Return what the forms of a request's session hold, "" where it has none."""
@@ -84,8 +103,14 @@ class Logins:
         self, request: web.BaseRequest, form: Mapping[str, str], answer: web.StreamResponse
     ) -> None:
         """Begin a session, which the answer's cookie names. Raises Refused."""
-        if not self._is_right(client_of(request, self._proxies), form.get("token", "")):
-            raise Refused(403, "Wrong token. It is operation.token in freshet.toml.")
+        given = form.get("token", "")
+        client = client_of(request, self._proxies)
+        if not (self._takes_key(given) or self._is_right(client, given)):
+            raise Refused(
+                403,
+                "Wrong token: it is not that of operation.token. `freshet serve --login` prints a "
+                "link, which counts once, for ten minutes.",
+            )
         name = secrets.token_urlsafe(32)
         self._opened[name] = self._now()
         # The browser itself says how it came; a header of a proxy may be anybody's.
@@ -173,6 +198,19 @@ def check_form(request: web.BaseRequest, form: Mapping[str, str]) -> None:
 def _cookie(request: web.BaseRequest) -> tuple[str, str]:
     name = _SECURE if _SECURE in request.cookies else _PLAIN
     return name, request.cookies.get(name, "")
+
+
+def hashed(token: str) -> str:
+    """Return a token as the settings may have it: by its hash.
+
+    >>> hashed("a-token-of-24-characters")[:20]
+    'sha256:84b9b41d13c3c'
+    """
+    return f"sha256:{_hash(token)}"
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -90,6 +90,8 @@ class Dashboard:
     def __init__(self, api: StoreApi, settings: Settings) -> None:
         """Show what ``api`` answers from; it stays the caller's."""
         self._library, self._file = api.library, SettingsFile(api, settings)
+        # That of the server, which a later one in the file does not change.
+        self._has_token = bool(settings.operation.token)
         self._name, self._templates = api.name, _templates()
         added: list[ExtensionPage] = [
             make(api.library.path, settings) for make in loaded(PAGES).values()
@@ -142,6 +144,7 @@ class Dashboard:
 
     def _html(self, template: str, values: Mapping[str, object], asked: DashboardRequest) -> str:
         common = {"path": asked.path, "asked": asked.query, "now": asked.now, "down": {}}
+        common |= {"has_token": self._has_token, "source": asked.file.path}
         common |= {"csrf": asked.csrf, "name": self._name, "added": self._added}
         return self._templates.get_template(template).render(common | dict(values))
 

@@ -1,4 +1,4 @@
-"""What buttons set of sites and take back, in the settings file; wishes for visits, in the store.
+"""Settings of sites that buttons set and take back, in the settings file; wishes, in the store.
 
 A server without a settings file keeps settings of sites in the store. Those that a store has from
 there, or from an earlier version, move into the file with the first change.

@@ -1,6 +1,7 @@
 """`freshet serve`, and a daemon that listens, answer a consumer in another process."""
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -143,3 +144,41 @@ def test_what_cannot_be_served_is_refused_in_one_line(
     monkeypatch.setenv("FRESHET_OPERATION__TOKEN", "short")
     code, line = refused("--db", tmp_path / "crawl.db")
     assert (code, "at least 16 letters" in line, "short" in line) == (1, True, False)
+
+
+async def test_a_login_link_makes_a_token_and_counts_once(tmp_path: Path) -> None:
+    file = tmp_path / "freshet.toml"
+    file.write_text("# ours\n[crawl]\nmax_pages = 5\n")
+    words = ("serve", "--login", "--config", file, "--db", tmp_path / "new.db")
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, *map(str, words), "--listen", "127.0.0.1:0", stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    try:
+        said = [(await process.stderr.readline()).decode() for _ in range(3)]
+        (token,) = re.findall(r"^token: ([0-9a-f]{64}) ", said[0])
+        (link,) = re.findall(r"^log in once: (http://127\.0\.0\.1:\d+/login\?once=\S+) ", said[2])
+        assert token not in file.read_text()
+        assert f"sha256:{hashlib.sha256(token.encode()).hexdigest()}" in file.read_text()
+        assert file.read_text().startswith("# ours\n[crawl]\nmax_pages = 5\n")
+        url, _, key = link.partition("/login?once=")
+        given = {"Authorization": f"Bearer {token}"}
+        assert (await got(f"{url}/v1/pages", **given))["pages"] == []
+        async with aiohttp.ClientSession(headers={"Origin": url, "Accept": "text/html"}) as client:
+            async with client.get(link) as response:
+                assert f'value="{key}"' in await response.text()
+            answers = list[int]()
+            for _ in range(2):
+                async with client.post(
+                    f"{url}/login", data={"token": key}, allow_redirects=False
+                ) as response:
+                    answers.append(response.status)
+            assert answers == [303, 403]
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    async with listening("serve", "--config", file, "--db", tmp_path / "new.db") as url:
+        assert (await got(f"{url}/v1/pages", **given))["pages"] == []

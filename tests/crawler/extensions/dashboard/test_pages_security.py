@@ -17,7 +17,7 @@ from yarl import URL
 
 from freshet.crawler.errors import Refused
 from freshet.crawler.extensions.dashboard import pages
-from freshet.crawler.service.logins import Logins
+from freshet.crawler.service.logins import Logins, hashed
 from freshet.storage.tables import runs
 from freshet.storage.tables.runs import SiteSetting
 from tests.crawler.extensions.dashboard.test_pages import shown
@@ -174,6 +174,32 @@ def test_logins_age_are_few_and_tries_come_back() -> None:
     for now[0] in range(50_000, 50_000 + 256 * 10, 10):
         assert logins.mark(begin())
     assert logins.mark(second) == ""
+
+
+def test_a_key_counts_for_one_login_and_for_ten_minutes() -> None:
+    now = [0.0]
+    logins = Logins(hashed(TOKEN), now=lambda: now[0])
+    asking = make_mocked_request("POST", "/login")
+    first, second = logins.key_for_one(), logins.key_for_one()
+    for given in (first, "", hashed(TOKEN)):
+        with pytest.raises(Refused, match="Wrong token"):
+            logins.login(asking, {"token": given}, web.Response())
+    for given in (second, TOKEN):
+        logins.login(asking, {"token": given}, web.Response())
+    third, now[0] = logins.key_for_one(), 600.0
+    for given in (second, third):
+        with pytest.raises(Refused, match="Wrong token"):
+            logins.login(asking, {"token": given}, web.Response())
+
+
+async def test_without_a_token_each_page_says_how_to_get_buttons(tmp_path: Path) -> None:
+    async with shown(tmp_path / "crawl.db") as url, aiohttp.ClientSession(headers=PEOPLE) as client:
+        for path, said in (
+            ("/login", "freshet serve --login"),
+            ("/settings", "How to get buttons"),
+        ):
+            async with client.get(url + path) as response:
+                assert said in await response.text()
 
 
 async def test_settings_are_kept_shown_and_taken_back(browser: Browser) -> None:
