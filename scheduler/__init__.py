@@ -1,4 +1,4 @@
-"""The scheduler: from observations to what is fetched next."""
+"""The scheduler: it decides from observations which page to fetch next."""
 
 
 class PolicyError(ValueError):

@@ -1,8 +1,8 @@
-"""Arrays: checks of columns that come from outside, and growing columns.
+"""Checked input columns, growable columns, and arrays in scratch files.
 
-Every check raises ValueError: where a column is not one-dimensional, not of its ``length``, not of
-numbers, or has a wrong row, or where a single value is wrong. The error names the argument, the
-first wrong row (counted from 0) with its value, and what is accepted; nothing is clipped.
+Every check raises ValueError if a column is not one-dimensional, is not of its ``length``, is not
+numeric or has a wrong row, or if a single value is wrong. The error names the argument, the first
+wrong row (counted from 0) with its value, and the accepted values. Values are never clipped.
 """
 
 import math
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-#: Arrays by their names, as they are written.
+#: Arrays by name.
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 #: Rows checked together: they stay in the processor's cache.
@@ -30,8 +30,8 @@ _CHUNK = 1 << 15
 def non_negative(name: str, values: ArrayLike, length: int | None = None) -> Floats:
     """Return ``values`` as a column of finite numbers of at least 0, copied only if needed."""
     column = _column(name, values, length)
-    # The bits of a finite number of at least 0, read as an integer, are below those of
-    # infinity; a sign, an infinity or a NaN lifts them above. One comparison instead of three.
+    # The bits of a finite number of at least 0, read as an integer, are below the bits of infinity.
+    # A sign, an infinity or a NaN lifts them above. One comparison instead of three.
     _each_row(name, column, _is_finite_and_non_negative, "a finite number of at least 0")
     return column
 
@@ -104,7 +104,7 @@ def amount(name: str, value: float) -> float:
 
 
 def one_of(name: str, value: str, accepted: Sequence[str]) -> str:
-    """Return a word out of those ``accepted``."""
+    """Return ``value`` if it is one of the ``accepted`` words."""
     if value not in accepted:
         raise ValueError(f"{name}: is {value!r}; accepted are {', '.join(accepted)}")
     return value
@@ -127,7 +127,7 @@ def _shaped(name: str, array: NDArray[np.generic], length: int | None) -> None:
 
 
 def _is_finite_and_non_negative(chunk: Floats) -> Bools:
-    # Minus zero is zero: it alone fails the comparison of bits without being wrong.
+    # Minus zero is valid, but fails the comparison of bits.
     bits_of_infinity = np.uint64(0x7FF0_0000_0000_0000)
     good: Bools = chunk.view(np.uint64) < bits_of_infinity
     return good if good.all() else good | (chunk == 0)
@@ -204,9 +204,9 @@ _LASTING: Final = "/var/tmp"  # noqa: S108 - for files without names
 
 
 class ScratchArrays:
-    """Arrays in files without names, which the system takes out of memory when it needs that.
+    """Arrays in unnamed files, which the system can move out of memory when it needs the space.
 
-    They are on the disk (in ``TMPDIR``, or else ``/var/tmp``) and end with the process.
+    The files are on disk (in ``TMPDIR``, or else ``/var/tmp``) and are deleted with the process.
     """
 
     def __init__(self) -> None:
@@ -214,10 +214,10 @@ class ScratchArrays:
         self._used = _SEGMENT
 
     def moved(self, array: NDArray[T]) -> NDArray[T]:
-        """Return this array with its rows in a file; an empty or very large one as it is.
+        """Return a copy of this array in a file, or an empty or very large array unchanged.
 
         Raises:
-            OSError: there is no room.
+            OSError: if the disk is full.
         """
         room = array.nbytes + -array.nbytes % _ALIGNED
         if not array.size or room > _SEGMENT:
@@ -225,17 +225,17 @@ class ScratchArrays:
         if self._used + room > _SEGMENT:
             self._grow()
         file, segment = self._segments[-1]
-        # Written so, for a page of memory that is written to first costs more than its bytes.
+        # A write to the file is cheaper than a page fault for each new page of memory.
         os.pwrite(file.fileno(), np.ascontiguousarray(array).data, self._used)
         place = np.frombuffer(segment, array.dtype, array.size, self._used)
         self._used += room
         return place.reshape(array.shape)
 
     def _grow(self) -> None:
-        # Where /tmp is in memory nothing would be gained.
+        # Where /tmp is in memory, files there would save no memory.
         is_there = "TMPDIR" not in os.environ and os.access(_LASTING, os.W_OK)
         file = TemporaryFile(dir=_LASTING if is_there else None)  # noqa: SIM115 - stays open
-        # A full disk shows here, and not when an array is written to.
+        # A full disk raises an error here and not at a later write to an array.
         if sys.platform == "linux":
             os.posix_fallocate(file.fileno(), 0, _SEGMENT)
         else:

@@ -1,15 +1,15 @@
-"""The costs of staleness, harmonic and binary: in closed form, and along a known history.
+"""Harmonic and binary costs of staleness: in closed form, and along a known history.
 
 Let N(t) be the number of a source's changes since its last crawl. Its costs are long-run time
-averages, weighted with its importance μ, and a policy costs the sum over its sources:
+averages, weighted with its importance μ. The cost of a policy is the sum over its sources:
 
     harmonic  J_h = μ E H(N),  H(n) = 1 + 1/2 + … + 1/n    every further change hurts less
     binary    J_b = μ P(N > 0)                             stale is stale
 
-Changes come as a Poisson process of rate Δ. Sources of incomplete observations (W⁻ of the
-paper) are crawled by the clock, those of complete observations (Wᵒ) when a signal tells of a
-change; each at random or regularly. All that matters of these four ways of crawling is the law
-of N at a random moment:
+Changes are a Poisson process of rate Δ. Sources with incomplete observations (W⁻ in the paper) are
+crawled by the clock, sources with complete observations (Wᵒ) when a signal announces a change; each
+at random or regularly. The costs of these four ways of crawling depend only on the distribution of
+N at a random moment:
 
     crawled                              law of N                   E H(N)       P(N > 0)
     by the clock, Poisson of rate ρ      geometric, mean x = Δ/ρ    ln(1 + x)    x/(1 + x)
@@ -22,25 +22,24 @@ Every cost takes columns of one row a source:
     importance: μ (n,), a weight of at least 0.
     change_rate: Δ (n,), changes per day, at least 0.
     crawl_rate: ρ (n,), crawls per day, at least 0; with complete observations pΔ, at most Δ.
-    complete_observations: (n,), True where crawls answer to signals; left out: nowhere.
+    complete_observations: (n,), True where signals trigger the crawls; all False by default.
     crawling: ``"poisson"`` (lines 1 and 3) or ``"periodic"`` (2 and 4, k = ⌈1/p⌉).
 
-Edge cases: never crawled (ρ = 0) is inf for the harmonic cost and μ for the binary one; a
-source without importance or without changes costs 0 however it is crawled. Bad values raise
-ValueError, naming the argument and the row; so does a crawl rate above the change rate of a
-source of complete observations (by more than 1e-9 of it, which is taken for rounding).
+Edge cases: for a source never crawled (ρ = 0) the harmonic cost is inf and the binary cost μ; a
+source without importance or without changes costs 0 at any crawl rate. Bad values raise ValueError,
+naming the argument and the row; so does a crawl rate above the change rate of a source with
+complete observations (a relative excess up to 1e-9 counts as rounding).
 
-Numerical form: by x, or by (1 − p)/p from the exact difference Δ − pΔ; relative errors stay
-below 1e-12 for Δ/ρ from 1e-12 to 1e12. One pass over the columns in pieces that stay in the
-processor's cache.
+Numerical form: x, or (1 − p)/p from the exact difference Δ − pΔ; relative errors stay below 1e-12
+for Δ/ρ from 1e-12 to 1e12. One pass over the columns in pieces that stay in the processor's cache.
 
 Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
-Reinforcement Learning for Scheduling", NeurIPS 2019: eq. 1 and 2, eq. 4 (Prop. 1), eq. 6
-(Prop. 4), and eq. 8 for both classes together. Differs from the paper in: it has no regular
-crawling (lines 2 and 4), which costs less at the same rates.
+Reinforcement Learning for Scheduling", NeurIPS 2019: eq. 1 and 2, eq. 4 (Prop. 1), eq. 6 (Prop. 4),
+and eq. 8 for both classes together. Differs from the paper in: the paper has no regular crawling
+(lines 2 and 4), which costs less at the same rates.
 
 *Harmonic numbers.* The harmonic cost counts N uncrawled changes as H(N). One integral serves every
-law of N, because
+distribution of N, because
 
     H(n) = ∫₀¹ (1 − (1 − u)ⁿ)/u du,   so   E H(N) = ∫₀¹ (1 − E[(1 − u)ᴺ])/u du,
 
@@ -71,22 +70,22 @@ _Columns: TypeAlias = tuple[Floats, Floats, Floats, Bools]
 Number = TypeVar("Number", float, Floats)
 
 _ROWS = 1 << 14
-#: A crawl rate pΔ that was computed may miss its bound, and 1/p its whole number, by this.
+#: Tolerance for rounding: of a computed crawl rate pΔ at its bound, and of 1/p at a whole number.
 _ROUNDING = 1e-9
 
-# Below 1 the closed forms subtract nearly equal numbers, while the Taylor series alternate
-# with falling terms: the first one left out is below 1/20!.
+# Below 1 the closed forms subtract nearly equal numbers. The Taylor series alternate with
+# decreasing terms there: the first omitted term is below 1/20!.
 _TERMS = range(1, 20)
 _EIN = [(-1) ** (k + 1) / (k * factorial(k)) for k in _TERMS]
 _EIN_MEAN = [(-1) ** (k + 1) / (k * factorial(k + 1)) for k in _TERMS]
 _CHANGED_MEAN = [(-1) ** (k + 1) / factorial(k + 1) for k in _TERMS]
 
-#: H(0), H(1), … without rounding where differences such as H(1) − 1 must vanish.
+#: H(0), H(1), … without rounding, so that differences such as H(1) − 1 vanish exactly.
 _SMALL = np.concatenate(([0.0], np.cumsum(1 / np.arange(1.0, 64.0))))
 
-#: Of Gauss-Legendre on (−1, 1): exact for polynomials up to degree 63.
+#: Gauss-Legendre quadrature on (−1, 1): exact for polynomials up to degree 63.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-#: What e^{−s} leaves beyond this s is below the last bit of any result.
+#: Beyond this s, the rest of the integral of e^{−s} is below the last bit of any result.
 _TAIL = 40.0
 
 
@@ -151,7 +150,7 @@ def costs_of(
 
 
 def plan_costs(table: SourceTable, plan: CrawlPlan) -> Costs:
-    """Return what each source costs under a plan, carried out as it says; raises as above."""
+    """Return the costs of each source under a plan; raises as :func:`costs_of`."""
     return costs_of(
         table.importance,
         table.change_rate,
@@ -164,12 +163,12 @@ def plan_costs(table: SourceTable, plan: CrawlPlan) -> Costs:
 def stale_days(
     changed: Floats, first: Ints, number: Ints, begin: Floats, end: Floats
 ) -> tuple[Floats, Floats]:
-    """Return ∫ H(N) dt and ∫ 1{N > 0} dt, (g,) each, of g stretches of time without a crawl.
+    """Return ∫ H(N) dt and ∫ 1{N > 0} dt, (g,) each, over g stretches of time without a crawl.
 
     Args:
-        changed: when changes happened, those of a stretch together and in the order of time.
-        first: (g,), the place of the first change between the crawl before a stretch and its end.
-        number: (g,), how many these are; the j-th of them adds 1/j to H(N).
+        changed: times of changes, grouped by stretch, ascending within each.
+        first: (g,), position of the first change after the crawl before the stretch.
+        number: (g,), number of changes until the end of the stretch; the j-th adds 1/j to H(N).
         begin: (g,), of the stretch; a change before it counts from here on.
         end: (g,), of the stretch.
 
@@ -189,10 +188,10 @@ def stale_days(
 
 
 def changes_per_crawl(change_rate: Floats, crawl_rate: Floats) -> Floats:
-    """Return on which change a regular crawl answers: k = ⌈1/p⌉, p = crawl_rate/change_rate; (n,).
+    """Return the changes per regular crawl: k = ⌈1/p⌉, p = crawl_rate/change_rate; (n,).
 
-    A 1/p that misses a whole number by rounding only stays that number. No crawls give inf,
-    a source without changes 1.
+    A 1/p within rounding of a whole number is taken as that number. Without crawls k is inf, for a
+    source without changes 1.
 
     >>> changes_per_crawl(np.array([3.0, 0.3, 1.0, 0.0]), np.array([2.0, 0.1, 0.0, 0.0])).tolist()
     [2.0, 3.0, inf, 1.0]
@@ -227,26 +226,26 @@ _BINARY: dict[Crawling, _Formula] = {"poisson": _binary_poisson, "periodic": _bi
 
 
 def _passed_over(delta: Floats, rho: Floats, complete: Bools) -> Floats:
-    """Return the changes per day that no crawl answers to at once: Δ, or Δ − pΔ on signals."""
+    """Return the changes per day that trigger no crawl: Δ, or Δ − pΔ on signals."""
     # The difference of close numbers is exact; 1 − p would have lost its last digits.
     return np.where(complete, np.maximum(delta - rho, 0.0), delta)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """Return above/below, and 0 where nothing is above, whatever is below."""
+    """Return above/below, or 0 where ``above`` is 0."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.divide(above, below, out=np.zeros_like(above), where=above > 0)
 
 
 def _each(formula: _Formula, columns: _Columns) -> Floats:
-    """Return μ times the formula of each row, worked out for some rows at a time."""
+    """Return μ times the formula of each row, computed in pieces."""
     importance, change_rate, crawl_rate, complete = columns
     result = np.zeros(len(importance))
     for start in range(0, len(importance), _ROWS):
         rows = slice(start, start + _ROWS)
         mu = importance[rows]
         figure = formula(change_rate[rows], crawl_rate[rows], complete[rows])
-        # Where μ is 0 the cost is, even of a source that is never crawled.
+        # Where μ is 0 the cost is 0, even for a source that is never crawled.
         np.multiply(mu, figure, out=result[rows], where=mu > 0)
     return result
 
@@ -271,7 +270,7 @@ def _checked(
 
 
 def _refuse_unanswered(delta: Floats, rho: Floats, complete: Bools) -> None:
-    """Refuse more crawls on signals than there are changes."""
+    """Refuse crawl rates on signals above the change rate."""
     for start in range(0, len(delta), _ROWS):
         rows = slice(start, start + _ROWS)
         above = complete[rows] & (rho[rows] > delta[rows] * (1 + _ROUNDING))
@@ -377,7 +376,7 @@ def noisy_harmonic(m: Number, k: ArrayLike, q: ArrayLike) -> Number:
     )
     mean = unannounced + signals * precision
     end = np.minimum(mean, _TAIL)
-    # qs/M without 0/0 where nothing is expected: there s = 0, and the term vanishes.
+    # qs/M without 0/0 for a mean of 0: there s = 0, and the term vanishes.
     scale = precision / np.where(mean > 0, mean, 1.0)
     result = np.array(ein(mean), ndmin=mean.ndim)
     for node, weight in zip((_NODES + 1) / 2, _WEIGHTS / 2, strict=True):
@@ -401,5 +400,5 @@ def _piecewise(x: Number, series: Sequence[float], closed: Callable[[Floats], Fl
 
 
 def _same_kind(result: Floats) -> Any:
-    """Return a number where a number was given."""
+    """Return a float for zero-dimensional input, else the array."""
     return result if result.ndim else float(result)

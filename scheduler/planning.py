@@ -15,8 +15,8 @@ from freshet.scheduler.costs import Costs, plan_costs
 from freshet.scheduler.policy import CrawlPlan, RatePolicy, load
 from freshet.scheduler.sources import Rows, SourceTable
 
-#: The policies that a plan is compared with. ``optimal_intervals`` is what ``greedy_index``,
-#: which has no rates, comes to within a per cent.
+#: The policies that a plan is compared with. ``greedy_index`` has no rates; its cost is within one
+#: per cent of ``optimal_intervals``.
 COMPARED = (
     "lambda_crawl",
     "lambda_crawl:crawling=periodic",
@@ -28,10 +28,10 @@ COMPARED = (
     "change_rate",
 )
 
-#: A source that changes this often between two crawls is hardly crawled.
+#: A source with this many changes between two crawls counts as hardly crawled.
 HARDLY = 10.0
 
-#: A host this near below its capacity, as a share of it, counts as capped.
+#: Relative tolerance within which a host at its capacity counts as capped.
 _ROUNDING = 1e-9
 
 
@@ -57,14 +57,14 @@ def rate_plan(specification: str, table: SourceTable, budget: float) -> CrawlPla
     """Return the plan of the policy ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
-        PolicyError: if there is no such policy, or none that divides a budget into rates; if
-            it refuses the budget or the numbers of the sources.
+        PolicyError: if the policy does not exist, does not divide a budget into rates, or refuses
+            the budget or the numbers of the sources.
     """
     policy = load(specification)
     if not isinstance(policy, RatePolicy):
         raise PolicyError(
             f"policy {specification}: has no crawl rates to show as a plan; use one with rates, "
-            f"such as {', '.join(COMPARED)} (optimal_intervals comes close to greedy_index)"
+            f"such as {', '.join(COMPARED)} (optimal_intervals is close to greedy_index)"
         )
     try:
         return policy.rates(table, budget)
@@ -109,12 +109,14 @@ def most_crawled(plan: CrawlPlan, limit: int) -> Rows:
 
 
 def starvation(table: SourceTable, plan: CrawlPlan, limit: int) -> tuple[int, int, int, Rows]:
-    """Count the sources that a plan neglects, and list at most ``limit`` of them by row.
+    """Count the sources that a plan neglects, and list at most ``limit`` rows, the worst first.
 
-    Of those that change and matter, how many are never crawled, and how many change :data:`HARDLY`
-    times or more between two crawls; how many others are not crawled, because there is nothing to
-    gain. The list begins with those never crawled, by their importance; then come those that
-    change most often between two crawls.
+    Returns:
+        The number of sources with importance and changes that are never crawled; the number of
+        others with importance and changes that change :data:`HARDLY` times or more between two
+        crawls; the number of sources that are not crawled because a crawl would gain nothing; and
+        rows: first the sources never crawled, by importance, then the hardly crawled ones, by
+        changes between two crawls.
     """
     worthy = (table.importance > 0) & (table.change_rate > 0)
     never = worthy & plan.not_crawled
@@ -137,5 +139,5 @@ def _share(crawl_rate: Floats) -> CrawlShare:
 
 
 def largest(values: Floats, limit: int) -> Rows:
-    """Return the rows of the largest values, in falling order; of equal ones the first rows."""
+    """Return the rows of the largest values, in descending order; ties in order of row."""
     return np.argsort(-values, kind="stable")[:limit]

@@ -1,8 +1,8 @@
 """The three Protocols of policies, one method each, and the loader that finds policies.
 
-A policy is found by its name among the entry points of group ``freshet.policies``; the entry
-point is a callable (a frozen dataclass, as a rule) whose keyword arguments are the policy's
-options. ``docs/guide/write-a-policy.md`` tells how to write one.
+A policy is an entry point of the group ``freshet.policies``, found by name. The entry point is a
+callable, usually a frozen dataclass; its keyword arguments are the policy's options.
+``docs/guide/write-a-policy.md`` explains how to write one.
 """
 
 import inspect
@@ -21,10 +21,10 @@ Value: TypeAlias = bool | int | float | str
 
 
 def given(make: Callable[..., Any], text: str) -> dict[str, Value]:
-    """Return the options in ``text`` as keyword arguments of ``make``, typed as its defaults are.
+    """Return the options in ``text`` as keyword arguments of ``make``, typed as its defaults.
 
     Raises:
-        ValueError: if a name or a value is not accepted; names are those of the arguments.
+        ValueError: if an option is not an argument of ``make``, or its value is not accepted.
 
     >>> def make(share: float = 0.5, crawling: str = "poisson") -> None: ...
     >>> given(make, "share=0.25,crawling=periodic")
@@ -56,11 +56,11 @@ def _value(key: str, text: str, default: object) -> Value:
 
 
 GROUP = "freshet.policies"
-#: Names of policies that are known from the literature and not offered, and why.
+#: Policies that are known from the literature and not offered, with the reason.
 _REFUSED = {
-    "search_priority": "the priority of Pandey's thesis (quality gained a day times age) starves "
-    "pages whose first visits gained nothing: on recorded sites it lost 22 times as much as "
-    "uniform visits; search_quality is what works"
+    "search_priority": "the priority of Pandey's thesis (quality gained per day times age) starves "
+    "pages with first visits that gained no quality: on recorded sites it lost 22 times as much as "
+    "uniform visits; use search_quality instead"
 }
 
 #: How a crawl rate is carried out: at the times of a Poisson process, or evenly spaced.
@@ -72,16 +72,16 @@ class CrawlPlan:
     """The crawl rates of n sources.
 
     Attributes:
-        crawl_rate: (n,), crawls per day; for a source crawled on its signals pΔ.
+        crawl_rate: (n,), crawls per day; pΔ for a source crawled on its signals.
         crawl_probability: (n,), p, the share of notified changes that are crawled; 1 where it
             does not apply.
-        on_signals: (n,), True where crawls answer to notified changes instead of the clock.
-        bandwidth: R, the crawls per day that were to be spent.
-        left_over: the part of R that no source can use (caps or ΣΔ bind everywhere, or no next
-            whole step of a source that is crawled at every k-th change fits into it).
-        price: λ, what one more crawl per day would save; 0 where none is of use, None for
-            a policy without prices.
-        host_price: (H,), each host's own multiplier: λ where its capacity does not bind, more
+        on_signals: (n,), True where notified changes trigger the crawls instead of the clock.
+        bandwidth: R, the available crawls per day.
+        left_over: the part of R that no source can use (caps or ΣΔ bind everywhere, or the next
+            whole step of every source that is crawled at each k-th change exceeds it).
+        price: λ, the cost saved by one more crawl per day; 0 if a further crawl saves nothing, None
+            for a policy without prices.
+        host_price: (H,), the multiplier of each host: λ where its capacity does not bind, more
             where it does; None for a policy without prices.
         crawling: how the rates are to be carried out (for a source on signals, ``periodic``
             means every k-th notified change, k = ⌈1/p⌉).
@@ -108,16 +108,16 @@ class CrawlPlan:
 
 @runtime_checkable
 class RatePolicy(Protocol):
-    """A policy that divides a budget into crawl rates, anew when rates or budget change."""
+    """A policy that divides a budget into crawl rates, again whenever rates or budget change."""
 
     def rates(self, table: SourceTable, budget: float) -> CrawlPlan:
         """Return the plan that spends ``budget`` crawls per day on these sources.
 
-        ``host_capacity`` is kept; what cannot be spent is left over.
+        ``host_capacity`` is respected; the unspent budget is ``left_over``.
 
         Raises:
             ValueError: if the budget is not a finite number above 0, a column has a wrong row, or
-                numbers are too large or too small to be computed with.
+                numbers are out of the range of the computation.
         """
 
 
@@ -128,8 +128,8 @@ class IndexPolicy(Protocol):
     def index(self, table: SourceTable, now: float) -> Floats:
         """Return the value (n,) of crawling each source at day ``now``, at least 0.
 
-        Law: between two events of a source (crawl, signal, new change rate) its index does
-        not fall while time passes, and it depends on no other row.
+        Contract: between two events of a source (crawl, signal, new change rate) its index does not
+        decrease with time, and it does not depend on other rows.
         """
 
 
@@ -137,8 +137,8 @@ class IndexPolicy(Protocol):
 class Revisit:
     """The result of crawling a known source, as an :class:`IntervalPolicy` sees it.
 
-    ``at`` is its day; ``changed`` compares with the last crawl; ``modified_at`` is the day on
-    which the server says that the source last changed, where it says so.
+    ``at`` is its day; ``changed`` compares with the last crawl; ``modified_at`` is the day of the
+    last change according to the server, or None.
     """
 
     at: float
@@ -150,7 +150,7 @@ class Revisit:
 class Pace:
     """The state that an :class:`IntervalPolicy` keeps of a source; all in days.
 
-    ``interval`` is its present belief, ``due_at`` the day of the next crawl.
+    ``interval`` is the current estimate, ``due_at`` the day of the next crawl.
     """
 
     interval: float
@@ -177,8 +177,8 @@ def load(specification: str) -> Policy:
     """Return a policy by ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
-        PolicyError: if the name, an option or a value is not accepted, or if what the entry
-            point names cannot be loaded or is not a policy.
+        PolicyError: if the name, an option or a value is not accepted, or if the entry point cannot
+            be loaded or is not a policy.
     """
     name, _, text = specification.partition(":")
     make = _imported(_entry(name))

@@ -13,19 +13,18 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 
 #: Rows of a table, by number.
 Rows: TypeAlias = NDArray[np.intp]
-#: The areas of a site; the last one is for all pages in none of the others.
+#: Number of areas of a site; the last one holds the pages outside all others.
 AREAS: Final = 16
-#: Columns of a table with a row for each host.
+#: Columns of a table with one row per host.
 _OF_HOSTS: Final = frozenset({"host_capacity", "host_cost"})
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """The facts on n sources that policies need; every column has length n.
+    """The data on n sources that policies need; every column has length n.
 
-    Make one with :meth:`of`, which checks; :meth:`take` does not check again. The columns
-    may be written to by their owner (a simulation, the daemon), so that a crawl costs no
-    new table.
+    Make one with :meth:`of`, which checks its arguments; :meth:`take` does not check again. The
+    owner (a simulation, the daemon) may write to the columns, so that a crawl needs no new table.
 
     Attributes:
         importance: μ, a weight of at least 0.
@@ -33,13 +32,13 @@ class SourceTable:
         complete_observations: True where every change is notified (class Wᵒ of the paper).
         host: code of the source's host, 0 to H − 1.
         host_capacity: (H,), crawls per day that politeness allows a host; inf: no limit.
-        host_cost: (H,), the cost of a crawl of each host, in those of the cheapest; 1 without
-            delays that differ.
+        host_cost: (H,), the cost of a crawl of each host, relative to the cheapest; 1 if all delays
+            are equal.
         last_crawl: day of the last crawl, on the clock of ``now``.
-        pending_signals: k, signals since the last crawl; for a source of complete
-            observations the number n of its uncrawled changes.
-        signal_rate: g, signals per day, false ones included; 0 where there are none. For a
-            source of complete observations Δ.
+        pending_signals: k, signals since the last crawl; for a source with complete observations
+            the number n of its uncrawled changes.
+        signal_rate: g, signals per day, false ones included; 0 without signals. For a source with
+            complete observations Δ.
         signal_precision: q, the probability that a signal is true (0 to 1); Δ − g·q is the rate of
             unsignalled changes.
     """
@@ -73,13 +72,13 @@ class SourceTable:
         signal_rate: ArrayLike | None = None,
         signal_precision: ArrayLike | None = None,
     ) -> SourceTable:
-        """Return a checked table; columns left out have the plain case.
+        """Return a checked table; omitted columns have defaults.
 
-        That is: incomplete observations, one host without a limit, crawls that cost the same,
-        last crawled on day 0, no signals.
+        The defaults: incomplete observations, one host without a limit, crawls of equal cost, last
+        crawled on day 0, no signals.
 
         Raises:
-            ValueError: naming the argument, the row and what is accepted.
+            ValueError: naming the argument, the row and the accepted values.
         """
         mu = arrays.non_negative("importance", importance)
         n = len(mu)
@@ -105,7 +104,7 @@ class SourceTable:
         )
 
     def take(self, rows: Rows | Bools) -> SourceTable:
-        """Return the table of these rows, in their order, as copies; hosts keep their codes."""
+        """Return a table of these rows, in this order, as copies; host codes are unchanged."""
         columns = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
@@ -146,7 +145,7 @@ def _signals(
     n = len(delta)
     g = np.zeros(n) if rate is None else arrays.non_negative("signal_rate", rate, n).copy()
     q = np.zeros(n) if precision is None else arrays.share("signal_precision", precision, n)
-    # Rounding may take g·q past Δ by a little where every change is signalled.
+    # Where every change is signalled, rounding may make g·q slightly larger than Δ.
     impossible = ~complete & (g * q > delta * (1 + 1e-9))
     if impossible.any():
         row = int(np.argmax(impossible))

@@ -1,7 +1,7 @@
-"""Special functions, as far as the policies need them.
+"""Special functions that the policies need.
 
-Numbers of equations are those of the NIST Digital Library of Mathematical Functions (DLMF).
-Arguments are not checked; relative errors are below the bound that each function states.
+Equation numbers refer to the NIST Digital Library of Mathematical Functions (DLMF). Arguments are
+not checked; relative errors are below the bound that each function states.
 """
 
 import math
@@ -12,7 +12,7 @@ from numpy.polynomial.polynomial import polyval
 
 from freshet.scheduler.arrays import Floats
 
-#: Of exp1, in ascending powers of 1/x: the rational function that equals x eˣ E₁(x) at 20 points.
+#: For exp1, in ascending powers of 1/x: the rational function that equals x eˣ E₁(x) at 20 points.
 _EXP1_ABOVE: Final = (
     1.0, 43.706119982940103, 738.00070428827977, 6219.9039433256373, 28278.139189806645,
     70185.999230279349, 92198.908027756466, 59386.4365449011, 16146.247209920585,
@@ -24,7 +24,7 @@ _EXP1_BELOW: Final = (
     8273.872045318724, 386.79373097105166,
 )  # fmt: skip
 
-#: What is worked out together stays in the processor's cache.
+#: Rows computed together: they stay in the processor's cache.
 _ROWS: Final = 1 << 14
 #: Terms below this share of a sum do not change it.
 _LEAST: Final = 1e-17
@@ -33,7 +33,7 @@ _LEAST: Final = 1e-17
 def exp1(x: Floats) -> Floats:
     """Return the exponential integral E₁(x) = ∫ₓ^∞ e^{−t}/t dt (n,), x from 1 to inf; to 1e-15.
 
-    By a rational function in 1/x as in Abramowitz and Stegun, 5.1.56, of degree 10 in place of 4.
+    A rational function in 1/x as in Abramowitz and Stegun, 5.1.56, of degree 10 instead of 4.
 
     >>> exp1(np.array([1.0, np.inf])).round(6).tolist()
     [0.219384, 0.0]
@@ -45,7 +45,7 @@ def exp1(x: Floats) -> Floats:
 def gammainc(n: int, x: Floats) -> Floats:
     """Return P(n, x), the probability that a Poisson number with mean x is n or more; to 3e-13.
 
-    Below n by a sum of terms that are not negative, from n on by that of the others:
+    Below x = n a sum of non-negative terms, from x = n on the sum of the complement:
 
         P(n, x) = e^{−x} xⁿ/n! (1 + x/(n+1) (1 + x/(n+2) (1 + …)))                       (8.7.1)
                 = 1 − e^{−x} x^{n−1}/(n−1)! (1 + (n−1)/x (1 + (n−2)/x (1 + …)))          (8.4.9)
@@ -58,10 +58,10 @@ def gammainc(n: int, x: Floats) -> Floats:
     given = x.ravel()
     found = np.empty_like(given)
     stirling = math.lgamma(n + 1) - n * math.log(n) + n
-    # More terms than the slowest sum has, that for x = n.
+    # More terms than the slowest sum (x = n) needs.
     steps = np.arange(1.0, 50.0 + 10 * math.sqrt(n))
     for start in range(0, len(given), _ROWS):
-        # Beyond this P is 1.
+        # Beyond this, P is 1.
         t = np.minimum(given[start : start + _ROWS], 2 * n + 800.0) / n
         with np.errstate(divide="ignore"):
             density = np.exp(n * (np.log(t) + 1 - t) - stirling)
@@ -75,7 +75,7 @@ def gammainc(n: int, x: Floats) -> Floats:
 
 
 def _nested(t: Floats, factors: Floats) -> Floats:
-    """Return 1 + f₁t (1 + f₂t (1 + …)) (n,), of as many ``factors`` as change it."""
+    """Return 1 + f₁t (1 + f₂t (1 + …)) (n,), with as many ``factors`` as change the result."""
     largest = float(t.max(initial=0.0))
     factors = factors[np.cumprod(largest * factors) > _LEAST]
     if len(t) * len(factors) < _ROWS:
@@ -99,9 +99,9 @@ for _n in range(2, 14):
 def lambert(level: Floats) -> Floats:
     """Return y ≥ 0 with y − ln(1 + y) = s (n,), s from 0 to inf; to 1e-14.
 
-    It is −1 − W₋₁(−e^{−1−s}), the lower real branch of Lambert's W function, and as a function of
-    s loses no digits at the branch point. Near that by a series in √(2s) (4.13.8), else by Newton's
-    method, which falls from √(2s) + s to the root.
+    This is −1 − W₋₁(−e^{−1−s}), the lower real branch of Lambert's W function. As a function of s
+    it loses no digits at the branch point. Near the branch point a series in √(2s) (4.13.8),
+    elsewhere Newton's method, which decreases from √(2s) + s to the root.
 
     >>> lambert(np.array([0.0, 1 - np.log(2), np.inf])).round(9).tolist()
     [0.0, 1.0, inf]
@@ -122,16 +122,16 @@ def lambert(level: Floats) -> Floats:
 def beta_hazard(a: float, b: float, x: float, rest: float) -> float:
     """Return xᵃ (1 − x)ᵇ / (B(a, b) I_x(a, b)), I the regularised incomplete beta function.
 
-    ``rest`` is 1 − x; all are above 0. By the continued fraction of I (8.17.22), or where x is
-    large, of 1 − I; to 1e-13, in some √max(a, b) steps. Where x is large and b below 0.01, the
-    difference of nearly equal numbers leaves an error of some 1e-15/b.
+    ``rest`` is 1 − x; all are above 0. Computed with the continued fraction of I (8.17.22), or of 1
+    − I where x is large; to 1e-13, in about √max(a, b) steps. Where x is large and b below 0.01,
+    the difference of nearly equal numbers leaves an error of about 1e-15/b.
 
     >>> round(beta_hazard(2.0, 1.0, 0.5, 0.5), 9)  # I is x², and 1/B is 2
     1.0
     """
     if x < (a + 1) / (a + b + 2):
         return a * _fraction(a, b, x)
-    # How far x is from a/(a + b); so written, the large terms of the logarithm cancel.
+    # Distance of x from a/(a + b); in this form, the large terms of the logarithm cancel.
     beyond = b * x - a * rest
     late = math.log1p(-beyond / b) if beyond < b / 2 else math.log(rest * (a + b) / b)
     exponent = (

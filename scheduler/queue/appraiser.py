@@ -1,7 +1,7 @@
-"""The work of one valuation: learn from what has come, value all pages, choose the worthiest.
+"""The work of one valuation: learn from new observations, value all pages, choose the best.
 
-It is one piece of work on arrays, which may be done in a thread. Beside the ranker it changes the
-price of a request and which hosts are open.
+It is one piece of work on arrays, which may run in a thread. Besides the ranker it changes the
+price of a request and the set of open hosts.
 """
 
 from dataclasses import dataclass
@@ -20,19 +20,22 @@ from freshet.scheduler.queue.site_clock_ranker import SiteClockRanker
 from freshet.scheduler.queue.valuer import Valuation, VisitValuer, worthiest
 from freshet.scheduler.sources import Rows
 
-#: What is not favoured comes after all that is; what comes at once is no exception to that.
+#: Factor that ranks non-favoured pages after all favoured ones, urgent pages included.
 _AFTER: Final = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceBounds:
-    """The bounds of a choice.
+    """The limits of a choice.
 
     Attributes:
-        free: (H,), how many pages of each host may be chosen, ``room`` how many in all.
-        favoured: whether visits for discovery come before all others, or after; None: neither.
-        sampling: whether pages are sampled at random.
-        saved: requests of the ``budget``, which is a number a day.
+        free: (H,), the number of pages of each host that may be chosen.
+        room: the number of pages that may be chosen in all.
+        favoured: True if visits for discovery rank before all others, False if after; None:
+            neither.
+        sampling: whether audit samples are drawn.
+        saved: the saved requests of the budget.
+        budget: requests a day.
     """
 
     free: Ints
@@ -45,7 +48,7 @@ class ChoiceBounds:
 
 @dataclass(frozen=True, slots=True)
 class Appraiser:
-    """Appraises the pages of a learner, with the sessions of hosts and the shares of requests."""
+    """The appraisal of a learner's pages, with the sessions of hosts and the quotas."""
 
     learner: Learner
     sessions: Sessions
@@ -54,7 +57,7 @@ class Appraiser:
     hooks: AgendaHooks
 
     def __call__(self, evidence: NewEvidence, now: float, choice: ChoiceBounds) -> Valuation:
-        """Learn from visits, value all pages and choose the worthiest that may be requested."""
+        """Learn from visits, value all pages and choose the best pages that may be requested."""
         ranker, pages, sessions = self.learner.ranker, self.learner.pages, self.sessions
         with self.hooks.timed("learn"):
             evidence.teach(ranker)
@@ -80,7 +83,7 @@ class Appraiser:
             saved=choice.saved, silent=np.zeros_like(silent) if may_try else silent,
         )  # fmt: skip
         for _ in range(int(np.count_nonzero(silent[opened]))):
-            # Its robots.txt is one more request for what was in vain.
+            # A silent host costs one more request, for its robots.txt.
             self.empty.took(is_empty=True)
         left[sessions.closed[pages["host"]]] = 0.0
         if choice.favoured is not None:
@@ -104,7 +107,7 @@ class Appraiser:
         )
 
     def _price(self, valuer: VisitValuer) -> None:
-        """Compute the price of a request, by a ranker whose values have one."""
+        """Compute the price of a request if the ranker's values can be compared with a price."""
         sessions, now = self.sessions, valuer.now
         if valuer.has_price and sessions.should_reprice(now):
             held, rate = valuer.held, valuer.ranker.beliefs(now).rate
@@ -112,7 +115,7 @@ class Appraiser:
             sessions.reprice(rate[held], importance[held], valuer.budget, now)
 
     def _spent_lists(self) -> Rows:
-        """Return the rows of sitemaps and feeds that told nothing and have had their share."""
+        """Return the rows of sitemaps and feeds without announcements whose share is spent."""
         ranker, pages, ids = self.learner.ranker, self.learner.pages, self.learner.hosts.ids
         untold = pages.lists()
         if isinstance(ranker, SiteClockRanker):

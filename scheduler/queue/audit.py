@@ -1,30 +1,31 @@
 """Freshness of the copies, estimated from random audit samples.
 
-Each page is as likely to be drawn as the next, whatever is thought of it; so a mean over the draws,
-weighted with importance μ, estimates that over all pages,
+All pages are equally likely to be drawn, regardless of their estimates. So a mean over the draws,
+weighted with importance μ, estimates the mean over all pages,
 
     m = Σ μ y / Σ μ.
 
 *Binary.* y = z, whether a visit found the page changed: m is the binary cost as a share of the
-whole importance, whatever the model of changes is worth.
+whole importance. It does not depend on the model of changes.
 
-*Harmonic.* A visit tells that a page has changed, not how often. What is measured is z; how much it
-counts is taken from the model that the daemon had at the draw,
+*Harmonic.* A visit shows that a page has changed, not how often. z is measured; its weight follows
+from the model that the daemon had at the draw,
 
     y = z · E[H(N) | N ≥ 1] = z · Ein(x)/(1 − e^{−x}),
 
-x the changes expected since the visit before. Where changes are Poisson at the rates that the
-daemon has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise how many pages
-are stale is still measured, and how often each of these has changed is still the model's.
+with x the changes expected since the previous visit. If changes are Poisson at the rates that the
+daemon has learnt, E y = Ein(x) = E H(N), the harmonic cost, without bias. Otherwise the number of
+stale pages is still measured, and the number of changes of each is the model's.
 
-The standard error is that of a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977, eq.
-2.45),
+The standard error is the one for a ratio of sums (W. Cochran, "Sampling Techniques", 3rd ed. 1977,
+eq. 2.45),
 
     SE² = k/(k−1) · Σ μ² (y − m)² / (Σ μ)²
 
-The interval is Wilson's for the share p = m/g of draws that all count g = Σμy²/Σμy, and the
-effective number p(1−p)/(SE/g)² of them, so that it neither falls below 0 nor vanishes where all
-draws agree: there (Σμ)²/Σμ² of them count. With y = z it is Wilson's own, and ends at 1.
+The interval is Wilson's for a share p = m/g of draws of equal weight g = Σμy²/Σμy, with the
+effective number of draws p(1−p)/(SE/g)². It does not extend below 0. It does not vanish if all
+draws agree: then the effective number is (Σμ)²/Σμ². With y = z it is Wilson's interval, with upper
+bound at most 1.
 """
 
 from dataclasses import dataclass
@@ -37,9 +38,9 @@ from numpy.typing import ArrayLike
 from freshet.scheduler.arrays import Floats
 from freshet.scheduler.costs import ein
 
-#: Of the normal distribution 95 % lies within this number of standard deviations.
+#: 95 % of the normal distribution lies within this number of standard deviations.
 _Z: Final = 1.959964
-#: Below it E[H(N) | N ≥ 1] is 1.
+#: Below this hazard, E[H(N) | N ≥ 1] is 1.
 _LEAST: Final = 1e-12
 
 
@@ -97,7 +98,7 @@ def _estimate(mu: Floats, z: Floats, counts: Floats, expected: Floats) -> Measur
     y = z * counts
     mean = float((mu * y).sum()) / total
     foreseen = float((mu * expected).sum()) / total
-    # Where no draw is stale, those would count that were the likeliest to be.
+    # If no draw is stale, the draws most likely to be stale set the scale.
     weight = mu * y if mean > 0 else mu * expected
     scale = float((weight * counts).sum() / weight.sum()) if weight.any() else 1.0
     share = min(mean / scale, 1.0)

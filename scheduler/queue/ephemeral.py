@@ -1,35 +1,35 @@
-"""Values of visits to ephemeral sources, and the new items that are fetched at once. In days.
+"""Values of visits to ephemeral sources, and new items that are fetched at once. Times are in days.
 
-Of a source at which items appear at the rate Λ and fade at the rate μ, a visit τ days after the
-last one is worth its Whittle index where crawls may come at any time, times importance:
+For a source at which items appear at the rate Λ and lose value at the rate μ, the value of a visit
+τ days after the last one is its Whittle index, where crawls may happen at any time, times
+importance:
 
     W = w E (Λ/μ) [1 − (1 + μτ) e^{−μτ}] / C
 
     w   importance of the source
-    E   item_worth: what an item is worth when it appears, in days on which a copy is stale; the
-        exchange rate between reaching new items and keeping copies fresh. Where openings have
-        taught it, times ξ, what an item of the source is worth relative to others
-    Λ   items a day (:mod:`freshet.scheduler.queue.new_pages`);  μ  ln 2 over the half-life,
-        that of the site list or of a table, or else the learnt one
-        (:mod:`freshet.scheduler.ephemeral.openings`), or else the set one
+    E   item_worth: the value of an item when it appears, in days on which a copy is stale; the
+        exchange rate between new items and fresh copies. If learnt from clicks, times ξ, the value
+        of an item of the source relative to others
+    Λ   items a day (:mod:`freshet.scheduler.queue.new_pages`);  μ  ln 2 over the half-life: from
+        the site list or a table, else learnt (:mod:`freshet.scheduler.ephemeral.openings`), else
+        the default
     C   cost of a visit, in requests
 
-so that sources of items and copies compete for each request at one price. Where others reveal the
-same items, the bracket is taken for each item that the source has revealed, with τ since any page
-was visited that reveals it (:mod:`scheduler.discovery.hub_yield`), and averaged: an overlap is
-paid once. The items that a visit finds cost a request each as well; as each must be fetched once,
-now or later, that does not change when to visit, and C does not count them.
+so that sources of items and copies compete for each request at one price. If other pages reveal the
+same items, the bracket is computed for each item that the source has revealed, with τ since the
+last visit to any page that reveals it (:mod:`scheduler.discovery.hub_yield`), and averaged: an
+overlap is counted once. The items that a visit finds also cost a request each. Each must be fetched
+once, now or later, so this does not change when to visit, and C does not include it.
 
-A source that was declared to be one, or whose links churn, is never worth less than it would be as
-an ordinary page: a copy of it is kept, after all, and what is wrongly taken for a source loses
-nothing.
+The value of a source, declared or recognised, is at least its value as an ordinary page: the crawl
+keeps a copy of it anyway, and a page that is wrongly recognised as a source loses nothing.
 
-*Items.* A missing page costs its importance a day, an item that fades w E μ e^{−μ·age} a day until
-it is reached. While that is more, the item comes before all else that is not overdue, the one that
-has most to lose first; after that it waits its turn as any page does that was found.
+*Items.* A missing page costs its importance a day, an item w E μ e^{−μ·age} a day until it is
+fetched. While an item costs more than a missing page, it ranks before all pages that are not
+overdue, the most costly item first. After that it ranks like any other new page.
 
-Reference: Avrachenkov and Borkar 2018, Theorem 1, as T → 0 (:mod:`scheduler.policies.whittle`);
-what stands of overlaps and of items is ours.
+Reference: Avrachenkov and Borkar 2018, Theorem 1, as T → 0 (:mod:`scheduler.policies.whittle`); the
+treatment of overlaps and items is ours.
 """
 
 import numpy as np
@@ -54,8 +54,8 @@ def decaying(
 ) -> tuple[tuple[Rows, Floats, Floats], tuple[Rows, Floats]]:
     """Return the ephemeral sources on a day, and the items to fetch at once.
 
-    Of the k sources: their rows, ascending, Λ, and W; of the m items: their rows, and what a day
-    costs by which each comes later. ``cost`` (H,) is C of a visit at each host.
+    For the k sources: their rows, ascending, Λ, and W. For the m items: their rows, and the cost of
+    a day of delay. ``cost`` (H,) is C for each host.
     """
     since, half_life = pages["since"], pages["half_life"]
     row, rate = sources(
@@ -73,7 +73,7 @@ def decaying(
     place[row] = np.arange(len(row))
     reveals = (place[revealing.by] >= 0) & (revealing.item >= 0)
     by, item = place[revealing.by[reveals]], revealing.item[reveals]
-    # The index for Λ = 1, averaged over items that others reveal, too.
+    # The index for Λ = 1, averaged over items that other pages reveal as well.
     items = np.bincount(by, minlength=len(row))
     each = np.bincount(by, whittle.ripe(decay[by] * revealing.waited[reveals]), minlength=len(row))
     alone = whittle.ripe(decay * np.maximum(now - since[row], 0.0))
@@ -95,9 +95,9 @@ def sources(
 ) -> tuple[Rows, Floats]:
     """Return (k,) each: the rows of the pages that are sources, ascending, and their Λ.
 
-    Of n pages: ``half_life`` is as :class:`~freshet.scheduler.queue.page_rules.PageRules` has it,
-    ``found_at`` and ``since`` are the days of the first and the last visit; of the ``held`` ones
-    there is a copy.
+    The arguments have n rows: ``half_life`` as in
+    :class:`~freshet.scheduler.queue.page_rules.PageRules`, ``found_at`` and ``since`` the days of
+    the discovery and the last visit, ``held`` whether there is a copy.
     """
     known, known_rate, is_churning = churning.rates(since)
     is_source: Bools = half_life > 0
@@ -111,7 +111,7 @@ def sources(
 
 
 def item_terms(half_life: Floats, page_id: Ints, on: DiscoveryTerms) -> tuple[Floats, Floats]:
-    """Return (k,) each, μ and E of the items of sources: as said, or else learnt, or else set."""
+    """Return μ and E (k,) of the items of sources: from page rules, from clicks, or the default."""
     said = np.isfinite(half_life) & (half_life > 0)
     learnt, worth, _ = on.learnt.of(page_id)
     usual = np.where(np.isnan(learnt), on.half_life, learnt)
@@ -124,8 +124,8 @@ def _urgent(
 ) -> tuple[Rows, Floats]:
     """Return the rows of the items to fetch at once, and the cost of a day of delay.
 
-    ``item`` (m,) was revealed by a source of these :func:`item_terms`, (m,) each; the largest
-    count, where there are several.
+    ``item`` (m,) was revealed by a source with these :func:`item_terms`, (m,) each. If several
+    sources reveal an item, the largest values count.
     """
     waits = ~pages["captured"][item] & (pages["gone"][item] == 0)
     row, which = np.unique(item[waits], return_inverse=True)

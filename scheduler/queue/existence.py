@@ -1,22 +1,23 @@
-"""The probability that a URL leads to a page: by its neighbours, or by the news of its folder.
+"""The probability that a URL leads to a page, learnt from its neighbours and from its folder.
 
-Sites link to much that is not there, and what is not there stands together: a draft that was
-dropped, a version that was removed, parameters that nobody answers. So a URL exists with the
-probability that those along its path did: from p = 0.7 on, for each prefix of its path (digits are
-all alike), and for its extension in its folder, with a query or without,
+Sites link to many URLs that do not exist, and such URLs cluster: drafts that were dropped, versions
+that were removed, parameters without a result. So the probability that a URL exists is learnt from
+the URLs along its path: starting with p = 0.7, for each prefix of its path (all digits are treated
+as equal), and for its extension in its folder, with or without a query,
 
     p ← (found + p)/(tried + 1),
 
-of the URLs ``tried`` there for the first time as many as were ``found``. One that leads on within
-its host does not count, and one that leads to another host was not found. A page that was held at
-its last visit is still there with the probability
+where ``tried`` counts the URLs that were requested there for the first time, and ``found`` those
+that led to a page. A URL that redirects within its host does not count; one that redirects to
+another host counts as not found. A page that was held at its last visit still exists with the
+probability
 
     (1 + found since)/(1 + visits since)
 
-by the visits to other pages of its folder since then: a folder that is gone goes as a whole.
+from the visits to other pages of its folder since then: folders tend to be removed as a whole.
 
 Cost: a valuation divides once for each prefix of each place, and once for each page. Memory: 24
-bytes a page, and some 500 a place. Reference: ours.
+bytes a page, and about 500 a place. Reference: ours.
 """
 
 import json
@@ -31,7 +32,7 @@ from freshet.scheduler.sources import Rows
 
 _PRIOR: Final = 0.7
 _DIGITS: Final = re.compile(r"\d+")
-#: Prefixes of a path that are told apart; what is deeper is alike.
+#: Number of path segments that are distinguished; deeper ones are ignored.
 _DEPTH: Final = 12
 _COLUMNS: Final = (
     "inside", "found", "tried", "place", "met_then", "visits_then", "met", "visits"
@@ -48,20 +49,20 @@ def _folders(url: str) -> tuple[list[str], str]:
 
 
 class Existence:
-    """Learns by the first visits to URLs, and by all later ones; folders are integer codes.
+    """Estimates from the first visits to URLs, and from all later ones; folders are integer codes.
 
-    *Law.* What it knows depends on the order of the visits alone.
+    *Contract.* The state depends only on the order of the visits.
     """
 
     def __init__(self) -> None:
         self._codes: dict[tuple[int, str], int] = {}
-        #: Of each place: the folder that it is in (−1: none), and how many URLs were found there,
-        #: and tried.
+        #: For each place: the folder that contains it (−1: none), and the numbers of URLs found and
+        #: tried.
         self._inside = Column[np.int64](np.int64)
         self._found = Column[np.float64](np.float64)
         self._tried = Column[np.float64](np.float64)
-        #: Of each page: its place; of the visits to its place, how many met a page, and how many
-        #: there were, at its last visit.
+        #: For each page: its place, and at its last visit the number of visits to its folder and
+        #: the number of these that found a page.
         self._place = Column[np.int64](np.int64)
         self._met_then = Column[np.float64](np.float64)
         self._visits_then = Column[np.float64](np.float64)
@@ -79,7 +80,7 @@ class Existence:
             column.append(len(codes))
 
     def _code(self, host: int, url: str) -> int:
-        """Return the place of a URL; it and the folders around it come to be where they are new."""
+        """Return the code of a URL's place; add new places and folders."""
         folders, place = _folders(url)
         code = self._codes.get((host, place), -1)
         if code >= 0:
@@ -93,7 +94,7 @@ class Existence:
         return code
 
     def tried(self, row: int, *, found: bool) -> None:
-        """Take in the first visit to a URL that tells whether it leads to a page."""
+        """Learn from the first visit to a URL that shows whether it leads to a page."""
         code = int(self._place.rows[row])
         self._mark(row)
         while code >= 0:
@@ -102,14 +103,14 @@ class Existence:
             code = int(self._inside.rows[code])
 
     def visited(self, row: int, *, found: bool) -> None:
-        """Take in a visit to a page that was held."""
+        """Learn from a visit to a page that was held."""
         code = self._folder(row)
         self._met.rows[code] += found
         self._visits.rows[code] += 1
         self._mark(row)
 
     def recall(self, rows: Rows, found: Bools, tried: Bools) -> None:
-        """Take in visits (m,) in their order; ``tried`` (n,) says of which pages it knew before."""
+        """Learn from visits (m,) in order; ``tried`` (n,) marks pages that were tried before."""
         first = np.zeros(len(rows), np.bool_)
         first[np.unique(rows, return_index=True)[1]] = True
         first &= ~tried[rows]
@@ -129,20 +130,20 @@ class Existence:
             total = np.cumsum(np.append(0.0, one[order]))
             so_far = np.empty(len(rows))
             so_far[order] = total[1:] - total[begins] + counts[sorted_]
-            # The last one of each row stands.
+            # The last visit to each row counts.
             then[rows] = so_far
             np.add.at(counts, folder, one)
 
     # -- in the store --
 
     def written(self) -> Arrays:
-        """Return all that is known."""
+        """Return the whole state."""
         names = json.dumps([[host, place] for host, place in self._codes])
         columns = {name: getattr(self, f"_{name}").rows for name in _COLUMNS}
         return {"names": np.frombuffer(names.encode("ascii"), np.uint8), **columns}
 
     def read(self, written: Arrays) -> None:
-        """Know what was written, and nothing else."""
+        """Restore a written state."""
         names = json.loads(bytes(written["names"]))
         self._codes = {(host, place): code for code, (host, place) in enumerate(names)}
         for name in _COLUMNS:
@@ -158,13 +159,13 @@ class Existence:
         return int(self._inside.rows[self._place.rows[row]])
 
     def _ways(self, places: Ints) -> Iterator[Ints]:
-        """Yield these places (m,), the folders that they are in, and so on; −1: none."""
+        """Yield these places (m,), their folders, and so on up the path; −1: none."""
         while (places >= 0).any():
             yield places
             places = np.where(places < 0, -1, self._inside.rows[places])
 
     def of_new(self, rows: Rows) -> Floats:
-        """Return (m,), the probabilities that URLs that were never requested lead to pages."""
+        """Return (m,), the probabilities that never requested URLs lead to pages."""
         found, tried = self._found.rows, self._tried.rows
         p = np.full(len(found), _PRIOR)
         for chain in reversed(list(self._ways(np.arange(len(found))))):
@@ -175,7 +176,7 @@ class Existence:
         return there
 
     def of_held(self) -> Floats:
-        """Return (n,), the probabilities that pages that were held are still there."""
+        """Return (n,), the probabilities that held pages still exist."""
         folder = self._inside.rows[self._place.rows]
         met = self._met.rows[folder] - self._met_then.rows
         visits = self._visits.rows[folder] - self._visits_then.rows

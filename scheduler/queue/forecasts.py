@@ -16,7 +16,7 @@ from freshet.scheduler.queue.ranker import Beliefs
 from freshet.scheduler.sources import Rows, SourceTable
 from freshet.storage.entries import RATE_CLASSES
 
-#: Forced visits, audits and overdue ones, are worth more than this.
+#: Forced visits, such as audits and overdue pages, have a value above this.
 _FORCED: Final = 1e100
 _AT_ONCE: Final = 1 << 16
 
@@ -54,7 +54,7 @@ class PageTableCopy:
         return waiting
 
     def by_host(self, hazard: Floats, hosts: int) -> tuple[Ints, Ints, Ints, Floats]:
-        """Return (H,) each: captured, waiting and gone pages, and the stale share of the first."""
+        """Return (H,) each: captured, waiting and gone pages, and stale share of captured ones."""
 
         def sums(those: Bools, weight: Floats | None = None) -> Any:
             return np.bincount(self.host[those], weight, minlength=hosts)[:hosts]
@@ -68,7 +68,7 @@ class PageTableCopy:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Sums over all pages; the names are those of :class:`~freshet.storage.records.Outlook`."""
+    """Sums over all pages, with the names of :class:`~freshet.storage.records.Outlook`."""
 
     watched: int
     captured: int
@@ -103,8 +103,8 @@ def sources(
 ) -> tuple[SourceTable, Floats]:
     """Return the captured and the waiting pages by host, for :func:`wanted`.
 
-    ``per_day`` is the limit of each host, as far as known: pages of others are left out. Beside the
-    table there are the days that each has waited, nan for those that are captured.
+    ``per_day`` is the limit of each known host; pages of other hosts are omitted. Also return the
+    days that each page has waited, nan for captured pages.
     """
     held = pages.held
     rows = np.flatnonzero((held | pages.waiting) & (pages.host < len(per_day)))
@@ -116,16 +116,18 @@ def sources(
 
 
 def price(paid: Sequence[float]) -> float | None:
-    """Return the 10th percentile of what visits were worth, except forced ones.
+    """Return the 10th percentile of the values of visits that were not forced; None without any.
 
-    Half of them are worth less than their median, and come sooner than it would say.
+    A page is taken at its value at that moment, and half of the visits have less than the median
+    value:
+    so the price is lower than the median.
     """
     free = [worth for worth in paid if worth < _FORCED]
     return float(np.percentile(free, 10)) if free else None
 
 
 def _ein(x: Floats) -> Floats:
-    """Return Ein(x), with little memory for many."""
+    """Return Ein(x) in pieces, to save memory."""
     return np.concatenate([ein(x[k : k + _AT_ONCE]) for k in range(0, len(x) or 1, _AT_ONCE)])
 
 
@@ -134,22 +136,21 @@ def _mean(values: Floats, weight: Floats) -> float | None:
     return float((values * weight).sum()) / total if total > 0 else None
 
 
-# -- demand: visits a day of each page without limits of hosts ---------------
-# An index policy visits a page when its index W(τ) reaches the price λ, so once in the days T
-# for which W(T) = λ. The price is that at which all pages together use up the budget R,
+# Demand: visits a day of each page without limits of hosts. An index policy visits a page when its
+# index W(τ) reaches the price λ, so once every T days, with W(T) = λ. At the price, all pages
+# together use up the budget R,
 #
 #     Σ_w 1/T_w(λ) + Σ_new [ μ · (waited + 1 day) ≥ λ ] = R,
 #
-# where a new page, worth its importance times the days since it was found, wants one visit within
-# a day if it is worth that. W is read off at ages a fifth apart and interpolated between them
-# (log-linear, to a per cent); of many pages every k-th stands for k at its host. A rate policy says
-# itself what it would do.
+# where a new page, with the value importance times days since it was found, demands one visit
+# within a day if that value reaches λ. W is evaluated on a grid of ages and interpolated between
+# them (log-linear, to a per cent); of many pages, every k-th is a sample for k pages of its host. A
+# rate policy supplies its own rates.
 #
-#     μ   importance           weight
-#     W   index of the policy  importance · days  by age τ since the last visit
-#     R   budget               visits a day        above 0
+#     μ   importance           weight W   index of the policy  importance · days  by age τ since the
+#     last visit R   budget               visits a day        above 0
 
-#: Days since the last visit at which indices are read off.
+#: Days since the last visit at which indices are evaluated.
 _AGES: Final[Floats] = np.geomspace(1e-4, 1e4, 97)
 _SAMPLE: Final = 20_000
 _HALVINGS: Final = 40
@@ -157,10 +158,10 @@ _MOMENT: Final = 1e-6
 
 
 def wanted(policy: Policy, table: SourceTable, waited: Floats, budget: float) -> Floats:
-    """Return (H,), visits a day that each host's pages would get without limits; nan: not known.
+    """Return (H,), each host's demand in visits a day without limits; nan: no page in the sample.
 
-    ``table`` (n,) holds them with their hosts, and a capacity for each host, which is not kept;
-    ``waited`` (n,) the days since those were found of which there is no copy yet, nan for others.
+    ``table`` (n,) holds the pages with their hosts; its host capacities are ignored. ``waited``
+    (n,) are the days since discovery for pages without a copy, nan for others.
 
     >>> from freshet.scheduler.policies.greedy_index import GreedyIndex
     >>> table = SourceTable.of([1, 1, 2, 2], [1.0] * 4, host=[0, 0, 1, 1], host_capacity=[9, 9])
@@ -195,7 +196,7 @@ def _at_one_price(
     policy: IndexPolicy, table: SourceTable, worth: Floats, budget: float
 ) -> tuple[Floats, Floats]:
     """Return visits a day at this price to known pages, and to new ones."""
-    # Of shape (ages, n): the worth of a visit at each age.
+    # Shape (ages, n): the value of a visit at each age.
     indices = np.empty((len(_AGES), len(table)))
     for row, age in enumerate(_AGES.tolist()):
         table.last_crawl[:] = -age
@@ -204,7 +205,7 @@ def _at_one_price(
     positive = np.concatenate([indices[indices > 0], worth[worth > 0]])
     if not len(positive):
         return np.zeros(len(table)), np.zeros(len(worth))
-    # At the higher price there is always room, at the lower one at last for too much.
+    # At the higher price the demand fits the budget, at the lower one it eventually exceeds it.
     low, high = np.log(positive.min()) - _MOMENT, np.log(positive.max()) + _MOMENT
     for _ in range(_HALVINGS):
         price = float(np.exp((low + high) / 2))
@@ -218,7 +219,7 @@ def _at_one_price(
 
 
 def _visits(indices: Floats, price: float) -> Floats:
-    """Return (n,), 1/T where the index reaches the price at age T; 0 where it never does."""
+    """Return (n,), 1/T with T the age at which the index reaches the price; 0 if it never does."""
     below: Rows = (indices < price).sum(axis=0)
     columns = np.arange(indices.shape[1])
     last = len(_AGES) - 1

@@ -26,11 +26,11 @@ from freshet.storage.tables import claims
 
 _DAY_S: Final = 86_400.0
 _NONE: Final = np.empty(0, np.intp)
-#: Visits that are learnt in one piece.
+#: Visits that are learnt in one step.
 _AT_ONCE: Final = 1 << 18
-#: The rows of those of some pages (ids) that are watched, and which they are.
+#: Rows of the watched ones among these pages (ids), and a mask (m,) of the watched ones.
 RowsOf: TypeAlias = Callable[[Ints], tuple[Rows, Bools]]
-#: A header speaks of the page that is just visited.
+#: A header only describes the page that was just visited.
 _NO_NEWS: Final = CLAIM_KINDS.index("last_modified")
 
 
@@ -42,10 +42,10 @@ class NewEvidence:
     received: Sequence[tuple[int, SignalBatch]] = ()
 
     def teach(self, ranker: Ranker) -> None:
-        """Let a ranker learn from the visits, and from the signals between them."""
+        """Teach a ranker the visits, and the signals between them, in order."""
         first = 0
         for after, said in [*self.received, (len(self.visits), None)]:
-            # A part at a time: what a ranker makes of them takes several times their memory.
+            # In parts, because a ranker needs several times the memory of the visits.
             while first < after:
                 part = slice(first, min(first + _AT_ONCE, after))
                 ranker.learn(self.visits.take(part))
@@ -55,7 +55,7 @@ class NewEvidence:
 
 
 class PendingEvidence:
-    """Collects what was committed and not learnt yet, in order."""
+    """Committed visits and claims that are not learnt yet, in order."""
 
     def __init__(self, reader: aiosqlite.Connection, pages: PageTable) -> None:
         self._reader = reader
@@ -66,11 +66,11 @@ class PendingEvidence:
         self._asked: Mapping[int, int] = {}
 
     def seen(self, row: int, it: Observation) -> None:
-        """Note the result of a visit."""
+        """Record the result of a visit."""
         self._visits.append((row, it.at / _DAY_S, it.kind, it.rung))
 
     def claimed(self, said: Claims) -> None:
-        """Note claims, before the visits that brought them."""
+        """Record claims, before the visits that brought them."""
         if len(said):
             self._claims.append(said)
 
@@ -82,7 +82,7 @@ class PendingEvidence:
             self._asked = await claims.asked(self._reader)
 
     def new(self) -> NewEvidence:
-        """Return what has come since the last call; it counts as learnt."""
+        """Return the evidence since the last call; it counts as learnt."""
         visits, self._visits = visit_results(self._visits), []
         said, self._claims = [no_claims(), *self._claims], []
         joined = (np.concatenate([getattr(s, it.name) for s in said]) for it in fields(Claims))
@@ -91,7 +91,7 @@ class PendingEvidence:
     async def all(self, observation: int = 0, claim: int = 0) -> NewEvidence:
         """Return the history of the store; it counts as learnt.
 
-        That is the whole one, or what came after an observation and a claim (their ids).
+        By default the whole history, else the part after an observation and a claim (their ids).
         """
         self._visits, self._claims = [], []
         self._asked = await claims.asked(self._reader)
@@ -114,8 +114,8 @@ def _new_evidence(
 ) -> NewEvidence:
     """Merge visits and claims; ``pages`` has the page of each source that is requested.
 
-    Sitemaps and feeds are pages, too: a visit to the page of a source that finds no claim moved
-    is a batch as well.
+    Sitemaps and feeds are pages as well: a visit to a source's page without a new claim is also a
+    batch.
     """
     asked_rows, is_watched = rows_of(np.array(list(pages.values()), np.int64))
     sources = np.array(list(pages), np.int64)[is_watched]
@@ -127,7 +127,7 @@ def _new_evidence(
     tells = known & (said.kind != _NO_NEWS)
     row, at = rows[tells[known]], said.received_at[tells] / _DAY_S
     since, until = said.since[tells] / _DAY_S, said.until[tells] / _DAY_S
-    # The places of claims that came from one source at one time.
+    # The positions of claims from one source at one time.
     source = said.source_id[tells]
     order = np.lexsort((source, at))
     parted = (np.diff(source[order]) != 0) | (np.diff(at[order]) != 0)
@@ -152,7 +152,7 @@ def _new_evidence(
             for source in sources_of[int(visits.row[k])]
         )
     for (source, day), places in groups.items():
-        # Within a batch the visits' order is nearly that of their days.
+        # Within a batch, visits are nearly in order of their days.
         after = int(np.searchsorted(visits.at, day, "right"))
         received.append((after, batch(source, day, places)))
     received.sort(key=lambda each: (each[0], each[1].at, each[1].source))

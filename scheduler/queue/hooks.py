@@ -1,4 +1,4 @@
-"""The run around a recrawl agenda, and its memory: Protocols that are given at construction."""
+"""Protocols by which a recrawl agenda calls the run around it and the snapshots of former runs."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
@@ -8,40 +8,40 @@ from freshet.scheduler.queue.ranker import Ranker
 
 
 class AgendaHooks(Protocol):
-    """The run around an agenda: its pool, its host queues, its budget and its clock for work."""
+    """The run around an agenda: its pool, its host queues, its budget and its timing of work."""
 
     def wake(self) -> None:
-        """Begin the next turn at once: work in a thread has ended."""
+        """Begin the next round at once, because work in a thread has ended."""
 
     def timed(self, work: str) -> AbstractContextManager[None]:
-        """Time a piece of work, by its name."""
+        """Time a piece of work under this name."""
 
     def away(self, now: float) -> Collection[int]:
         """Return the hosts (ids) that are unreachable."""
 
     def saved(self, now: float) -> float:
-        """Return how many requests of the budget have been saved."""
+        """Return the number of requests saved from the budget."""
 
     def save(self, most: float) -> None:
-        """Save so many requests of the budget at most."""
+        """Allow at most this many requests of the budget to be saved."""
 
     def allows(self, now: float) -> bool:
         """Return whether the budget allows a request now."""
 
 
 class NoHooks(AgendaHooks):
-    """An agenda on its own: it is never short of requests, and all hosts can be reached."""
+    """Hooks of an agenda without a run: requests are unlimited, and all hosts are reachable."""
 
     def wake(self) -> None:
-        """Do nothing: nobody waits."""
+        """Do nothing: no task is waiting."""
 
     def timed(self, work: str) -> AbstractContextManager[None]:
-        """Time nothing."""
+        """Return a context manager that does not measure."""
         del work
         return nullcontext()
 
     def away(self, now: float) -> Collection[int]:
-        """Return no host."""
+        """Return an empty collection."""
         del now
         return ()
 
@@ -51,7 +51,7 @@ class NoHooks(AgendaHooks):
         return 0.0
 
     def save(self, most: float) -> None:
-        """Save nothing."""
+        """Do nothing."""
 
     def allows(self, now: float) -> bool:
         """Return True."""
@@ -60,10 +60,10 @@ class NoHooks(AgendaHooks):
 
 
 class Memory(Protocol):
-    """The snapshot of former runs."""
+    """The stored snapshot of a former run."""
 
     async def recall(self) -> bool:
-        """Read the snapshot; return whether the agenda knows all that the store holds now."""
+        """Read the snapshot; return whether the agenda now has all data of the store."""
 
     def anew(self) -> Ranker:
-        """Return a ranker that has learnt nothing."""
+        """Return a new ranker without data."""

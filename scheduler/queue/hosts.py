@@ -1,4 +1,4 @@
-"""The hosts of an agenda by their codes, which count from 0 in the order in which hosts came."""
+"""Integer codes of hosts, counted from 0 in the order in which the hosts were added."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from freshet.storage.entries import Host
 
 
 class HostCodes:
-    """The codes by which pages and ranker know the hosts.
+    """The codes that the page table and the ranker use for hosts.
 
     Attributes:
         ids: the id of each host in the store, by its code.
         codes: the code of each host, by its id.
         origins: by id.
-        costs: what a visit costs at each host; of new ones it may be missing.
+        costs: the cost of a visit at each host; new hosts may be missing.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class HostCodes:
             self._new.append(host)
 
     def take_new(self) -> Sequence[Host]:
-        """Return the hosts that have come since the last call."""
+        """Return the hosts that were added since the last call."""
         new, self._new = self._new, []
         return new
 
@@ -50,5 +50,5 @@ class HostCodes:
         return np.array(self._places)
 
     def cost(self) -> Floats:
-        """Return (H,), what a visit costs at each host, 1 where that is not known yet."""
+        """Return (H,), the cost of a visit at each host, 1 if it is not known yet."""
         return np.append(self.costs, np.ones(len(self.ids) - len(self.costs)))

@@ -1,7 +1,7 @@
-"""The knowledge of an agenda: its pages, and the ranker that learns from their visits.
+"""The state of an agenda: its pages, and the ranker that learns from their visits.
 
-Invariant: what is learnt comes from what has committed, in that order. Consequence: after a crash
-the same observations lead to the same knowledge.
+Invariant: the state is learnt from commits, in their order. Consequence: after a crash, the same
+observations lead to the same state.
 """
 
 import asyncio
@@ -38,10 +38,11 @@ _DAY_S: Final = 86_400.0
 
 @dataclass(slots=True)
 class News:
-    """The news that were taken in.
+    """The news since the last call.
 
     Attributes:
-        has_pages: whether pages were found, ``is_first`` where none was known before.
+        has_pages: whether pages were found.
+        is_first: whether no page was known before.
         visited: the hosts (ids) of the visits.
         overdue: times at which the visited pages become overdue.
         churned: the rows of pages that had new links.
@@ -55,16 +56,17 @@ class News:
 
 
 class Learner:
-    """The pages, their hosts and links, and a ranker that has learnt from all that was committed.
+    """The pages, their hosts and links, and a ranker that has learnt from all commits.
 
-    Pages are on the ``terms_of`` the user. ``many`` visits and more are learnt in a thread.
+    ``terms_of`` returns the user's rules for pages. From ``many`` visits on, a thread does the
+    learning.
 
     Attributes:
-        ranker: values the pages.
-        pages, hubs, hosts: what is known of the pages, their links, and their hosts.
-        evidence: what was committed and is not learnt yet.
-        amended, corrections: amendments that were known when all was learnt, and moves and
-            withdrawals since.
+        ranker: ranks the pages.
+        pages, hubs, hosts: the state of the pages, their links, and their hosts.
+        evidence: committed evidence that is not learnt yet.
+        amended, corrections: amendments at the time when all was learnt, and moves and withdrawals
+            since.
     """
 
     def __init__(
@@ -93,14 +95,14 @@ class Learner:
     # -- all that the store holds --------------------------------------------------
 
     async def read_all(self) -> None:
-        """Take in all pages of the store, and learn from all their visits."""
+        """Load all pages of the store, and learn from all their visits."""
         await self.watch(await columns.pages(self._reader))
         visits = await self._learn_all()
         self.pages.recall_gone(visits)
         await recall(self._reader, self.hubs, self.pages, visits)
 
     async def relearn(self, ranker: Ranker) -> None:
-        """Teach another ranker the store's history as judged now."""
+        """Teach another ranker the store's history with its present corrections."""
         before, self.ranker = self.ranker, ranker
         names = ("host", "area", "importance", "found_at", "pace")
         ranker.add(*(self.pages[name] for name in names))
@@ -116,7 +118,7 @@ class Learner:
         return past.visits
 
     async def teach(self, evidence: NewEvidence) -> None:
-        """Let the ranker learn, in a thread if that is much."""
+        """Teach the ranker, in a thread if there are many visits."""
         with self._hooks.timed("learn"):
             if len(evidence.visits) > self._many:
                 log.info("learning from %s visits", f"{len(evidence.visits):,}")
@@ -127,7 +129,7 @@ class Learner:
     # -- pages and hosts -----------------------------------------------------------
 
     async def watch(self, found: WatchedPages) -> None:
-        """Append pages, with the state that the store has of them."""
+        """Append pages, with their state in the store."""
         if not len(found):
             return
         await self.meet(sorted(set(found.host_id.tolist()) - self.hosts.codes.keys()))
@@ -155,18 +157,18 @@ class Learner:
         self.hubs.watch(rows, codes, found.url, found.found_at / _DAY_S)
 
     async def refresh(self, found: WatchedPages) -> None:
-        """Take in how pages stand now, and those that are new."""
+        """Update the state of known pages, and append new ones."""
         rows, is_known = self.pages.rows(found.page_id)
         self.pages.refresh(rows, **self._standing(found.take(is_known)))
         await self.watch(found.take(~is_known))
 
     async def meet(self, host_ids: Sequence[int]) -> None:
-        """Take in hosts; their codes go on in this order."""
+        """Load hosts; codes are assigned in this order."""
         known = {host.host_id: host for host in await hosts_tables.load(self._reader, host_ids)}
         self.hosts.meet([known[host_id] for host_id in host_ids])
 
     def _standing(self, found: WatchedPages) -> dict[str, NDArray[Any]]:
-        """Return the columns of pages (m,) that their visits decide."""
+        """Return the columns of pages (m,) that depend on their visits."""
         since = found.since / _DAY_S
         return {
             "since": since,
@@ -190,7 +192,7 @@ class Learner:
         return np.where(found.elsewhere, until, np.where(found.failed, failed, -np.inf))
 
     async def reweigh(self, page_ids: Sequence[int] | None) -> None:
-        """Apply the present terms to all pages, or to those of these ids."""
+        """Apply the present rules to all pages, or to those with these ids."""
         found = await columns.pages(self._reader, page_ids)
         rows, known = self.pages.rows(found.page_id)
         found = found.take(known)
@@ -202,7 +204,7 @@ class Learner:
             self.ranker.declare(rows, terms.complete)
 
     async def inherit(self, page_ids: Collection[int]) -> None:
-        """Hand on to these pages what was learnt at their old URLs."""
+        """Copy to these pages the state learnt at their old URLs."""
         for page_id in page_ids:
             row = self.pages.row(page_id)
             if row is None:
@@ -214,15 +216,15 @@ class Learner:
                     self.ranker.inherit(before, row)
                     self.hubs.inherit(before, row)
 
-    # -- what is committed meanwhile -------------------------------------------------
+    # -- commits --
 
     @property
     def has_news(self) -> bool:
-        """Return whether visits or pages wait to be taken in."""
+        """Return whether visits or pages wait to be learnt."""
         return bool(self._settled or self._found or self._withdrawn)
 
     def note(self, acknowledged: Acknowledged) -> None:
-        """Note a commit, which is taken in later."""
+        """Queue a commit for :meth:`take_in`."""
         if isinstance(acknowledged.entry, Visit):
             self._settled.append(acknowledged.entry)
             if acknowledged.churn is not None:
@@ -234,9 +236,9 @@ class Learner:
             self._withdrawn.extend(page_ids)
 
     async def take_in(self) -> News | None:
-        """Take in all that was noted; the ranker learns it by :meth:`PendingEvidence.new`.
+        """Process all queued commits; the ranker learns them by :meth:`PendingEvidence.new`.
 
-        None: nothing was noted but claims.
+        Return None if only claims were queued.
         """
         if not self.has_news:
             await self.evidence.meet_sources()
@@ -262,7 +264,7 @@ class Learner:
             await self.watch(await columns.pages(self._reader, new))
 
     def _let_go(self) -> None:
-        """Watch pages that were withdrawn no longer; those in the ready queue go on their way."""
+        """Stop watching withdrawn pages; those in the ready queue are still visited."""
         withdrawn, self._withdrawn = self._withdrawn, []
         rows = [row for page_id in withdrawn if (row := self.pages.row(page_id)) is not None]
         self.pages.drop(np.array(rows, np.intp))
@@ -278,7 +280,7 @@ class Learner:
             await self.inherit([visit.due.page_id])
         if visit.targets is not None:
             is_known = has_come or visit.due.digests is not None
-            # Links to pages that the store has for good are no targets.
+            # Targets omit links to URLs that are already settled in the store.
             seen = dict.fromkeys((*visit.targets.urls, *(visit.links.urls if visit.links else ())))
             self.hubs.visited(
                 row, float(self.pages["since"][row]) if is_known else None,

@@ -1,8 +1,9 @@
 """New pages that visits of a daemon reveal. Days are Unix days.
 
-A visit to a page reveals another one where it shows a link to it that was not there at the visit
-before; what a first visit reveals is revealed by what led there. Only the newest pages of each site
-are remembered by their URLs (:mod:`freshet.scheduler.discovery.hub_yield`).
+A visit to a page reveals another page if it shows a link to it that the previous visit did not
+show. The pages that a first visit reveals count as revealed by the pages that led to it. Only the
+newest pages of each site are remembered by their URLs
+(:mod:`freshet.scheduler.discovery.hub_yield`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,23 +26,22 @@ from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import link_columns
 from freshet.storage.records import Churn
 
-# -- churn: pages whose links churn, and their rates -------------------------
-# A *source* is a page that shows links to new pages again and again while old ones drop off: a
-# front page, a list of the newest, a feed. How fast items come there is learnt by
-# :mod:`scheduler.ephemeral.sources`; where nothing is left of what appeared there before, more
-# may have come and gone unseen. That a source is *churning* needs
+# Churn: pages with a high turnover of links, and their rates. A *source* is a page that repeatedly
+# shows links to new pages while old ones drop off: a front page, a list of the newest, a feed.
+# :mod:`scheduler.ephemeral.sources` learns the rate of its items; if no link of a visit remains at
+# the next one, more items may have appeared in between. A source counts as *churning* if
 #
-#     occasions  visits at which something appeared, and something of before stayed     at least 4
-#     items      that appeared at all visits                                            at least 8
-#     dropped    of that many links that appeared one has dropped off at least           2
-#     largest    share of the items that came with one visit at most                    1/2
+#     occasions  visits at which links appeared, and former links stayed                at least 4
+#     items      links that appeared at all visits                                      at least 8
+#     dropped    links that dropped off, per link that appeared                         at least 1/2
+#     largest    largest share of the items that appeared at one visit                  at most 1/2
 #     rate       items a day at least                                                  1
 #
-# A page that is rewritten shows much at once, an archive keeps what it has, a list that shows
-# other links at each visit keeps none; and neighbours drawn from what is known are not new. All of
-# it fades with the half-life of the arrivals.
+# A page that is rewritten shows many links at once; an archive keeps its links; a list with other
+# links at each visit keeps none; and links drawn from known pages are not new. All counts decay
+# with the half-life of the arrivals.
 #
-# Reference: ours; thresholds are guesses, of which a wrong one costs little: a churning page is
+# Reference: ours. The thresholds are guesses; a wrong one costs little, because a churning page is
 # visited at least as often as any other.
 
 _LEAST_OCCASIONS: Final = 4.0
@@ -49,9 +49,9 @@ _LEAST_ITEMS: Final = 8.0
 _LEAST_DROPPED: Final = 0.5
 _LARGEST: Final = 0.5
 _LEAST_RATE: Final = 1.0
-#: What has faded a little since still counts.
+#: Tolerance for counts that have decayed a little since.
 _ROUNDING: Final = 0.9
-#: Two visits at once are this long apart.
+#: Minimum time between two visits.
 _MOMENT_DAYS: Final = 1e-6
 
 _EVIDENCE: Final = ("occasions", "appeared", "dropped", "largest")
@@ -61,10 +61,9 @@ _SOURCE: Final = np.dtype(
 
 
 class Churning:
-    """Learns the churn of links; rows are those of the pages.
+    """The churn of links; rows are rows of the page table.
 
-    *Law.* What it knows depends on the visits in their order, not on how they were divided into
-    calls.
+    *Contract.* The state depends on the visits and their order, not on their division into calls.
     """
 
     def __init__(self) -> None:
@@ -72,9 +71,9 @@ class Churning:
         self._sources = Column[np.void](_SOURCE)
 
     def saw(self, row: int, at: float, began: float, links: tuple[int, int, int]) -> None:
-        """Take in a visit on a day that saw new links on a page visited since ``began``.
+        """Learn from a visit on a day that saw new links on a page visited since ``began``.
 
-        ``links`` counts those that appeared, dropped and stayed; see
+        ``links`` counts the appeared, dropped and remaining links; see
         :mod:`freshet.storage.tables.links`.
         """
         appeared, dropped, stayed = links
@@ -100,18 +99,18 @@ class Churning:
         it["largest"] = np.maximum(it["largest"], appeared)
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand the state of one row on to another, unless that one knows more."""
+        """Copy the state of one row to another, unless that has a state."""
         place = self._place.get(old)
         if place is not None and new not in self._place:
             self._place[new] = self._place.pop(old)
             self._sources.rows["row"][place] = new
 
     def written(self) -> NDArray[np.void]:
-        """Return all that is known."""
+        """Return the whole state."""
         return self._sources.rows
 
     def read(self, written: NDArray[np.void]) -> None:
-        """Know what was written, and nothing else."""
+        """Restore a written state."""
         self._sources.extend(written)
         rows = self._sources.rows["row"].tolist()
         self._place = {row: place for place, row in enumerate(rows)}
@@ -140,7 +139,7 @@ def rate_of_silent(watched: Floats) -> Floats:
 
 
 def _rate(items: Floats, days: Floats, quiet: Floats) -> Floats:
-    # As Arrivals has it of a visit that finds nothing after that many days.
+    # The same as ``Arrivals.after`` for a visit without new links after that many days.
     more = -HALF_LIFE_DAYS / np.log(2) * np.expm1(-quiet * (np.log(2) / HALF_LIFE_DAYS))
     rate: Floats = (PRIOR_ITEMS + items) / (PRIOR_DAYS + days + more)
     return rate
@@ -150,18 +149,18 @@ _DAY_S: Final = 86_400.0
 
 
 class HubPages:
-    """Learns which watched pages reveal new ones, and whose links churn.
+    """The watched pages that reveal new ones, and those with churning links.
 
     Attributes:
-        churning: which pages' links do.
+        churning: the churn of the pages' links.
     """
 
     def __init__(self) -> None:
         self._precedents = Precedents()
         self.churning = Churning()
         self._covers = HubCovers()
-        # By the hashes of URLs: a half of the memory, and two of a million pages share one once in
-        # ten million runs.
+        # Keys are hashes of URLs: half of the memory, and two of a million pages share one in one
+        # of ten million runs.
         self._row_of: dict[int, int] = {}
         self._keys = Column[np.int64](np.int64)
 
@@ -185,10 +184,10 @@ class HubPages:
         urls: Iterable[str],
         found_at: NDArray[np.generic],
     ) -> None:
-        """Take in a visit to the page of row ``by`` that saw links to these URLs.
+        """Learn from a visit to the page of row ``by`` that saw links to these URLs.
 
-        ``before`` is when it was visited before, None for the first time; ``found_at`` (n,) when
-        each page was found.
+        ``before`` is the day of its previous visit, None for the first one; ``found_at`` (n,) are
+        the days on which the pages were found.
         """
         for url in urls:
             row = self._row_of.get(url_key(url))
@@ -196,7 +195,7 @@ class HubPages:
                 self.shown(by, before, at, row, float(found_at[row]))
 
     def shown(self, by: int, before: float | None, at: float, row: int, found_at: float) -> None:
-        """Take in a visit that saw a link to a row's page; ``before`` is the one before."""
+        """Learn from a visit that saw a link to a row's page; ``before`` is the previous visit."""
         if before is None:
             if found_at == at:
                 for each in self._precedents.revealers(by):
@@ -205,7 +204,7 @@ class HubPages:
             self._precedents.reveal(row, by)
 
     def churned(self, pages: PageTable, seen: Sequence[tuple[int, float, Churn]]) -> list[int]:
-        """Take in churn of pages (ids) on these days; return the rows."""
+        """Learn churn of pages (ids) on these days; return the rows."""
         rows = []
         for page_id, at, it in seen:
             row = pages.row(page_id)
@@ -221,12 +220,12 @@ class HubPages:
         return self._precedents.newest
 
     def written(self) -> Arrays:
-        """Return all that is known."""
+        """Return the whole state."""
         keys = np.stack([self.newest, self._keys.rows[self.newest]], axis=1)
         return {"keys": keys, "churning": self.churning.written(), **self._precedents.written()}
 
     def read(self, written: Arrays) -> None:
-        """Know what was written, and nothing else."""
+        """Restore a written state."""
         row, key = written["keys"].T
         self._keys.append(int(row.max(initial=-1)) + 1)
         self._keys.rows[row] = key
@@ -235,7 +234,7 @@ class HubPages:
         self._precedents.read(written)
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand the state of one row on to another."""
+        """Copy the state of one row to another."""
         self._precedents.move(old, new)
         self.churning.inherit(old, new)
 
@@ -244,7 +243,7 @@ class HubPages:
     ) -> ExpectedReveals:
         """Return the expected new pages that a visit to each page reveals on this day.
 
-        They are worth something where the ``discovery`` chooses the page.
+        Their value is 0 for pages that ``discovery`` does not choose.
         """
         names = ("host", "importance", "found_at", "since", "captured")
         found = self._precedents.value(PageSnapshot(*(pages[name] for name in names)), now)
@@ -258,7 +257,7 @@ class HubPages:
 
 # -- new pages that former runs revealed, from the store ---------------------
 
-#: Pages that are requested at once.
+#: Pages that are queried at once.
 _AT_ONCE: Final = 10_000
 
 
@@ -285,14 +284,14 @@ def _show(
     target: Ints,
     at: Floats,
 ) -> None:
-    """Learn links (k,) that visits among these have seen for the first time on the days ``at``."""
+    """Learn links (k,) that some of these visits saw for the first time on the days ``at``."""
     order = np.argsort(visits.at, kind="stable")
     shown = order[~visits.gone[order]]
     by, is_watched = pages.rows(source)
     row, is_known = pages.rows(target[is_watched])
     by, at = by[is_known], at[is_watched][is_known]
     before = visited_before(visits.row[order], visits.at[order], by, at)
-    # A page that was never more than gone was not visited before.
+    # A page that was gone at all visits was not visited before.
     ever = visited_before(visits.row[shown], visits.at[shown], by, at)
     before[np.isneginf(ever)] = -np.inf
     found_at = pages["found_at"][row]
@@ -310,9 +309,9 @@ async def recall_since(
     visits: VisitResults,
     before: Arrays,
 ) -> Rows:
-    """Learn from these visits alone; ``before`` are columns (n,) of the pages as they were before.
+    """Learn from these visits alone; ``before`` are columns (n,) of the pages before the visits.
 
-    Return the rows of pages to which there are new links.
+    Return the rows of pages with new links to them.
     """
     rows = np.unique(visits.row)
     ids = pages["page_id"][rows]
@@ -351,8 +350,8 @@ async def recall_churn(
 ) -> None:
     """Learn the stored churn of pages that were found on the days ``found_at`` (n,).
 
-    Those that have moved are the pages where they stand now. ``since`` has pages (ids, ascending)
-    and the days after which it counts; None: all.
+    Moved pages are resolved to their present pages. ``since`` has pages (ids, ascending) and the
+    days after which churn counts; None: all.
     """
     ids = None if since is None else since[0].tolist()
     stored, moved = await link_columns.churn(reader, ids), await columns_queries.moves(reader)

@@ -1,4 +1,4 @@
-"""Terms on which pages are kept fresh."""
+"""Rules for revisiting pages and for ranking discovery."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from freshet.scheduler.sources import Rows
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """Terms of m pages; every column has length m.
+    """The rules of m pages; every column has length m.
 
     Attributes:
-        area: the part of its site that a page is in, a small integer.
+        area: the area of its site that a page is in, a small integer.
         importance: μ.
-        never: True for those that are not requested at all.
-        least_days: days from one visit to the next at least.
-        most_days: days after which a visit comes before all that are not overdue; inf: none.
-        half_life_days: in which what appears at an ephemeral source loses half of its worth; inf:
-            it is one with the usual half-life, 0: it is none, nan: that is to be found out.
-        complete: True where signals are said to tell of every change.
+        never: True for pages that are never requested.
+        least_days: minimum number of days between two visits.
+        most_days: days after which the page is overdue and ranks before all others; inf: never.
+        half_life_days: half-life of the value of new items, for an ephemeral source; inf: the
+            default half-life; 0: not an ephemeral source; nan: to be found out.
+        complete: True where signals are declared to announce every change.
     """
 
     area: Rows
@@ -34,25 +34,26 @@ class PageRules:
     complete: Bools
 
 
-#: The terms of pages, by their ids, their URLs and the origins of their hosts.
+#: The rules of pages, by their ids, their URLs and the origins of their hosts.
 TermsOf: TypeAlias = Callable[[Ints, Sequence[str], Sequence[str]], PageRules]
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryTerms:
-    """Terms on which new pages and ephemeral sources compete with copies, in days of a stale copy.
+    """Settings that weigh new pages and new items against refreshes, in days of a stale copy.
 
     Attributes:
-        missing: what a day costs on which a page is missing.
-        item_worth: E, the worth of an item.
-        half_life: days in which an item loses half of its worth, where a page says nothing else.
-        learnt: what openings teach of the items of sources for which nothing else says it.
-        recognise: whether pages whose links churn are taken for sources though nobody declared
-            them.
-        by_delay: whether a visit to a host that wants a longer delay costs as much more.
-        least, most: shares of the visits for discovery, 0 to 1.
-        discovery: what chooses the pages that are visited for new links.
-        come: whether there can be others than the known pages.
+        missing: the cost of a day on which a page is missing.
+        item_worth: E, the value of an item.
+        half_life: days in which an item loses half of its value, if the page rules set no other.
+        learnt: the half-lives and values of items that were learnt from clicks, for sources without
+            a set half-life.
+        recognise: whether pages with a high turnover of links are taken for sources without being
+            declared.
+        by_delay: whether a visit to a host with a longer delay costs proportionally more.
+        least, most: limits of the share of visits for discovery, 0 to 1.
+        discovery: the rule that chooses the pages to visit for new links.
+        come: whether pages other than the known ones can appear.
     """
 
     missing: float = 1.0

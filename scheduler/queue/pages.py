@@ -1,13 +1,13 @@
-"""The pages that are kept fresh, and which of them may be requested now. Days are Unix days.
+"""The watched pages, and whether each may be requested now. Days are Unix days.
 
-A page is *captured* once there is a copy. Until then it is worth its importance times the days
-since it was found, which is what the index of the harmonic and the binary cost come to for a page
-that has certainly changed since, times the probability that it exists
-(:mod:`~freshet.scheduler.queue.existence`); else dead links would eat a small budget. A captured
-one is worth less where its folder has gone. Sites link to pages before they publish them: a
-URL that was dead at its first request is worth so much times the share of such URLs of the host
-that led to content later. A sitemap names pages and tells when they changed: one that was never
-read is worth ten pages.
+A page is *captured* once there is a copy. Before that, its value is its importance times the days
+since it was found, times the probability that it exists
+(:mod:`~freshet.scheduler.queue.existence`), so that dead links do not use up a small budget. The
+first two factors are the limit of the harmonic and the binary index for a page that has certainly
+changed. The value of a captured page is reduced if its folder has been removed. Sites link to pages
+before they publish them: the value of a URL that was dead at its first request is multiplied by the
+share of such URLs of the host that led to content later. A sitemap lists pages and their changes:
+one that was never read has the value of ten pages. ;;
 """
 
 import re
@@ -32,35 +32,34 @@ from freshet.storage.queries import columns as columns_queries
 from freshet.storage.records import Visit
 
 _DAY_S: Final = 86_400.0
-#: A page that is refused, skipped or leads elsewhere is requested again after that many days.
+#: Days after which a page that is refused, skipped or redirects is requested again.
 _ELSEWHERE_DAYS: Final = 30.0
-#: One that leads elsewhere for good, at least and at most.
+#: Minimum and maximum for a page that redirects permanently.
 _LEAST_ALIAS_DAYS: Final = 1.0
 _MOST_ALIAS_DAYS: Final = 365.0
 _TURNED_DAYS: Final = 1.0
-#: The first wait after the tries of a page have failed, and how it grows.
+#: The first wait after the attempts of a page have failed, and the factor by which it grows.
 _FAILED_DAYS: Final = 1 / 24
 _FAILED_FACTOR: Final = 4.0
-#: How often they failed is forgotten at a start; no page waits longer for that.
+#: The number of failures is forgotten at a start; the wait for them is at most this.
 _FAILED_MOST_DAYS: Final = 1.0
-#: When a page is gone for the first time, a visit to it is worth so much less.
+#: Factor of the value of a page that is gone for the first time.
 _GONE_FACTOR: Final = 0.1
-#: URLs that lead to no content are thought to lead to some at the rate at which those of the host
-#: did, as if so many had in so many days before.
+#: Prior of the rate at which a host's URLs without content turn into pages: this many in this many
+#: days.
 _TURNED: Final = 0.5
 _EMPTY_DAYS: Final = 20_000.0
-#: Sites link to a page before it is published: a URL that was dead at its first request leads to
-#: content a day or so later with the probability that those of the host did, as if so many had
-#: been tried before.
+#: Prior of the probability that a URL that was dead at its first request leads to content about a
+#: day later, because sites link to pages before they publish them: this many attempts.
 _EARLY_TRIES: Final = 20.0
 _EARLY_DAYS: Final = 1.0
 _MOST_TIMES: Final = 30
-#: Kinds that say nothing of where a URL leads.
+#: Kinds of observations that do not show where a URL leads.
 _SILENT: Final = ("failed", "refused")
 _SHOWN: Final = ("new", "changed", "unchanged")
 _MOMENT_DAYS: Final = 1e-6
 _LIST: Final = 10.0
-#: What a day of an overdue page is worth: more than all else. What is worth so much is overdue.
+#: The value of a day of an overdue page, and a lower bound of the values of overdue pages.
 _OVERDUE: Final = 1e200
 OVERDUE: Final = 1e150
 
@@ -94,10 +93,10 @@ _ROW: Final = np.dtype(
     ]
 )
 
-#: Redirects that are followed from one known page to the next.
+#: Maximum number of redirects between known pages that are followed.
 _HOPS: Final = 5
 
-#: Of a seed, of what it links to, and so on; the last one is that of all deeper pages.
+#: Pace of a seed, of the pages that it links to, and so on; the last is for all deeper pages.
 _PACE_AT: Final = (3.0, 1.8, 1.0, 0.6)
 _DATED_PACE: Final = 0.25
 
@@ -105,21 +104,21 @@ _INDEX: Final = re.compile(r"/index\.(?:html?|php)$")
 
 
 def spelling(url: str) -> int:
-    """Return a number that other spellings of a canonical URL have, too; 0 for the root of a host.
+    """Return a number that all spellings of a canonical URL share; 0 for the root of a host.
 
-    They have another scheme, ``www.`` or none, an index file or none, a slash at the end or none.
+    Spellings differ in the scheme, ``www.``, an index file or a slash at the end.
     """
     place = _INDEX.sub("/", url.partition("://")[2].removeprefix("www.")).rstrip("/")
     return url_key(place) if "/" in place else 0
 
 
 def place(origin: str) -> int:
-    """Return a number that another scheme, port, or ``www.`` does not change."""
+    """Return a number that does not depend on the scheme, the port, or ``www.``."""
     return url_key((urlsplit(origin).hostname or origin).removeprefix("www."))
 
 
 def url_key(url: str) -> int:
-    """Return 63 bits that tell URLs apart, the same ones in each process."""
+    """Return 63 bits that identify a URL, equal in each process."""
     text = url.encode("utf-8", "replace")
     return (crc32(text) << 31) ^ adler32(text)
 
@@ -133,9 +132,9 @@ def is_dated(url: str) -> bool:
 
 
 def presumed_pace(url: str, depth: int) -> float:
-    """Return how often a page presumably changes, in units of the usual page of its site.
+    """Return how often a page presumably changes, relative to the usual page of its site.
 
-    ``depth`` counts the links from a seed to the page. What a dated URL shows is finished. The
+    ``depth`` counts the links from a seed to the page. The content of a dated URL is finished. The
     factors are cautious: ``bench sites --paces`` fits larger ones for seeds and first links, and a
     smaller one for dated URLs.
     """
@@ -144,33 +143,34 @@ def presumed_pace(url: str, depth: int) -> float:
 
 
 class PageTable:
-    """Columns that grow, by name: ``table["host"]`` is (n,), written only by its owner.
+    """Growing columns by name: ``table["host"]`` is (n,), written only by its owner.
 
-    ``host`` and ``area`` are integer codes; ``pace`` is what :func:`presumed_pace` says; ``since``
-    is when the copy was last known to be right, or the page found, ``asked`` when it was last
-    requested, ``absent`` what ``since`` was when its URL led to no content (inf: it leads to some,
-    or was never requested); from one visit to the next there are at least ``least`` days, and if it
-    can be at most ``most``; ``gone`` and ``failures`` count in a row; ``taken`` pages are being
-    requested, and nothing is requested again before ``not_before``. An ``away`` page leads to
-    another one: there is no copy of it. Where it does so for good it is asked again after
-    ``recheck_days``, and then each time when it has done so for as long again. ``half_life`` says
-    whether it is an ephemeral source, as :class:`~scheduler.queue.page_rules.PageRules` has it.
-    ``leads_to`` is the id of the page to which it redirects, −1: none that is known; it may do so
-    ``for_good``. A page ``had`` content if there was a copy of it once. ``paid`` is what a page was
-    worth when it was taken last, 0 before.
+    ``host`` and ``area`` are integer codes; ``pace`` is from :func:`presumed_pace`; ``since`` is
+    the time at which the copy was last known to be right, or the page was found; ``asked`` the time
+    of the last request; ``absent`` the ``since`` from before its URL led to no content (inf: it
+    leads to content, or was never requested). There are at least ``least`` days between two visits,
+    and at most ``most`` if possible. ``gone`` and ``failures`` count in a row. ``taken`` pages are
+    being requested. No page is requested again before ``not_before``. An ``away`` page leads to
+    another one and has no copy. If it does so permanently, it is requested again after
+    ``recheck_days``, and then each time after the same period as before. ``half_life`` shows
+    whether it is an ephemeral source, as in :class:`~scheduler.queue.page_rules.PageRules`.
+    ``leads_to`` is the id of the page to which it redirects, −1 if unknown; ``for_good`` if
+    permanently. A page ``had`` content if there was a copy of it once. ``paid`` is the value of the
+    last visit when it was taken, 0 before.
     """
 
     def __init__(self, recheck_days: float = _ELSEWHERE_DAYS) -> None:
         self.existence = Existence()
         self._recheck_days = min(max(recheck_days, _LEAST_ALIAS_DAYS), _MOST_ALIAS_DAYS)
-        # Each its own array: a valuation reads some of them whole.
+        # One array per column: a valuation reads some of them whole.
         self._columns = {name: Column[Any](_ROW[name]) for name in _ROW.names or ()}
-        #: The ids of the first rows, as far as they ascend, and the rows of all others.
+        #: The ids of the first rows, while they ascend, and the rows of all others.
         self._ascending = array("q")
         self._row_of: dict[int, int] = {}
-        #: Of each host (code), the pages that were gone and came back, and the days until then.
+        #: For each host (code): the number of pages that came back after being gone, and the days
+        #: until then.
         self._turned: defaultdict[int, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
-        #: Since when pages were absent that count as new, for they got another link; by row.
+        #: The ``absent`` of pages that were linked again and count as new; by row.
         self._linked_anew: dict[int, float] = {}
 
     def __len__(self) -> int:
@@ -210,7 +210,7 @@ class PageTable:
             self._row_of.update(zip(page_id.tolist(), rows.tolist(), strict=True))
 
     def shift(self, by: float, now: float) -> None:
-        """Follow a jump of the time by some days: nothing is known of the days to come."""
+        """Shift times after a jump of the clock by some days; no time lies in the future."""
         self["not_before"][:] += by
         for name in ("found_at", "since", "asked", "absent"):
             known = np.isfinite(self[name])
@@ -253,7 +253,7 @@ class PageTable:
             known = slice(len(before["since"]))
             tried[known] = before["captured"] | np.isfinite(before["absent"])
         else:
-            # What was refused or skipped, or led elsewhere, has no visits that tell.
+            # Pages that were refused, skipped or redirected have no informative visits.
             led = ~self["captured"] & np.isfinite(self["absent"])
             led[rows] = False
             away = np.flatnonzero(self["away"])
@@ -268,12 +268,12 @@ class PageTable:
     # -- in the store --
 
     def written(self, some: slice) -> NDArray[np.void]:
-        """Return a copy of these rows, of which none is in flight."""
+        """Return a copy of these rows, with no page in flight."""
         rows = np.zeros(len(self["page_id"][some]), _ROW)
         for name in self._columns:
             rows[name] = self[name][some]
         rows["taken"] = False
-        # No page waits longer for failures after a start.
+        # After a start, no page waits longer than this for failures.
         failed = rows["failures"] > 0
         latest = rows["asked"] + _FAILED_MOST_DAYS
         rows["not_before"][failed] = np.minimum(rows["not_before"], latest)[failed]
@@ -281,13 +281,13 @@ class PageTable:
         return rows
 
     def read(self, rows: NDArray[np.void], count: int) -> None:
-        """Append rows that were written, of ``count`` in all.
+        """Append written rows, of ``count`` in all.
 
         Raises:
-            TypeError: by another version.
+            TypeError: if another version wrote them.
         """
         if rows.dtype != _ROW:
-            raise TypeError("these are rows of another version")
+            raise TypeError("the rows were written by another version")
         for name, column in self._columns.items():
             if not len(column):
                 column.reserve(count)
@@ -296,7 +296,7 @@ class PageTable:
 
     @property
     def turned(self) -> NDArray[np.float64]:
-        """The hosts (codes), the pages that came back there, and the days until then; (k, 3)."""
+        """The hosts (codes), their pages that came back, and the days until then; (k, 3)."""
         found = [(host, *counts) for host, counts in self._turned.items()]
         return np.array(found, np.float64).reshape(-1, 3)
 
@@ -305,7 +305,7 @@ class PageTable:
         self._turned.update({int(host): (int(n), days) for host, n, days in found.tolist()})
 
     def refresh(self, rows: Rows, **columns: NDArray[np.generic]) -> None:
-        """Set what the store says of pages (m,) that were visited meanwhile."""
+        """Set columns of pages (m,) that were visited in the meantime."""
         for name, values in columns.items():
             self[name][rows] = values
 
@@ -320,7 +320,8 @@ class PageTable:
     def overdue(self, now: float) -> Bools:
         """Return (n,), whether more than ``most`` days have passed since a page's last visit.
 
-        A page of a fixed interval need not have been visited: it may wait as long for the first.
+        A page with a fixed interval is overdue even before its first visit, as long after it was
+        found.
         """
         found: Bools = self._recurs() & (self["since"] + self["most"] <= now)
         return found
@@ -332,7 +333,7 @@ class PageTable:
         return float(np.min(at, where=at > now, initial=inf))
 
     def overdue_from(self, rows: int | Rows | Bools) -> Any:
-        """Return from which days on pages are overdue and may be requested."""
+        """Return the days from which pages are overdue and may be requested."""
         return np.maximum(self["since"][rows] + self["most"][rows], self["not_before"][rows])
 
     def _recurs(self) -> Bools:
@@ -343,11 +344,11 @@ class PageTable:
     def names(self, place: Ints) -> tuple[Rows, Ints]:
         """Return the rows of hosts that only redirect, and (H,) the hosts to which they do, or −1.
 
-        The rows are those that redirect to a page that is held.
+        The rows are those that redirect to a held page.
 
-        A host does so if all its visited pages redirect to one other host, and none ever had
-        content. ``place`` (H,) are the hosts' :func:`place`: a redirect that may end counts only
-        to another host of the same place, because elsewhere it may tell of an outage.
+        A host qualifies if all its visited pages redirect to one other host, and none ever had
+        content. ``place`` (H,) are the hosts' :func:`place`. A temporary redirect counts only to
+        another host of the same place, because elsewhere it may indicate an outage.
         """
         host, held = self["host"], self["captured"] & (self["gone"] == 0)
         some = np.flatnonzero(self["leads_to"] >= 0)
@@ -364,12 +365,12 @@ class PageTable:
         visited[some[target[host[some]] == host[final]]] = False
         has_others = np.bincount(host[visited], minlength=len(place)) > 0
         target[has_others] = -1
-        # What another page led to (:meth:`led_to`) is asked at once.
+        # Targets of redirects (:meth:`led_to`) are requested at once.
         is_name = held[final] & ~has_others[host[some]] & np.isfinite(self["not_before"][some])
         return some[is_name], target
 
     def _final(self, some: Rows) -> tuple[Rows, Bools]:
-        """Return the rows of the pages to which redirecting ones lead, and a mask (m,)."""
+        """Return the rows of the final targets of redirecting pages, and a mask (m,)."""
         final, known = self.rows(self["leads_to"][some])
         for _ in range(_HOPS):
             on = np.flatnonzero(self["leads_to"][final] >= 0)
@@ -382,13 +383,13 @@ class PageTable:
     ) -> Floats:
         """Return (n,), the value of a visit: ``worth`` (n,) where captured, less where gone.
 
-        A page that was never captured counts as if it had waited ``turn`` days more, times
+        A page that was never captured counts as if it had waited ``turn`` more days, times
         ``new_page``.
         """
         rows, found = self, worth.copy()
         new = np.flatnonzero(~rows["captured"])
         if len(new):
-            # What was found this moment is worth more than nothing.
+            # A page found at this moment has a value above 0.
             waited = np.maximum(now - rows["since"][new], _MOMENT_DAYS) + turn
             waited *= new_page * self.existence.of_new(new)
             waited[rows["list"][new]] *= _LIST
@@ -403,9 +404,9 @@ class PageTable:
         return found
 
     def lists(self) -> Rows:
-        """Return the rows of sitemaps and feeds of hosts of which a page is held.
+        """Return the rows of sitemaps and feeds of hosts with a held page.
 
-        Of other hosts they may be the only way to a page.
+        On other hosts they may be the only way to a page.
         """
         host, is_list = self["host"], self["list"]
         has_pages = np.zeros(int(host.max(initial=-1)) + 1, np.bool_)
@@ -414,9 +415,9 @@ class PageTable:
         return found
 
     def _empty(self) -> Bools:
-        """Return (n,), whether a URL led to no content, the last two times if it ever had.
+        """Return (n,), whether a URL led to no content, the last two times if it ever had content.
 
-        So, presumably, does one that was never requested and spells that of a held page otherwise.
+        A never requested URL that is another spelling of a held page is presumed empty as well.
         """
         captured, led = self["captured"], np.isfinite(self["absent"])
         found: Bools = led & (~captured | (self["gone"] > 1))
@@ -425,9 +426,9 @@ class PageTable:
         return found
 
     def _spelt_otherwise(self, some: Rows) -> Rows:
-        """Return (m,), the row of a held page with another spelling of each URL; −1: none."""
+        """Return (m,), the row of a held page with another spelling of each URL, or −1."""
         if not len(some):
-            # Most often: then the whole table need not be searched.
+            # The usual case: it avoids a search of the whole table.
             return some
         spelling = self["spelling"]
         sought, place_of = np.unique(spelling[some], return_inverse=True)
@@ -439,9 +440,9 @@ class PageTable:
         return row_of[place_of]
 
     def meant(self, page_id: Ints) -> tuple[Rows, Bools]:
-        """Return :meth:`rows` of the pages that claims on these ones are about.
+        """Return :meth:`rows` of the pages that claims on these ones refer to.
 
-        A claim on another spelling of a held page's URL is about the held page.
+        A claim on another spelling of a held page's URL refers to the held page.
         """
         found, known = self.rows(page_id)
         unread = np.flatnonzero(~self["captured"][found] & (self["absent"][found] == inf))
@@ -450,7 +451,7 @@ class PageTable:
         return found, known
 
     def _of_turning(self, some: Rows, now: float) -> Floats:
-        """Return (m,), the value of a visit to empty URLs: one may lead to content by now."""
+        """Return (m,), the value of a visit to empty URLs, which may lead to content by now."""
         if not len(some):
             return np.zeros(0)
         rows = self
@@ -475,11 +476,11 @@ class PageTable:
         return found
 
     def reweigh(self, rows: Rows, importance: Floats, half_life: Floats) -> None:
-        """Set the importance of these pages and whether they are sources, (m,) each."""
+        """Set the importance and the half-life of these pages, (m,) each."""
         self["importance"][rows], self["half_life"][rows] = importance, half_life
 
     def rows(self, page_id: Ints) -> tuple[Rows, Bools]:
-        """Return the rows of the watched ones of these pages, (m,), and a mask."""
+        """Return the rows of the watched ones among these pages, and a mask (m,)."""
         found, known = rows_among(np.frombuffer(self._ascending, np.int64), page_id)
         if self._row_of:
             others = [self._row_of.get(each, -1) for each in page_id[~known].tolist()]
@@ -496,28 +497,29 @@ class PageTable:
         return until
 
     def failed_until(self, asked: Floats, since: Floats) -> Floats:
-        """Return (m,), when failed pages of a former run are tried again, at most a day later."""
+        """Return (m,), when failed pages of a former run are requested again, within a day."""
         until: Floats = asked + np.clip(asked - since, _FAILED_DAYS, _FAILED_MOST_DAYS)
         return until
 
     def led_to(self, row: int, since: float, at: float) -> None:
-        """Note that another page, whose copy was right at ``since``, redirects here for good.
+        """Record that another page, whose copy was right at ``since``, redirects here permanently.
 
-        Where this one has led away itself that may be over: it is asked, once a day at most.
+        If this page has redirected itself, that may have ended: it is requested, once a day at
+        most.
         """
         page = _Page(self, row)
         if page["away"] and page["asked"] < at - _TURNED_DAYS:
             page["not_before"] = -inf
         elif not page["captured"]:
-            # If there was nothing here, there is now.
+            # There may be content now, even if the page was gone.
             page["since"], page["gone"] = np.minimum(page["since"], since), 0
 
     def drop(self, rows: Rows) -> None:
-        """Drop pages until they are admitted anew."""
+        """Drop pages until they are admitted again."""
         self["not_before"][rows] = inf
 
     def admit_again(self, page_ids: Iterable[int]) -> None:
-        """Admit dropped pages again; those that were gone are taken for new."""
+        """Admit dropped pages again; those that were gone count as new."""
         rows = [row for page_id in page_ids if (row := self.row(page_id)) is not None]
         again = np.array(rows, np.intp)
         self["not_before"][again[np.isinf(self["not_before"][again])]] = -inf
@@ -526,7 +528,7 @@ class PageTable:
         self["gone"][gone], self["absent"][gone] = 0, inf
 
     def settle(self, row: int, visit: Visit) -> None:
-        """Take in a visit, which decides when the page may be requested again."""
+        """Apply a visit, which decides when the page may be requested again."""
         found, page = visit.observation, _Page(self, row)
         at, asked = found.at / _DAY_S, float(page["asked"][0])
         if found.kind not in _SILENT:
@@ -554,14 +556,14 @@ class PageTable:
                 interval = max(at - asked, (at - float(page["since"][0])) / 2)
                 page["not_before"] = self._tried_again(visit, int(page["failures"][0]), interval)
             case "redirected" if visit.retry_at is not None:
-                # Another spelling of the same URL: that is requested instead, a few times at most.
+                # Another spelling of the same URL is requested instead, a few times at most.
                 page["failures"] = np.minimum(page["failures"] + 1, _MOST_TIMES)
                 page["not_before"] = visit.retry_at / _DAY_S
             case _:
                 self._led_on(page, visit)
 
     def _led_on(self, page: "_Page", visit: Visit) -> None:
-        """Take in that a URL led elsewhere, or to nothing that is kept."""
+        """Apply a visit that found a redirect to another page, or nothing that is kept."""
         alias, at = visit.alias, visit.observation.at / _DAY_S
         page["absent"] = np.minimum(page["absent"], page["since"])
         page["failures"] = 0
@@ -571,10 +573,10 @@ class PageTable:
         page["not_before"] = self.elsewhere_until(np.array([at]), page["since"], for_good)
 
     def _place(self, row: int, visit: Visit) -> None:
-        """Tell the neighbours of a page whether a visit found it."""
+        """Record for the neighbours of a page whether a visit found it."""
         page, kind = _Page(self, row), visit.observation.kind
-        # A URL that leads on within its host tells nothing of its neighbours: they may be the end
-        # of its way. Those of an old name of a host lead away, too.
+        # A redirect within its host is no evidence about neighbouring URLs, which may be its
+        # targets. URLs of a host's old name redirect as well.
         leads_on = kind == "redirected" and (
             visit.alias is None or urlsplit(visit.alias.url)[1] == urlsplit(visit.due.url)[1]
         )
@@ -592,19 +594,19 @@ class PageTable:
 
     @staticmethod
     def _failures(visit: Visit, before: int) -> int:
-        """Count the failures in a row; the same block page as before is no passing failure."""
+        """Count the failures in a row; an unchanged block page does not count as temporary."""
         if (
             visit.retry_at is None
             and visit.rejected is not None
             and visit.rejected.since < visit.at
         ):
             return 0
-        # A host that is down is no fault of the page that asked it.
+        # A failure of the host is not charged to the page.
         return min(before + (visit.charged or visit.retry_at is None), _MOST_TIMES)
 
     @staticmethod
     def _tried_again(visit: Visit, failures: int, interval: float) -> float:
-        """Return the day of the next try; the interval of a block page that stays doubles."""
+        """Return the day of the next attempt; the interval for a persistent block page doubles."""
         if visit.retry_at is not None:
             return visit.retry_at / _DAY_S
         wait = _FAILED_DAYS * _FAILED_FACTOR ** (failures - 1) if failures else 2 * interval
@@ -612,7 +614,7 @@ class PageTable:
 
 
 class _Page:
-    """One page of a table: of each column, by its name, an array (1,)."""
+    """One page of a table: an array (1,) of each column, by name."""
 
     def __init__(self, table: PageTable, row: int) -> None:
         self._table, self._at = table, slice(row, row + 1)
@@ -625,12 +627,9 @@ class _Page:
         self._table[name][self._at] = value
 
 
-# -- moved pages -------------------------------------------------------------
-#
-# Pages that move: the history of the old URL is handed on to the new one.
-#
-# A redirect says where a page may stand now; that it is the same page is known when the target has
-# been visited, and its first copy was found to be that of the old URL.
+# Moved pages: the history of the old URL is copied to the new one. After a redirect, it is known
+# that the target is the same page once the target was visited and its first copy was compared with
+# the old URL's copy.
 
 
 def has_come(pages: PageTable, visit: Visit) -> bool:
@@ -642,7 +641,7 @@ def has_come(pages: PageTable, visit: Visit) -> bool:
 
 
 async def follow(reader: aiosqlite.Connection, pages: PageTable, visits: Collection[Visit]) -> None:
-    """Note where visits led; move pages that redirect for good to the targets."""
+    """Record the targets of redirects; move pages that redirect permanently."""
     for visit in visits:
         row, alias = pages.row(visit.due.page_id), visit.alias
         if row is None or alias is None or alias.kind == "refresh":

@@ -1,4 +1,4 @@
-"""The protocol by which a policy ranks pages for a daemon, a simulation or a replay."""
+"""The protocol with which a policy ranks pages for a daemon, a simulation or a replay."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -13,16 +13,16 @@ from freshet.scheduler.sources import Rows
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """State of n pages on a day, as estimated; every column has length n.
+    """Estimated state of n pages on a day; every column has length n.
 
     Attributes:
-        hazard: x, the changes expected since the last visit: the copy is stale with probability
-            1 − e^{−x}, and Ein(x) is expected of H(N).
+        hazard: x, the changes expected since the last visit: the copy is stale with probability 1 −
+            e^{−x}, and Ein(x) is the expectation of H(N).
         rate: changes a day, from now on.
-        clocked: 0 to 1, how far x goes by the site's clock instead of by the days.
-        claimed: 1 where change signals for the page are believed, 0 where they are not, −1 where
-            there are none; None: the ranker does not judge sources.
-        planned: visits a day by the plan of a rate policy; None: there is no plan.
+        clocked: 0 to 1, the share of x that follows the site's clock instead of the days.
+        claimed: 1 where change signals for the page are believed, 0 where they are not, −1 without
+            signals; None: the ranker does not judge sources.
+        planned: visits a day in the plan of a rate policy; None without a plan.
     """
 
     hazard: Floats
@@ -33,11 +33,11 @@ class Beliefs:
 
 
 class Ranker(Protocol):
-    """Values visits to pages of which there is a copy; rows come, and never go. Days are Unix days.
+    """A ranker of visits to pages that have a copy. Rows are never removed. Days are Unix days.
 
-    *Law.* Its state is a function of the order of the pages and of the visits in theirs, however
-    these were divided into calls, and mixed with those of :meth:`add`: fed the same observations
-    again after a crash, it is the same.
+    *Contract.* The state depends only on the order of the pages and on the order of the visits. It
+    does not depend on how these are divided into calls, or on how :meth:`add` calls mix with them:
+    with the same observations again after a crash, the state is the same.
     """
 
     def add(
@@ -45,39 +45,39 @@ class Ranker(Protocol):
     ) -> None:
         """Append rows: pages of these sites and areas (integer codes), found on these days.
 
-        Before its first visit a page is presumed to change ``pace`` times as often as others of its
+        Before its first visit a page is assumed to change ``pace`` times as often as others of its
         site; None: 1.
         """
 
     def learn(self, visits: VisitResults) -> None:
-        """Take in visits, in their order; a page that is gone counts again when it is back."""
+        """Learn from visits, in their order; a page that is gone counts again when it is back."""
 
     def receive(self, said: SignalBatch) -> None:
-        """Take in the signals of one source at one time."""
+        """Learn from the signals of one source at one time."""
 
     def worth(self, now: float) -> Floats:
         """Return (n,), the value of a visit to each page on this day, at least 0."""
 
     def beliefs(self, now: float) -> Beliefs:
-        """Return the estimates for all pages on this day; not to be written into."""
+        """Return the estimates for all pages on this day; the arrays are read-only."""
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        """Return the bounds (m,) each of the 90 % credible intervals of the pages' rates."""
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Give these pages another importance, (m,) each."""
+        """Set the importance (m,) of these pages."""
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand the state of one row on to another, where its page stands now."""
+        """Copy the state of one row to another, the row of the page's new URL."""
 
 
 @runtime_checkable
 class SignalRanker(Protocol):
-    """A ranker that can be told for which pages signals tell of every change."""
+    """A ranker that accepts declarations that the signals of a page announce every change."""
 
     @property
     def declared(self) -> Bools:
-        """Return (n,), for which pages that was said."""
+        """Return (n,), True for the declared pages."""
 
     def declare(self, rows: Rows, complete: Bools) -> None:
-        """Say for which of these pages it is so, (m,)."""
+        """Set for each of these pages whether it is declared, (m,)."""

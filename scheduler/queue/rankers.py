@@ -1,7 +1,7 @@
-"""Rankers of policies that see a table of pages, and the choice of a ranker by a policy's name.
+"""Rankers for policies that work on a table of pages, and the choice of a policy's ranker.
 
-The daemon contains a policy's faults: where it raises, or answers with anything but n finite
-numbers from 0 on, its last good answer holds.
+The daemon contains a policy's faults: if it raises, or returns anything but n finite numbers of at
+least 0, its last valid values are used.
 """
 
 import logging
@@ -32,30 +32,30 @@ _Value: TypeAlias = Callable[[SourceTable, float], Floats]
 
 _HALF_LIFE_DAYS: Final = 480.0
 _GROWTH_TOGETHER: Final = 4.0
-#: A page that a complete source calls changed is taken to have changed with 95 %.
+#: Hazard of a page that a complete source calls changed: it has changed with 95 %.
 _SURE: Final = 3.0
-#: A page that signals goes before others that are due for so many days.
+#: Days by which a signalled page ranks before other pages that are due.
 _AT_ONCE: Final = 1.0
-#: Asking sources takes so much of the budget of a plan at most.
+#: Maximum share of a plan's budget for polling sources.
 _MOST_ASKED: Final = 0.5
-#: The value of a page that is not due, at most, compared with one that has been for a day.
+#: Maximum value of a page that is not due, compared with one that has been due for a day.
 _NOT_DUE: Final = 1e-9
-#: A plan is made anew when there are that many more pages.
+#: Growth of the number of pages at which a plan is computed again.
 _GROWN: Final = 1.1
 _DAYS: Final = 1.0
-#: A limit that moves by so much calls for another plan.
+#: Relative change of a limit at which a plan is computed again.
 _MOVED: Final = 0.2
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _MOST_REPORTED: Final = 100
-#: Pages that were visited since the last good answer come after those that were not.
+#: Factor that ranks pages visited since the last valid values after the others.
 _AFTER: Final = 1e-6
 
 
 def ranker_of(specification: str, budget: float, *, archived: bool = False) -> Ranker:
     """Return the ranker of the policy of this name, for ``budget`` visits a day.
 
-    Before an archive (``archived``) a policy's faults are not contained, and visits are learnt
-    from together, which takes a tenth of the time. Raises as :func:`policy.load`.
+    In an evaluation on an archive (``archived``), a policy's faults are not contained, and visits
+    are learnt in batches, which takes a tenth of the time. Raises as :func:`policy.load`.
     """
     chosen = policy.load(specification)
     guard = None if archived else specification
@@ -70,7 +70,7 @@ def ranker_of(specification: str, budget: float, *, archived: bool = False) -> R
 
 
 class _Guard:
-    """Contains the faults of somebody else's policy; a kind of fault is logged once."""
+    """Containment for the faults of a third-party policy; each kind of fault is logged once."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -78,11 +78,11 @@ class _Guard:
         self._good = np.empty(0)
 
     def visited(self, rows: Rows) -> None:
-        """Forget what was said of these pages before they were visited."""
+        """Discard the values of these pages from before their visits."""
         self._good[rows[rows < len(self._good)]] = 0.0
 
     def worth(self, value: _Value, table: SourceTable, now: float) -> Floats:
-        """Return what the policy says, or said last; other pages go by importance and age."""
+        """Return the policy's values; after a fault its last valid ones, else importance × age."""
         try:
             worth: object = value(table, now)
             fault = _fault(worth, len(table))
@@ -98,37 +98,37 @@ class _Guard:
         return rest
 
     def tell(self, fault: str) -> None:
-        """Log a fault, unless one of its kind was: the number of the page does not matter."""
+        """Log a fault, unless one of its kind was logged; page numbers do not distinguish kinds."""
         kind = _NUMBER.sub("#", fault)
         if kind not in self._reported and len(self._reported) < _MOST_REPORTED:
             self._reported.add(kind)
-            log.error("policy %s: %s; its last good plan goes on", self._name, fault)
+            log.error("policy %s: %s; its last valid values are used", self._name, fault)
 
 
 def _fault(worth: object, n: int) -> str | None:
     if not isinstance(worth, np.ndarray):
-        return f"answers with {type(worth).__name__}"
+        return f"returns {type(worth).__name__}"
     if worth.shape != (n,):
-        return f"answers with {worth.shape} values for {n} pages"
+        return f"returns {worth.shape} values for {n} pages"
     good = np.isfinite(worth) & (worth >= 0)
     if good.all():
         return None
     row = int(np.argmin(good))
-    return f"says that page {row} is worth {worth[row]}"
+    return f"values page {row} at {worth[row]}"
 
 
 class PolicyRanker:
     """A :class:`~freshet.scheduler.queue.ranker.Ranker` by ``value``, such as a policy's index.
 
-    It learns the change rates of pages, and how reliable signals are, into a table with hosts and
-    costs. A page's rate is estimated after each visit, those of all others when the prior that
-    they share has been fitted anew. Rates drift: evidence that is 480 days old weighs half, which
-    served best on recorded sites.
+    It learns the change rates of pages, and the reliability of signals, into a table with hosts and
+    costs. A page's rate is estimated after each visit; all rates are estimated again when the
+    common prior has been fitted again. Rates drift: evidence that is 480 days old has half the
+    weight, which worked best on recorded sites.
 
-    Visits are learnt from one by one, so that in which batches they come does not show; or
-    ``together``, with fewer fits of the prior: that takes a tenth of the time where it need not
-    hold. Faults of the policy named ``guard`` are contained. Values in importance times days can be
-    compared with what sources tell: with such a policy it ``asks`` these as often as it pays.
+    Visits are learnt one by one, so that their division into batches has no effect; or
+    ``together``, with fewer fits of the prior, in a tenth of the time. Faults of the policy named
+    ``guard`` are contained. If the values are in importance times days, they are comparable with
+    the value of polling sources: the ranker then polls these (``asks``) as often as that pays.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class PolicyRanker:
     def add(
         self, site: Rows, area: Rows, importance: Floats, at: Floats, pace: Floats | None = None
     ) -> None:
-        """Append rows; their rates are what is usual on their site."""
+        """Append rows; their rates are the usual ones of their site."""
         first = len(self._rate)
         self._learner.extend(site)
         self._site.extend(site)
@@ -163,7 +163,7 @@ class PolicyRanker:
         self._rate.extend(self._learner.change_rate(np.arange(first, first + len(site))))
 
     def learn(self, visits: VisitResults) -> None:
-        """Learn rates, and how reliable signals are."""
+        """Learn rates, and the reliability of signals."""
         self._signals.learn(visits)
         if self._guard is not None:
             self._guard.visited(visits.row)
@@ -187,7 +187,7 @@ class PolicyRanker:
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
     def _told(self, visits: VisitResults, k: int, span: float) -> int:
-        """Let a visit judge the sources of its page; return the changes told of, −1: not of all."""
+        """Judge the sources of a page by a visit; return the announced changes, −1 if not all."""
         row = int(visits.row[k])
         if not self._complete.known.rows[row]:
             return -1
@@ -198,7 +198,7 @@ class PolicyRanker:
         return self._complete.learn(row, at, span, float(rate), changed=changed)
 
     def _learn_one(self, visit: VisitResults, span: float, told: int) -> None:
-        """Learn from a visit: all changes of the span, or whether there was any."""
+        """Learn from a visit: the number of changes in the span, or whether there was any."""
         found = np.array([told if told >= 0 else int(visit.changed[0])])
         counted = np.array([told >= 0])
         self._learner.observe(Evidence(visit.row, visit.at, np.array([span]), found, counted))
@@ -230,7 +230,7 @@ class PolicyRanker:
             self._rate.rows[rows] = self._learner.change_rate(rows)
 
     def receive(self, said: SignalBatch) -> None:
-        """Take in the signals of one source at one time."""
+        """Learn from the signals of one source at one time."""
         self._signals.receive(said.row, said.until)
         self._complete.receive(said, self._site.rows[said.row], self._captured(said.row))
 
@@ -239,12 +239,12 @@ class PolicyRanker:
         return np.where(self._visited.rows[rows], self._last.rows[rows], -np.inf)
 
     def declare(self, rows: Rows, complete: Bools) -> None:
-        """Set for which of these pages signals are said to tell of every change, (m,)."""
+        """Declare for these pages whether their signals announce every change, (m,)."""
         self._complete.declared.rows[rows] = complete
 
     @property
     def declared(self) -> Bools:
-        """Return (n,), what was said by :meth:`declare`."""
+        """Return (n,), the pages declared by :meth:`declare`."""
         return self._complete.declared.rows
 
     def worth(self, now: float) -> Floats:
@@ -270,7 +270,7 @@ class PolicyRanker:
         self._importance.rows[rows] = importance
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand the state of one page on to another, visited at the same time."""
+        """Copy the state of one page to another, visited at the same time."""
         self._learner.inherit(old, new)
         self._signals.inherit(old, new)
         self._complete.inherit(old, new)
@@ -279,9 +279,9 @@ class PolicyRanker:
         self._rate.rows[new] = self._learner.change_rate(np.array([new]))[0]
 
     def table(self) -> SourceTable:
-        """Return all pages with what is known of them; not to be written into.
+        """Return the table of all pages; it is read-only.
 
-        Sites of which no host is known yet share one, which has no limit.
+        Sites without a known host share one, which has no limit.
         """
         importance, change_rate = self._importance.rows, self._rate.rows
         pending, rate, precision = self._signals.columns(change_rate)
@@ -305,17 +305,17 @@ class PolicyRanker:
         )
 
     def reputations(self, site: int) -> list[Reputation]:
-        """Return how far each source of a site is believed."""
+        """Return the reputation of each source of a site."""
         return self._complete.reputations(site)
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        """Return the bounds (m,) each of the 90 % credible intervals of the pages' rates."""
         return self._learner.credible_interval(rows)
 
     def beliefs(self, now: float) -> Beliefs:
         """Return the changes at the estimated rates since the last visit to each page.
 
-        Of those that are observed completely it is the changes told of, and the few that are not.
+        For completely observed pages: the announced changes, and the expected unannounced ones.
         """
         hazard = self._hazard(now)
         complete, told, missed = self._complete.columns(hazard)
@@ -324,13 +324,14 @@ class PolicyRanker:
         return Beliefs(hazard, self._rate.rows, np.zeros(len(hazard)), claimed)
 
     def _hazard(self, now: float) -> Floats:
-        """Return (n,), the changes expected since the last visits, whatever signals say."""
+        """Return (n,), the changes expected since the last visits, without signals."""
         return self._rate.rows * np.maximum(now - self._last.rows, 0.0)
 
     def _polls(self, now: float) -> tuple[Rows, Floats, Floats]:
-        """Return pages under which sources are asked, A and A τ²/2 (m,): what that is worth now.
+        """Return the rows of polled pages, A and A τ²/2 (m,): the value of polling now.
 
-        A are the changes a day of which they tell, weighed; τ the days since they were asked.
+        A are the changes a day that their sources announce, weighted with importance; τ the days
+        since the last poll.
         """
         rows, gain = self._complete.asked(self._importance.rows * self._rate.rows)
         return rows, gain, gain * np.maximum(now - self._last.rows[rows], 0.0) ** 2 / 2
@@ -339,17 +340,16 @@ class PolicyRanker:
 class RateRanker(PolicyRanker):
     """A ranker by a plan of crawl rates, renewed as rates change.
 
-    Each visit is followed by the next after a time with mean 1/ρ: exactly that where the plan is
-    to be carried out evenly spaced, exponentially distributed where at Poisson times. The draw
-    belongs to the page and the day of its last visit, and is no state: fed the same visits, the
-    same is due.
+    The time to the next visit has the mean 1/ρ: constant if the plan is evenly spaced,
+    exponentially distributed if at Poisson times. The draw is a function of the page and the day of
+    its last visit; it is not stored: with the same visits, the same pages are due.
 
-    A page that is observed completely is due when as many changes were told of as the plan has one
-    visit answer. A source is asked when what it tells, A τ²/2, is worth the price of the plan.
+    A completely observed page is due after as many announced changes as the plan has per visit. A
+    source is polled when the value of that, A τ²/2, reaches the price of the plan.
 
-    A page is worth its importance times the days for which it has been due. Where nothing is due,
-    those go first that are nearest to it: the budget is spent whole. The plan keeps the limits of
-    the hosts, and gives what they refuse to the pages of others.
+    The value of a page is its importance times the days for which it has been due. If no page is
+    due, the pages closest to it rank first: the whole budget is spent. The plan respects the limits
+    of the hosts, and assigns the rest to pages of other hosts.
     """
 
     def __init__(
@@ -367,7 +367,7 @@ class RateRanker(PolicyRanker):
         self._planned_at = -np.inf
 
     def hosts(self, queue: Rows, per_day: Floats, cost: Floats) -> None:
-        """Keep these limits from the next plan on, which comes at once where they moved."""
+        """Apply these limits from the next plan on; compute it at once if they moved."""
         if not np.array_equal(queue, self._host) or not np.allclose(
             per_day, self._per_day, rtol=_MOVED, atol=0
         ):
@@ -375,7 +375,7 @@ class RateRanker(PolicyRanker):
         super().hosts(queue, per_day, cost)
 
     def beliefs(self, now: float) -> Beliefs:
-        """Return what follows from the learnt rates, and the visits of the plan."""
+        """Return the beliefs from the learnt rates, and the planned visits."""
         found = super().beliefs(now)
         planned = np.zeros(len(found.rate))
         if self._plan is not None:
@@ -411,7 +411,7 @@ class RateRanker(PolicyRanker):
 
     @staticmethod
     def _answered(plan: policy.CrawlPlan, rows: Rows, wait: Floats) -> Floats:
-        """Return which signal after the last visit (m,) is answered: each with its probability."""
+        """Return the number (m,) of the signal after the last visit that triggers the next one."""
         p = np.minimum(plan.crawl_probability[rows], 1.0)
         if plan.crawling == "periodic":
             return changes_per_crawl(np.ones(len(p)), p)
@@ -419,7 +419,7 @@ class RateRanker(PolicyRanker):
             return 1.0 + np.floor(wait[rows] / -np.log1p(-p))
 
     def _current(self, table: SourceTable, now: float) -> policy.CrawlPlan:
-        """Return the plan, made anew each day, and where there are many new pages."""
+        """Return the plan, computed again each day, or after many new pages."""
         plan = self._plan
         if plan is None or now >= self._planned_at + _DAYS or len(table) > _GROWN * len(plan):
             budget = self._budget
@@ -441,10 +441,10 @@ class RateRanker(PolicyRanker):
 
 
 class IntervalRanker(PolicyRanker):
-    """A ranker by an interval policy: the most overdue first, whatever the importance.
+    """A ranker by an interval policy: the most overdue page first, regardless of importance.
 
-    No page is worth a visit before it is due. Servers do not say when a page changed: the policy
-    learns when a visit last saw a change. Rates are learnt beside, for what is foretold.
+    Before it is due, the value of a page is 0. Servers do not report when a page changed: the
+    policy learns when a visit last saw a change. Rates are learnt as well, for forecasts.
     """
 
     def __init__(
@@ -470,7 +470,7 @@ class IntervalRanker(PolicyRanker):
         self._modified.extend(at)
 
     def learn(self, visits: VisitResults) -> None:
-        """Set the paces of the pages that were visited."""
+        """Set the paces of the visited pages."""
         super().learn(visits)
         rows, days, changed = visits.row.tolist(), visits.at.tolist(), visits.changed.tolist()
         for row, at, is_changed in zip(rows, days, changed, strict=True):
@@ -479,7 +479,7 @@ class IntervalRanker(PolicyRanker):
             self._set(row, self._paces[row], at, changed=is_changed)
 
     def restart(self) -> None:
-        """Take the last visit of each page for its first, as others had made those before."""
+        """Treat the last visit of each page as its first: another policy made the earlier ones."""
         last = self.table().last_crawl.tolist()
         for row in (row for row, pace in enumerate(self._paces) if pace is not None):
             self._modified.rows[row] = last[row]
@@ -499,7 +499,7 @@ class IntervalRanker(PolicyRanker):
             self._due.rows[row] = pace.due_at
 
     def due(self, now: float) -> Bools:
-        """Return (n,), whether each page is due; none is before its first visit."""
+        """Return (n,), whether each page is due; a page before its first visit is not."""
         due: Bools = self._due.rows <= now
         return due
 
@@ -508,7 +508,7 @@ class IntervalRanker(PolicyRanker):
         return np.maximum(now - self._due.rows, 0.0)
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand on a page's pace."""
+        """Copy a page's pace."""
         super().inherit(old, new)
         if self._paces[new] is None:
             self._paces[new] = self._paces[old]

@@ -13,24 +13,24 @@ from freshet.scheduler.queue.pages import OVERDUE
 from freshet.scheduler.sources import Rows
 from freshet.storage.records import DueUrl
 
-#: Of the pages taken last it is remembered what they were worth.
+#: Number of taken pages with remembered values.
 _REMEMBERED: Final = 200
-#: The ready queue holds so many pages, and one in this number of all pages, so that its order is
-#: that of now.
+#: Wanted size of the ready queue: these bounds, and one in ``_SHARE`` of all pages. It is small so
+#: that its order is current.
 _LEAST_READY: Final = 4
 _MOST_READY: Final = 4_096
 _SHARE: Final = 200
 
 
 class ReadyQueue:
-    """Due pages by host, each host's worthiest first.
+    """Due pages by host, each host's pages in descending order of value.
 
-    Hosts are in the order of their worthiest pages, so that a choice asks few of them whether they
-    are ready; equal ones go by how long they have had pages here.
+    Hosts are in the order of their best pages, so that a choice checks few of them for readiness.
+    Ties go to the host that has had pages here for longer.
 
     Attributes:
-        paid: what the pages taken last were worth.
-        wanted: how many pages should be here.
+        paid: the values of the pages taken last.
+        wanted: the number of pages that should be here.
     """
 
     def __init__(self, wanted: int = _LEAST_READY) -> None:
@@ -38,8 +38,8 @@ class ReadyQueue:
         self.paid: deque[float] = deque(maxlen=_REMEMBERED)
         self._hosts: dict[int, list[tuple[float, DueUrl]]] = {}
         self._size = 0
-        #: The hosts with minus what their worthiest pages are worth, and when they came; some of
-        #: these are what was true before.
+        #: Entries (negative value of a host's best page, time of arrival, host); outdated entries
+        #: are skipped.
         self._order: list[tuple[float, int, int]] = []
         self._came: dict[int, int] = {}
         self._count = 0
@@ -52,26 +52,26 @@ class ReadyQueue:
 
     @property
     def is_low(self) -> bool:
-        """Return whether half of the wanted pages are gone."""
+        """Return whether less than half of the wanted pages are here."""
         return len(self) * 2 < self.wanted
 
     def took(self) -> None:
-        """Want fewer pages: one was taken for a visit."""
+        """Reduce the wanted number by the page that was taken."""
         self.wanted = max(_LEAST_READY, self.wanted - 1)
 
     def follow(self, pages: int) -> None:
-        """Want a share of all pages, where so many are watched."""
+        """Raise the wanted number to a share of all pages."""
         self.wanted = max(_LEAST_READY, min(self.wanted, _MOST_READY), pages // _SHARE)
 
     def widen(self) -> bool:
-        """Want twice as many if the queue is full; return whether that is so."""
+        """Double the wanted number if the queue is full; return whether it was."""
         if self.wanted >= _MOST_READY or len(self) < self.wanted:
             return False
         self.wanted = min(_MOST_READY, 2 * self.wanted)
         return True
 
     def has_all(self) -> None:
-        """Want no more than there are: all pages that may be asked are here."""
+        """Reduce the wanted number to the present one: all pages that may be requested are here."""
         self.wanted = max(_LEAST_READY, len(self))
 
     def counts(self) -> Iterator[tuple[int, int]]:
@@ -83,7 +83,7 @@ class ReadyQueue:
         return len(self._hosts.get(host_id, ()))
 
     def add(self, worth: float, due: DueUrl) -> None:
-        """Insert a page into its host's row, behind those of the same worth."""
+        """Insert a page into its host's row, behind pages with the same value."""
         if due.host_id not in self._hosts:
             self._count += 1
             self._hosts[due.host_id], self._came[due.host_id] = [], self._count
@@ -95,7 +95,7 @@ class ReadyQueue:
             self._rank(due.host_id)
 
     def _rank(self, host_id: int) -> None:
-        """Put a host to its place, if it has pages."""
+        """Insert a host into the order, if it has pages."""
         if host_id in self._hosts:
             insort(self._order, self._entry(host_id))
 
@@ -103,7 +103,7 @@ class ReadyQueue:
         return -self._hosts[host_id][0][0], self._came[host_id], host_id
 
     def revalue(self, worth: Callable[[DueUrl], float]) -> None:
-        """Sort each host's pages by their present worth."""
+        """Sort each host's pages by their present values."""
         for host_id, row in self._hosts.items():
             valued = [(worth(due), due) for _, due in row]
             self._hosts[host_id] = sorted(valued, key=lambda page: -page[0])
@@ -111,16 +111,16 @@ class ReadyQueue:
 
     @property
     def has_overdue(self) -> bool:
-        """Return whether a page here is overdue, and not only put back before its visit."""
+        """Return whether a page here is overdue; pages that were put back do not count."""
         return any(OVERDUE <= row[0][0] < inf for row in self._hosts.values())
 
     def best(
         self, ready: Collection[int], *, favoured: bool | None = None, least: float = 0.0
     ) -> DueUrl | None:
-        """Take the worthiest page of the hosts that are ready, if it is worth at ``least`` so much.
+        """Take the best page of the ready hosts, if its value is at least ``least``.
 
-        ``favoured`` says whether pages that are due for discovery come before all others, or after;
-        overdue ones come first in any case.
+        With ``favoured`` True, pages due for discovery rank before all others; with False, after
+        all others. Overdue pages always rank first.
         """
         if favoured is None:
             found = self._first(ready)
@@ -140,7 +140,7 @@ class ReadyQueue:
         return self._take(host_id, place)
 
     def _first(self, ready: Collection[int]) -> int | None:
-        """Return the ready host with the worthiest page."""
+        """Return the ready host with the best page."""
         stale, found = [], None
         for place, entry in enumerate(self._order):
             if entry[2] not in self._hosts or self._entry(entry[2]) != entry:
@@ -158,19 +158,19 @@ class ReadyQueue:
         return fits, worth
 
     def worthiest(self, is_closed: Callable[[int], bool]) -> DueUrl | None:
-        """Return the page that comes next if its host, none of the closed ones, is ready."""
+        """Return the page that is next if its host is ready; closed hosts are skipped."""
         rows = (row for host_id, row in self._hosts.items() if not is_closed(host_id))
         first = max(rows, key=lambda row: row[0][0], default=None)
         return None if first is None else first[0][1]
 
     def withdraw(self, host_id: int, page_id: int) -> DueUrl | None:
-        """Remove a page, if it is here."""
+        """Remove a page and return it, or return None."""
         row = self._hosts.get(host_id, [])
         place = next((i for i, (_, due) in enumerate(row) if due.page_id == page_id), None)
         return None if place is None else self._take(host_id, place)
 
     def clear(self, host_id: int, least: float = inf) -> list[DueUrl]:
-        """Remove the pages of a host that are worth less, except audit samples."""
+        """Remove the pages of a host with a value below ``least``, except audit samples."""
         row = self._hosts.pop(host_id, [])
         kept = [each for each in row if each[1].audit or each[0] >= least]
         if kept:
@@ -190,24 +190,22 @@ class ReadyQueue:
         return due
 
 
-# -- shares of visits for discovery and freshness ----------------------------
-# The worthiest visit comes next, so that the shares are an outcome. Where the user sets a floor or
-# a ceiling, two accounts see to it: each visit pays the share in, each visit for discovery takes
-# one out.
+# The best visit is next, so the shares are an outcome. If the user sets a floor or a ceiling, two
+# accounts enforce it: each visit adds the share, each visit for discovery subtracts one.
 
-#: Visits by which an account may run ahead: what was not found for a week is not made up for.
+#: Maximum balance of an account, in visits: a week without discoveries is not made up for.
 _MOST: Final = 50.0
-#: The share of a host's requests for probes, and lists that have told of no change yet.
+#: Share of a host's requests for probes and for lists without an announced change.
 _ASIDE: Final = 0.05
-#: The share of requests for URLs that led to no content, and how many are saved for them.
+#: Share of requests for URLs that led to no content, and the maximum number saved for them.
 _EMPTY_SHARE: Final = 0.02
 _EMPTY_MOST: Final = 10.0
 
 
 class AsideQuota:
-    """Keeps the requests that are not for pages below a share of a host's.
+    """Quota of a host's requests that are not for pages.
 
-    They are for lists (sitemaps and feeds) that have told nothing yet, and for URLs that cannot
+    They are for lists (sitemaps and feeds) without an announced change, and for URLs that cannot
     exist (probes). The first list and the first probe of a host are free. Hosts are ids.
 
     Attributes:
@@ -226,7 +224,7 @@ class AsideQuota:
         self._aside[host_id] += row in self.untold
 
     def take_probe(self, host_id: int) -> bool:
-        """Take a request for a URL that cannot exist, if there is room; return whether."""
+        """Take a request for a URL that cannot exist; return whether the quota allowed it."""
         if host_id in self._probed and self.is_spent(host_id):
             return False
         self._probed.add(host_id)
@@ -235,7 +233,7 @@ class AsideQuota:
         return True
 
     def spent(self, untold: Rows, host_ids: Sequence[int]) -> Rows:
-        """Return which of these lists, that have told nothing, must not be asked next.
+        """Return the lists, of those without an announced change, that must not be requested next.
 
         ``host_ids`` (m,) are the hosts of the lists (m,).
         """
@@ -248,7 +246,7 @@ class AsideQuota:
 
 
 class EmptyQuota:
-    """Keeps requests for URLs that led to no content below a share of all."""
+    """Quota of requests for URLs that led to no content."""
 
     def __init__(self) -> None:
         self._saved = 1.0
@@ -264,14 +262,14 @@ class EmptyQuota:
 
 
 class DiscoveryQuota:
-    """Keeps the shares of visits for discovery between a floor and a ceiling.
+    """Floor and ceiling of the share of visits for discovery.
 
     Attributes:
-        terms: those of the user.
-        found, revealed: visits for discovery: at pages never captured, and at those that may reveal
-            some.
-        refreshed: all others.
-        aside: the share of requests that are not for pages.
+        terms: the user's settings.
+        found: visits for discovery to pages never captured.
+        revealed: visits for discovery to pages that may reveal new ones.
+        refreshed: all other visits.
+        aside: the quota of requests that are not for pages.
     """
 
     def __init__(self) -> None:
@@ -282,7 +280,7 @@ class DiscoveryQuota:
 
     @property
     def favoured(self) -> bool | None:
-        """Return whether the next visit is for discovery or not; None: either."""
+        """Return whether the next visit should be for discovery; None: no preference."""
         if self._below_most < 0:
             return False
         return True if self._above_least > 0 else None

@@ -1,23 +1,23 @@
-"""The agenda of a daemon: the worthiest visit now, over all pages, found and known.
+"""The agenda of a daemon: it supplies the best visit at each moment, over all new and known pages.
 
-Invariant: a page is in the ready queue or in flight at most once, and what it learns comes from
-what has committed. Consequence: after a crash the same observations lead to the same order.
+Invariant: a page is in the ready queue or in flight at most once, and the agenda learns from
+commits only. Consequence: after a crash the same observations lead to the same order.
 
-It joins its parts. A :class:`~freshet.scheduler.queue.learner.Learner` knows the pages. A
-:class:`~freshet.scheduler.queue.valuer.VisitValuer` computes the values of visits. An
-:class:`~freshet.scheduler.queue.appraiser.Appraiser` chooses by them, and a
+The agenda joins its parts. A :class:`~freshet.scheduler.queue.learner.Learner` holds the state of
+the pages. A :class:`~freshet.scheduler.queue.valuer.VisitValuer` computes the values of visits. An
+:class:`~freshet.scheduler.queue.appraiser.Appraiser` chooses by these values, and a
 :class:`~freshet.scheduler.queue.refill.Supply` loads the choice into the
 :class:`~freshet.scheduler.queue.ready.ReadyQueue`.
 
-*The ready queue.* Pages come from one pass over all watched ones, the worthiest first, at most two
-of a host, and are read from the store; :meth:`RecrawlAgenda.next` takes the worthiest whose host is
-ready. Where the budget would pay for a visit but no host in the ready queue is ready, the ready
-queue is widened: so capacity that hosts refuse goes to the next best pages, and nobody's robots.txt
-is requested before there is a use for it.
+*The ready queue.* One pass over all watched pages chooses the pages with the highest values, at
+most two per host, and they are read from the store; :meth:`RecrawlAgenda.next` takes the best page
+whose host is ready. If the budget pays for a visit but no host in the ready queue is ready, the
+ready queue is widened. So capacity that hosts refuse is used for the next best pages, and no
+robots.txt is requested before it is needed.
 
-*The valuation.* Learning from what has come and valuing all pages is one piece of work on arrays.
-Where pages are many it is done in a thread, while fetching goes on from the ready queue; until it
-is through, nothing else touches the pages, and what comes meanwhile waits. So is a snapshot.
+*The valuation.* Learning from new observations and valuing all pages is one piece of work on
+arrays. With many pages it runs in a thread, while fetching continues from the ready queue. Until it
+ends, nothing else accesses the pages, and new observations wait. The same holds for a snapshot.
 """
 
 import asyncio
@@ -52,23 +52,23 @@ from freshet.storage.records import Acknowledged, DueUrl
 log = logging.getLogger(__name__)
 
 _DAY_S: Final = 86_400.0
-#: Pages of a host in the ready queue.
+#: Maximum number of pages of a host in the ready queue.
 _OF_A_HOST: Final = 2
-#: Of the hosts of which no page was taken since they opened, so many are looked at.
+#: At most this many unserved hosts are checked before all others.
 _UNSERVED: Final = 100
-#: Claims that need not wait for a session.
+#: Kinds of claims that open a host before its session is due.
 _PUSHED: Final = tuple(map(CLAIM_KINDS.index, PUSHED))
-#: What is done before the next valuation, while nothing learns.
+#: Work before the next valuation, while nothing learns.
 AtRest: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class RecrawlAgenda:
     """An :class:`~freshet.storage.records.Agenda` that never ends.
 
-    It asks the ``hooks`` for what is around it. Of ``many`` pages or more it values visits in a
-    thread. Pages of unreachable hosts take no room in the ready queue. Where the budget allows no
-    request now, overdue pages alone may be taken, ahead of it. Where the ``memory`` of former runs
-    can be used, the pages are read from there.
+    It calls the run around it by ``hooks``. From ``many`` pages on it values visits in a thread.
+    Pages of unreachable hosts do not take space in the ready queue. If the budget allows no request
+    now, only overdue pages may be taken, ahead of the budget. If the ``memory`` of former runs is
+    usable, the state is read from there.
     """
 
     def __init__(
@@ -96,21 +96,21 @@ class RecrawlAgenda:
         self.budget = inf
         self.queue = ReadyQueue()
         self.times = ValuationTimes()
-        #: A valuation, or what is done at rest.
+        #: A valuation, or work at rest.
         self._work: asyncio.Future[Valuation | None] | None = None
         self._at_rest: AtRest | None = None
         self.begin(ranker)
 
     def begin(self, ranker: Ranker) -> None:
-        """Know nothing yet."""
-        #: What could not be read of a snapshot.
+        """Reset all state."""
+        #: The error of a part of a snapshot that could not be read.
         self._lost: SnapshotError | None = None
         self.learner = self._learner_of(ranker)
         self.pages: PageTable = self.learner.pages
         self.queue = ReadyQueue(self.queue.wanted)
         self._supply = Supply(self._reader, self.learner, self.queue, self.draws)
         self.sessions = Sessions()
-        #: Hosts (ids) that were told of a change: they need not wait for their session.
+        #: Hosts (ids) with an announced change: they need not wait for a session.
         self._called: set[int] = set()
         self._appraiser = Appraiser(
             learner=self.learner, sessions=self.sessions, quota=self.quota, empty=EmptyQuota(),
@@ -120,36 +120,36 @@ class RecrawlAgenda:
         self.valuation: Valuation | None = None
         self.times.begin()
 
-    # -- what is known -----------------------------------------------------------
+    # -- state --
 
     @property
     def ranker(self) -> Ranker:
-        """The ranker that has learnt from their visits."""
+        """The ranker that has learnt from the visits."""
         return self.learner.ranker
 
     async def open(self) -> None:
-        """Take in all pages of the store, unless they are known."""
+        """Load the state from a snapshot or from the store, unless it is loaded."""
         if len(self.pages) or (self._memory is not None and await self._memory.recall()):
             return
         await self.learner.read_all()
 
     async def forget(self, ranker: Ranker) -> None:
-        """Begin anew with another ranker; nothing may be in flight."""
+        """Reset all state, with another ranker; nothing may be in flight."""
         await self.rest()
         self.begin(ranker)
 
     async def relearn(self, ranker: Ranker) -> None:
-        """Teach another ranker the store's history as judged now."""
+        """Teach another ranker the store's history with its present corrections."""
         await self.rest()
         await self.learner.relearn(ranker)
 
     async def settle(self) -> None:
-        """Learn all that has been committed, without a valuation."""
+        """Learn from all commits, without a valuation."""
         await self._take_in()
         await self.learner.teach(self.learner.evidence.new())
 
     def done(self, acknowledged: Acknowledged) -> None:
-        """Note a commit; it is learnt at the next valuation."""
+        """Queue a commit; it is learnt at the next valuation."""
         self.learner.note(acknowledged)
         said, hosts = acknowledged.claims, self.learner.hosts
         rows, _ = self.pages.rows(said.page_id[np.isin(said.kind, _PUSHED)])
@@ -157,11 +157,11 @@ class RecrawlAgenda:
         self.times.is_due |= len(rows) > 0
 
     async def _take_in(self) -> None:
-        """Take in what is new."""
+        """Process the queued commits."""
         news = await self.learner.take_in()
         if news is None:
             return
-        # The first pages must not wait for the turn after an empty one.
+        # The first pages must not wait for the valuation after an empty one.
         self.times.is_due |= news.is_first
         if news.has_pages:
             self.times.altered(is_drained=True)
@@ -171,7 +171,7 @@ class RecrawlAgenda:
         self._make_way(news)
 
     def _make_way(self, news: News) -> None:
-        """Let new links of ephemeral sources come first."""
+        """Make room for new links of ephemeral sources."""
         if self.valuation is None:
             return
         for row in news.churned:
@@ -182,11 +182,11 @@ class RecrawlAgenda:
     # -- work in the background ----------------------------------------------------
 
     def do_at_rest(self, work: AtRest) -> None:
-        """Do something before the next valuation, while nothing learns."""
+        """Run this work before the next valuation, while nothing learns."""
         self._at_rest = work
 
     def lose(self, error: SnapshotError) -> None:
-        """Learn anew at the next turn: what was learnt cannot be read."""
+        """Learn from all observations at the next refill: the learnt state cannot be read."""
         self._lost = error
 
     async def at_rest(self) -> None:
@@ -195,7 +195,7 @@ class RecrawlAgenda:
             await asyncio.wait([self._work])
 
     async def rest(self) -> None:
-        """Wait as :meth:`at_rest`, and ignore a thread's choice."""
+        """Wait as :meth:`at_rest`, and discard a thread's choice."""
         await self.at_rest()
         work, self._work = self._work, None
         if work is not None:
@@ -206,7 +206,7 @@ class RecrawlAgenda:
                 self._lost = error
 
     async def close(self) -> None:
-        """Break off what is under way."""
+        """Cancel the work in progress."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
@@ -218,9 +218,10 @@ class RecrawlAgenda:
     # -- the next page -------------------------------------------------------------
 
     def next(self, ready: Collection[int], now: float) -> DueUrl | None:
-        """Take the worthiest page of the hosts that are ready.
+        """Take the best page of the ready hosts.
 
-        Those come first whose robots.txt was read for a session and of which no page was taken.
+        Unserved hosts rank first: hosts with a robots.txt that was read for a session, and without
+        a taken page.
         """
         if not self._hooks.allows(now):
             due = self.queue.best(ready, favoured=self.quota.favoured, least=OVERDUE)
@@ -255,13 +256,13 @@ class RecrawlAgenda:
             self.times.is_due = True
 
     def put_back(self, due: DueUrl) -> None:
-        """Take back a URL that has not been visited; it comes before all others."""
+        """Requeue a URL that was not visited; it ranks before all others."""
         self.queue.add(inf, due)
 
     def wish(self, due: DueUrl) -> None:
-        """Let a page for which somebody waits come before all others."""
+        """Move a page to the front of the queue, because a user or a program waits for it."""
         row = self.pages.row(due.page_id)
-        # One that is taken and not in the ready queue is being visited.
+        # A taken page that is not in the ready queue is being visited.
         if row is None or (self.pages["taken"][row]
                            and not self.queue.withdraw(due.host_id, due.page_id)):  # fmt: skip
             return
@@ -293,9 +294,9 @@ class RecrawlAgenda:
         return self.learner.hosts.ids[int(found.targets[code])]
 
     def take_probe(self, host_id: int) -> bool:
-        """Take a request for a URL that cannot exist, if there is room; return whether.
+        """Take a request for a URL that cannot exist; return whether the quota allowed it.
 
-        A page whose doubt no probe settles is delivered with its doubt.
+        Without a probe, a doubtful page is delivered as doubtful.
         """
         return self.quota.aside.take_probe(host_id)
 
@@ -303,7 +304,7 @@ class RecrawlAgenda:
 
     @property
     def hungry(self) -> bool:
-        """Return whether there is new evidence, or a valuation that cannot wait."""
+        """Return whether there is new evidence, or a valuation is due at once."""
         if self._work is not None:
             return self._work.done()
         return self.learner.has_news or self.times.is_due
@@ -311,16 +312,16 @@ class RecrawlAgenda:
     def wakes_at(self) -> float:
         """Return when all pages are valued again."""
         if self._work is not None:
-            # It wakes its pool.
+            # The end of the work wakes the pool.
             return inf
         return self.times.next_at(self.budget, self.pages, self.queue)
 
     def overdue_at(self) -> float:
-        """Return when a page is overdue, -inf if one is in the ready queue."""
+        """Return when the next page is overdue, -inf if one is in the ready queue."""
         return -inf if self.queue.has_overdue else self.times.overdue_at
 
     def shift(self, by: float, now: float) -> None:
-        """Follow a jump of the time."""
+        """Shift all times after a jump of the clock."""
         self.times.shift(by)
         self.pages.shift(by / _DAY_S, now / _DAY_S)
         self.sessions.shift(by / _DAY_S)
@@ -328,13 +329,15 @@ class RecrawlAgenda:
     # -- the valuation ---------------------------------------------------------------
 
     async def replenish(self, now: float) -> tuple[Sequence[Host], Sequence[int]]:
-        """Learn what is new, and fill the ready queue when it runs low."""
+        """Learn from new commits, and refill the ready queue if it is low."""
         try:
             return await self._replenish(now)
         except SnapshotError as error:
             if self._memory is None:
                 raise
-            log.warning("what the store has learnt cannot be read: %s; learning anew", error)
+            log.warning(
+                "the stored ranker state cannot be read: %s; learning from all observations", error
+            )
             self._work = self._lost = None
             self.times.is_due = True
             await self._take_in()
@@ -363,7 +366,7 @@ class RecrawlAgenda:
         return self.learner.hosts.take_new(), list(supplied)
 
     async def _value(self, now: float) -> set[int]:
-        """Value all pages; return the hosts of those that came into the ready queue."""
+        """Value all pages; return the hosts with new pages in the ready queue."""
         self.times.valued(now)
         self.queue.follow(len(self.pages))
         self._heed_overdue(now / _DAY_S)
@@ -385,7 +388,7 @@ class RecrawlAgenda:
         return set()
 
     def _heed_overdue(self, now: float) -> None:
-        """Let pages that are overdue on this day take the place of others of their hosts."""
+        """Make room in the ready queue for pages that are overdue on this day."""
         pages = self.pages
         if np.isinf(pages["most"]).all():
             return
@@ -394,7 +397,7 @@ class RecrawlAgenda:
         self.times.overdue_at = pages.next_overdue(now) * _DAY_S
 
     def _call_hosts(self, away: Collection[int]) -> None:
-        """Tell the sessions which hosts were called, and which are ``away``."""
+        """Pass the called hosts to the sessions, and the ``away`` ones as served."""
         codes = self.learner.hosts.codes
         self.sessions.grow(len(codes))
         for host_id in codes.keys() & away:
@@ -403,13 +406,13 @@ class RecrawlAgenda:
         self.sessions.call(np.array([codes[host_id] for host_id in called], np.intp))
 
     def _take_back_of_closed(self) -> None:
-        """Take the pages of closed hosts out of the ready queue: what they are worth opens them."""
+        """Remove the pages of closed hosts from the ready queue: their values open the hosts."""
         codes, closed = self.learner.hosts.codes, self.sessions.closed
         of_queue = [codes[host_id] for host_id, _ in self.queue.counts()]
         self._supply.clear(code for code in of_queue if closed[code])
 
     def _free(self) -> Ints:
-        """Return (H,), how many pages of each host may come into the ready queue."""
+        """Return (H,), how many pages of each host may be added to the ready queue."""
         codes = self.learner.hosts.codes
         free = np.full(len(codes), _OF_A_HOST)
         for host_id, count in self.queue.counts():
@@ -425,7 +428,7 @@ class RecrawlAgenda:
         full = len(self.queue) + len(found.chosen)
         supplied |= await self._supply.bring(found, now)
         if len(self.queue) < full:
-            # For a page that may not be fetched any more, its host may offer another one.
+            # If a page may no longer be fetched, its host may offer another one.
             self.times.altered(is_drained=True)
         self.times.filled(has_all=found.has_all)
         if found.has_all:

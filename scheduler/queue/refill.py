@@ -1,4 +1,4 @@
-"""The pages that come into the ready queue: those that a valuation chose, and audit samples."""
+"""The pages that enter the ready queue: those that a valuation chose, and audit samples."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,17 +19,17 @@ from freshet.storage.queries import columns
 from freshet.storage.records import DueUrl
 
 _DAY_S: Final = 86_400.0
-#: Most audits of an unreachable host that wait there.
+#: Maximum number of waiting pages of a host with which an audit sample is still added.
 _OF_AWAY_HOST: Final = 20
 #: Pages read from the store at once.
 _READ: Final = 500
 
 
 class AuditDraws:
-    """Says when a captured page is drawn at random, and which.
+    """Random draws of captured pages for audits.
 
     Attributes:
-        share: of all requests, that of the audits.
+        share: the share of all requests that are audits.
     """
 
     def __init__(self, rng: Random) -> None:
@@ -53,7 +53,7 @@ class AuditDraws:
 
 
 class Supply:
-    """Loads pages from the store into the ready queue."""
+    """Loader of pages from the store into the ready queue."""
 
     def __init__(
         self, reader: aiosqlite.Connection, learner: Learner, queue: ReadyQueue, draws: AuditDraws
@@ -64,11 +64,11 @@ class Supply:
         self._draws = draws
 
     def revalue(self, worth: Floats) -> None:
-        """Sort the ready queue by what its pages are worth now, (n,)."""
+        """Sort the ready queue by the present values of its pages, (n,)."""
 
         def now_worth(due: DueUrl) -> float:
             row = self._pages.row(due.page_id)
-            # What was found since a thread began is not in its answer.
+            # ``worth`` has no rows for pages that were found after the thread began.
             is_first = due.audit or due.reason == "signal" or row is None or row >= len(worth)
             return inf if is_first else float(worth[row])
 
@@ -82,7 +82,7 @@ class Supply:
         return hosts
 
     async def _bring(self, rows: Rows, found: Valuation, now: float) -> set[int]:
-        """Put some pages into the ready queue; what may not be fetched any more is dropped."""
+        """Put some pages into the ready queue; drop pages that may no longer be fetched."""
         rows = rows[~self._pages["taken"][rows]]
         page_ids = self._pages["page_id"][rows].tolist()
         self._pages["taken"][rows] = True
@@ -100,9 +100,9 @@ class Supply:
         return hosts
 
     async def draw_audits(self, hazard: Floats, now: float) -> set[int]:
-        """Draw as many captured pages as are due; return their hosts.
+        """Draw captured pages while audits are due; return their hosts.
 
-        ``hazard`` (n,) are the changes expected since the last visit; empty: none was due.
+        ``hazard`` (n,) are the changes expected since the last visit; empty if no audit was due.
         """
         hosts: set[int] = set()
         while len(hazard) and self._draws.is_due:
@@ -110,7 +110,7 @@ class Supply:
         return hosts
 
     async def _draw_audit(self, hazard: Floats, now: float) -> set[int]:
-        """Draw a page; of those in the ready queue, too: only a page in flight is passed over."""
+        """Draw a page, also from the ready queue; a page in flight is skipped."""
         pages, known = self._pages, slice(len(hazard))
         captured = np.flatnonzero(pages["captured"][known] & (pages["gone"][known] == 0))
         row = self._draws.draw(captured)
@@ -132,7 +132,7 @@ class Supply:
         return {due.host_id}
 
     def clear(self, hosts: Iterable[int], least: float = inf) -> None:
-        """Take the pages of hosts (codes) that are worth less out of the ready queue."""
+        """Remove the pages of hosts (codes) with a value below ``least`` from the ready queue."""
         for host in hosts:
             back = self._queue.clear(self._hosts.ids[host], least)
             ids = np.array([due.page_id for due in back], np.int64)

@@ -1,29 +1,29 @@
-"""Sessions: the spells in which a host is visited, so that one robots.txt serves many visits.
+"""Sessions: periods in which a host is visited, so that one robots.txt serves many visits.
 
-A robots.txt counts for 24 hours. Where the budget pays for few requests a day, that file alone
-would eat much of it; so visits are saved up. At a price λ of a request a host is opened when, a day
-from now, its pages would be worth
+A robots.txt is valid for 24 hours. With a budget of few requests a day, that file alone would use
+much of the budget; so visits are saved up. At a price λ of a request, a host is opened when, a day
+from now, the value of its pages would exceed the price by
 
     Σ_i (W_i − λ)⁺ ≥ K λ
 
-above the price: of n pages alike, K = 4 makes that 2√n visits a session, and before so many are
-paid for, with what comes in while it is open, no host opens again. What is due many times a day
-comes to that at once, and the host never closes. No more hosts are opened than the budget can
-serve, the one with most to gain first, and none whose pages would wait for worthier ones of others;
-and none is left closed while requests go unused: when as many as the longest session takes are
-saved, the best one opens. A host of which there is no copy yet, and one with a visit that cannot
-wait, open as soon as robots.txt and a page are paid for.
+For n equal pages, K = 4 makes that 2√n visits a session. No host opens again before that many
+visits are paid for, including the requests that the budget adds while it is open. A host with pages
+due many times a day reaches the bound at once and never closes. The budget limits the number of
+open hosts: the host with the most to gain opens first, and no host opens if its pages would have to
+wait for better pages of other hosts. No host stays closed while requests are unused: when the
+requests of the longest session are saved, the best host opens. A host without any copy, or with a
+visit that cannot wait, opens as soon as its robots.txt and one page are paid for.
 
-*Invariant.* A host is opened only if what is saved, and what comes in within half a session, pays
-for its robots.txt and one page, and for those that hosts opened before have not got yet.
-Consequence: where such a page comes before all others (:attr:`Sessions.unserved`), no robots.txt is
-asked for in vain: where a request comes in each week, it would be too old for the next one.
+*Invariant.* A host is opened only if the saved requests, plus the requests of half a session, pay
+for its robots.txt and one page, and for the same of hosts that were opened before and have not been
+served. Consequence: if such pages rank before all others (:attr:`Sessions.unserved`), no robots.txt
+is fetched in vain: with one request a week, it would be too old for the next one.
 
-The price is that at which visits at the ages τ_i, h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the
-budget, Σ 1/τ_i = 0.9 R.
+At the price, visits at the ages τ_i, with h(D_i τ_i) μ_i/D_i = λ, take nine tenths of the budget, Σ
+1/τ_i = 0.9 R.
 
-    W   worth of a visit   importance · days      D   changes a day    h(x) = x − 1 + e^{−x}
-    μ   importance         R   requests a day
+    W   value of a visit   importance · days      D   changes a day    h(x) = x − 1 + e^{−x} μ
+    importance         R   requests a day
 
 Reference: ours.
 """
@@ -38,34 +38,34 @@ from freshet.scheduler.arrays import Bools, Floats, Ints
 from freshet.scheduler.queue.valuer import CANNOT_WAIT, VisitValuer, VisitValues
 from freshet.scheduler.sources import Rows
 
-#: For how long a host stays open, in days: somewhat less than its robots.txt counts.
+#: Days for which a host stays open: slightly less than the validity of its robots.txt.
 SESSION_DAYS: Final = 23 / 24
 #: K.
 _ENOUGH: Final = 4.0
-#: The part of a session's visits that a host must get beside the others: so many, or fewer that are
-#: worth as much.
+#: Share of a session's visits that must be served in competition with other hosts' pages; fewer
+#: visits count if their total value is as high.
 _PART: Final = 0.25
 _FOR_PAGES: Final = 0.9
 #: The requests of the shortest session: robots.txt, and a page.
 _SHORTEST: Final = 2.0
-#: The part of a session in which that must be paid for.
+#: The part of a session within which the shortest session must be paid for.
 _BY: Final = 0.5
-#: The price is computed again after so many days.
+#: Days after which the price is computed again.
 _PRICE_DAYS: Final = 0.25
 _HALVINGS: Final = 40
-#: The price is found by this number of pages, and then in so many steps by all.
+#: The price is found with this many pages, then refined with all pages in this many steps.
 _SAMPLE: Final = 20_000
 _STEPS: Final = 2
 _STEP: Final = 1e-3
 _LEAST_RATE: Final = 1e-6
-#: What visits to silent hosts are worth, whose share of the requests is spent.
+#: Factor for visits to silent hosts after their share of the requests is spent.
 _SILENT: Final = 1e-9
 _X: Final[Floats] = np.geomspace(1e-6, 1e6, 481)
 _LN_H: Final[Floats] = np.log(np.where(_X < 1e-3, _X**2 / 2 - _X**3 / 6, _X + np.expm1(-_X)))
 
 
 def price(rate: Floats, importance: Floats, budget: float) -> float:
-    """Return λ for pages (n,) that change at these rates a day; 0 without any.
+    """Return λ for n pages with these changes a day; 0 without pages.
 
     >>> rate = np.full(100, 0.01)  # each visited every 111 days
     >>> lam = price(rate, np.ones(100), 1.0)
@@ -84,7 +84,7 @@ def price(rate: Floats, importance: Floats, budget: float) -> float:
         is_low = stride * _visits(d[::stride], ln[::stride], middle) > wanted
         low, high = (middle, high) if is_low else (low, middle)
     for _ in range(_STEPS if stride > 1 else 0):
-        # The price of a sample is near: from there Newton's method, in logarithms, on all pages.
+        # The price of a sample is a good start for Newton's method, in logarithms, on all pages.
         here, there = (_visits(d, ln, high + step) for step in (0.0, _STEP))
         if not 0 < there < here:
             break
@@ -93,7 +93,7 @@ def price(rate: Floats, importance: Floats, budget: float) -> float:
 
 
 def _visits(d: Floats, ln: Floats, price: float) -> float:
-    """Return the visits a day at a price, a logarithm, of pages that change at these rates."""
+    """Return the visits a day, at the logarithm of a price, to pages with these change rates."""
     x = np.exp(np.interp(price + ln, _LN_H, np.log(_X)))
     return float((d / x).sum())
 
@@ -103,9 +103,9 @@ class Sessions:
 
     Attributes:
         price: λ.
-        saves: how many requests are saved at most.
+        saves: the maximum number of requests to save.
         closed: (H,), the hosts that may not be visited.
-        unserved: the open hosts of which no page was taken since they opened, the first one first.
+        unserved: the open hosts without a taken page since they opened, in the order of opening.
         tried: (H,), the hosts that were open before.
     """
 
@@ -115,13 +115,13 @@ class Sessions:
         self.closed: Bools = np.zeros(0, np.bool_)
         self.unserved: dict[int, None] = {}
         self.tried: Bools = np.zeros(0, np.bool_)
-        #: (H,), the hosts that are to be opened as soon as that is paid for.
+        #: (H,), the hosts to open as soon as that is paid for.
         self._called: Bools = np.zeros(0, np.bool_)
         self._until: Floats = np.zeros(0)
         self._priced_at = -inf
 
     def grow(self, hosts: int) -> None:
-        """Take in new hosts, which are closed."""
+        """Add new hosts, which are closed."""
         more = hosts - len(self._until)
         self._until = np.append(self._until, np.zeros(more))
         self.closed = np.append(self.closed, np.ones(more, np.bool_))
@@ -129,7 +129,7 @@ class Sessions:
         self.tried = np.append(self.tried, np.zeros(more, np.bool_))
 
     def close(self, now: float) -> Bools:
-        """Close the hosts whose time is over; return the closed ones, (H,)."""
+        """Close the hosts after the end of their sessions; return the closed ones, (H,)."""
         self.closed = self._until <= now
         self._called &= self.closed
         for code in [code for code in self.unserved if self.closed[code]]:
@@ -137,17 +137,18 @@ class Sessions:
         return self.closed
 
     def call(self, hosts: Rows) -> None:
-        """Let these hosts, if they are closed, open at once."""
+        """Open these hosts, if they are closed, as soon as possible."""
         self._called[hosts] = True
 
     def serve(self, host: int) -> None:
-        """Note that a page of a host is taken, or that none can be for now."""
+        """Record that a page of a host was taken, or that none can be for now."""
         self.unserved.pop(host, None)
 
     def pays_for_silent(self, saved: float, budget: float) -> bool:
         """Return whether a page is paid for even if robots.txt redirects, as it may have before.
 
-        Else a host of few requests would close before its page, and robots.txt be asked in vain.
+        Otherwise a host with few requests would close before its page, and robots.txt would be
+        fetched in vain.
         """
         paid = saved + _BY * budget * SESSION_DAYS
         return paid >= 2 * _SHORTEST or saved >= max(1.0, self.saves)
@@ -157,12 +158,12 @@ class Sessions:
         return _BY * budget * SESSION_DAYS >= _SHORTEST * len(self.closed)
 
     def open_all(self) -> None:
-        """Close no host: as many sessions are paid for as there are hosts."""
+        """Open all hosts: a session of every host is paid for."""
         self.closed = np.zeros(len(self.closed), np.bool_)
         self.unserved.clear()
 
     def shift(self, by: float) -> None:
-        """Follow a jump of the time."""
+        """Shift all times after a jump of the clock."""
         self._until += by
         self._priced_at += by
 
@@ -172,19 +173,19 @@ class Sessions:
         self.price = price(rate, importance, budget)
 
     def should_reprice(self, now: float) -> bool:
-        """Return whether the price may have moved since it was computed."""
+        """Return whether the price is old enough to be computed again."""
         return now >= self._priced_at + _PRICE_DAYS
 
     def open(
         self, worth: Floats, later: Floats, host: Rows, *, at_once: Bools, pages: Ints,
         saved: float, now: float, budget: float,
     ) -> Rows:  # fmt: skip
-        """Open the hosts that should be; return their codes.
+        """Open hosts where a session pays; return their codes.
 
-        ``worth`` and ``later`` (n,) are those of visits now and a day from now, 0 where a page may
-        not be asked, ``host`` (n,) their hosts. Those ``at_once`` (H,), and those that were called,
-        are opened as soon as that is paid for; ``pages`` (H,) counts each host's; ``saved`` are
-        requests.
+        ``worth`` and ``later`` (n,) are the values of visits now and a day from now, 0 where a page
+        may not be requested, ``host`` (n,) their hosts. Hosts ``at_once`` (H,), and called hosts,
+        open as soon as that is paid for. ``pages`` (H,) is the number of pages of each host,
+        ``saved`` the number of saved requests.
         """
         hosts, closed = len(self.closed), self.closed
         paid = saved + _BY * budget * SESSION_DAYS - _SHORTEST * len(self.unserved)
@@ -200,7 +201,7 @@ class Sessions:
         room = saved + a_session - float(waiting[~closed | chosen].sum())
         is_due = (gain >= _ENOUGH * self.price) & (visits > 0)
         is_due &= saved + a_session >= enough
-        # Worthier pages of other hosts may leave nothing of what is saved for a host's own.
+        # Better pages of other hosts may use up the saved requests before a host's pages.
         soon = self._of_served(later, host, saved + a_session)
         is_served = soon >= _PART * np.minimum(np.maximum(pages, 1), enough) * self.price
         wants = np.flatnonzero(closed & ~first & is_due & is_served)
@@ -229,7 +230,7 @@ class Sessions:
         return found
 
     def _first(self, wanted: Bools, worth: Floats, host: Rows, most: int) -> Bools:
-        """Return (H,), the ``wanted`` hosts with the worthiest visits, at most so many."""
+        """Return (H,), the ``wanted`` hosts with the best visits, at most ``most``."""
         best, chosen = np.zeros(len(wanted)), np.zeros(len(wanted), np.bool_)
         np.maximum.at(best, host, worth)
         codes = np.flatnonzero(wanted)
@@ -237,7 +238,7 @@ class Sessions:
         return chosen
 
     def _of_served(self, later: Floats, host: Rows, requests: float) -> Floats:
-        """Return (H,), what visits to each host are worth of those that so many requests serve."""
+        """Return (H,), the total value of each host's visits among the best ones that fit."""
         most = int(min(requests + 1, len(later)))
         served = np.argpartition(-later, most - 1)[:most] if most else np.empty(0, np.intp)
         found = np.bincount(host[served], later[served], minlength=len(self.closed))
@@ -245,7 +246,7 @@ class Sessions:
 
 
 def _paid_for(wants: Rows, visits: Ints, room: float, paid: float) -> tuple[Sequence[int], float]:
-    """Return the first of these hosts, as many as there is room for, and what is still paid."""
+    """Return the first of these hosts, as many as fit and are paid for, and the requests left."""
     found: list[int] = []
     for code in wants.tolist():
         if room <= 0 or paid < _SHORTEST:
@@ -260,10 +261,10 @@ def begin_sessions(
     sessions: Sessions, valuer: VisitValuer, values: VisitValues, offered: Floats, *,
     saved: float, silent: Bools,
 ) -> Rows:  # fmt: skip
-    """Open the hosts whose time has come; return their codes.
+    """Open the hosts that are due for a session; return their codes.
 
-    ``offered`` (n,) are what visits are worth that may be made now, ``saved`` requests. The
-    ``silent`` hosts (H,) open only where nothing else is left to ask.
+    ``offered`` (n,) are the values of visits that are allowed now, ``saved`` the saved requests.
+    The ``silent`` hosts (H,) open only if there is nothing else to request.
     """
     now, budget, host = valuer.now, valuer.budget, valuer.pages["host"]
     if not valuer.has_price and sessions.pays_for_all(budget):
@@ -273,7 +274,7 @@ def begin_sessions(
         return np.zeros(0, np.intp)
     later = valuer.tomorrow(values, offered) * np.where(silent, _SILENT, 1.0)[host]
     at_once = valuer.of_hosts(offered >= CANNOT_WAIT) > 0
-    # What a visit is worth by another policy has no price: then nothing waits for more.
+    # Values of other policies have no price: then hosts do not wait for more visits.
     is_new = valuer.unvisited() | (not valuer.has_price)
     at_once |= is_new & ~silent & (valuer.of_hosts(offered > 0) > 0)
     pages = valuer.of_hosts(valuer.held)

@@ -1,16 +1,17 @@
 """The ranker of the policy ``site_clock``: the greedy index on the clocks of sites.
 
-A visit is worth the days of staleness that it ends, as expected under the belief in the rate γ of
-the page, by the clock of its site (:mod:`~scheduler.estimate.site_model`):
+The value of a visit is the days of staleness that it ends, as expected under the belief in the rate
+γ of the page, by the clock of its site (:mod:`~scheduler.estimate.site_model`):
 
     W = μ E[ τ − (1 − e^{−γτ})/γ ]
 
     μ   importance;  τ  days of the site's clock since the last visit
 
-Where signals are believed, the belief enters through its hazard, x = −ln E[e^{−γτ}], and
-:mod:`~scheduler.estimate.sources_trust` says what a visit is worth. No page is forgotten: W grows
-with τ for every γ, and a page that has waited ten times as long as if all were visited in turn goes
-before all others; one of less than the mean importance waits as much longer as that is more.
+If signals are believed, the belief enters through its hazard, x = −ln E[e^{−γτ}], and
+:mod:`~scheduler.estimate.sources_trust` gives the value of a visit. Every page is visited in the
+end: W grows with τ for every γ, and a page that has waited ten times as long as a round-robin
+schedule takes ranks before all others. A page of less than the mean importance waits longer, in
+inverse proportion.
 
 Cost: noting a visit takes less than 1 µs, valuing 0.1 µs a page. Memory: 300 bytes a page.
 
@@ -41,7 +42,7 @@ from freshet.scheduler.queue.ranker import Beliefs
 from freshet.scheduler.sources import AREAS, Rows
 
 _LONGEST: Final = 10.0
-#: Sites that learn in memory, at least: from twice as many on others are in a file.
+#: Minimum number of sites that learn in memory: at twice as many, the others are moved to a file.
 _AWAKE: Final = 32
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 class SiteClockRanker:
     """A :class:`~freshet.scheduler.queue.ranker.Ranker` for ``budget`` visits a day: see above.
 
-    The budget says how long a page may wait.
+    The budget determines how long a page may wait.
     """
 
     def __init__(self, budget: float) -> None:
@@ -61,7 +62,7 @@ class SiteClockRanker:
         # The pages, until they grow.
         self._states: Pages | None = None
         self._learners: list[SiteLearner] = []
-        # The sites whose clocks count.
+        # The sites with a proven clock.
         self._clocked: set[int] = set()
         # The sites that learn in memory, the last one at the end, and the file for others.
         self._awake: dict[int, None] = {}
@@ -90,7 +91,7 @@ class SiteClockRanker:
         self._learners += [SiteLearner() for _ in range(more)]
 
     def learn(self, visits: VisitResults) -> None:
-        """Take in visits, in their order."""
+        """Learn from visits, in their order."""
         table = np.zeros(len(visits), record("visit"))
         for name in ("row", "at", "compared", "changed", "gone", "moved"):
             table[name] = getattr(visits, name)
@@ -110,7 +111,7 @@ class SiteClockRanker:
             self._set_aside(code)
 
     def _learn_claimed(self, code: int, visit: Records) -> None:
-        """Learn a visit to a page of a site with claims, and what was expected without these."""
+        """Learn a visit to a page of a site with claims, and the hazard expected without them."""
         learner, rows = self._learners[code], visit["row"]
         if self._page.rows["known"][rows[0]]:
             visit["hazard"] = self._expected_of(learner, rows, float(visit["at"][0]))
@@ -132,7 +133,7 @@ class SiteClockRanker:
                 self._learners[code].set_aside(self._scratch)
                 del self._awake[code]
         except OSError as error:
-            log.warning("what sites learn stays in memory until the next snapshot: %s", error)
+            log.warning("the site models stay in memory until the next snapshot: %s", error)
             self._is_full = True
         self._let_go()
 
@@ -141,7 +142,7 @@ class SiteClockRanker:
             self._scratch.let_go()
 
     def receive(self, said: SignalBatch) -> None:
-        """Take in the signals of one source at one time."""
+        """Learn from the signals of one source at one time."""
         self._trust.receive(
             said,
             self._site_of.rows,
@@ -152,7 +153,7 @@ class SiteClockRanker:
         )
 
     def _unclaimed_at(self, now: float, site: int) -> tuple[int, Floats]:
-        """Return how many pages a site has, and (n,) the changes expected without claims."""
+        """Return the number of a site's pages, and (n,) the changes expected without claims."""
         learner, hazard = self._learners[site], np.zeros(len(self._page))
         hazard[learner.rows] = self._expected_of(learner, learner.rows, now)
         return learner.alive, hazard
@@ -171,20 +172,20 @@ class SiteClockRanker:
         return self._trust.of(site)
 
     def reputations(self, site: int) -> list[Reputation]:
-        """Return how far each source of a site is believed."""
+        """Return the reputation of each source of a site."""
         known = self._trust.of(site)
         return [] if known is None else known.reputations()
 
     def polled(self, *, told: bool) -> Rows:
-        """Return the pages under which sources are polled that have told of changes, or of none."""
+        """Return the polled pages with sources that announced changes (``told``), or without."""
         return self._trust.polled(told=told)
 
     def reweigh(self, rows: Rows, importance: Floats) -> None:
-        """Give these pages another importance."""
+        """Set the importance of these pages."""
         self._importance.rows[rows] = importance
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand the state of one row on to another, where its page stands now."""
+        """Copy the state of one row to another, the row of the page's new URL."""
         page = self._page.rows
         if not page["known"][old]:
             return
@@ -222,13 +223,13 @@ class SiteClockRanker:
         return Beliefs(hazard, rate, proven[self._site_of.rows], claimed)
 
     def credible_interval(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the rates, (m,) each, between which those of pages lie at 90 %."""
+        """Return the bounds (m,) each of the 90 % credible intervals of the pages' rates."""
         return credible_interval(self._belief.rows[rows])
 
     # -- in the store --
 
     def columns(self, some: slice) -> Arrays:
-        """Return the state of these rows, without that of their sites."""
+        """Return the state of these rows, without the state of their sites."""
         return {
             "learnt": self._page.rows[some],
             "belief": self._belief.rows[some],
@@ -236,7 +237,7 @@ class SiteClockRanker:
         }
 
     def written(self) -> Iterator[tuple[str, Arrays]]:
-        """Yield what has altered of the sites, by name."""
+        """Yield the altered state of sites, by name."""
         for code, learner in enumerate(self._learners):
             if learner.is_altered:
                 yield f"site/{code}", learner.held()
@@ -246,7 +247,7 @@ class SiteClockRanker:
             yield f"claims/{code}", trust.written()
 
     def rest(self, read: Callable[[str], Arrays]) -> None:
-        """Let the sites rest: what was written of them can be ``read`` by its name."""
+        """Unload the sites' models; ``read`` returns a written part by its name."""
         for code, learner in enumerate(self._learners):
             if learner.is_altered:
                 learner.rest(learner.held(), partial(read, f"clock/{code}"))
@@ -255,10 +256,10 @@ class SiteClockRanker:
             trust.is_altered = False
 
     def recall(self, site: Rows, importance: Floats, columns: Arrays, count: int) -> None:
-        """Append rows with their state, as it was written, of ``count`` in all.
+        """Append rows with their written state, of ``count`` in all.
 
         Raises:
-            KeyError, TypeError: by another version.
+            KeyError, TypeError: if another version wrote them.
         """
         first, area = len(self._page), columns["learnt"]["area"]
         if not first:
@@ -266,13 +267,13 @@ class SiteClockRanker:
                 column.reserve(count)
         self.add(site, area, importance, np.zeros(len(site)))
         if columns["learnt"].dtype != self._page.rows.dtype:
-            raise TypeError("these are pages of another version")
+            raise TypeError("the pages were written by another version")
         self._page.rows[first:] = columns["learnt"]
         self._belief.rows[first:] = columns["belief"]
         self._trust.slots[first:] = columns["slot"]
 
     def recall_site(self, code: int, held: Arrays, read: Callable[[str], Arrays]) -> None:
-        """Let a site rest as it did, whose pages are there; raises as :meth:`recall`."""
+        """Restore the unloaded model of a site whose rows are there; raises as :meth:`recall`."""
         learner, page = self._learners[code], self._page.rows
         rows = held["rows"]
         places = np.arange(len(rows))
@@ -284,13 +285,13 @@ class SiteClockRanker:
                 or not np.array_equal(page["place"][rows], places)
             )
         ):
-            raise TypeError("the pages of a site are not where it has them")
+            raise TypeError("the pages of a site do not match its model")
         learner.rest(held, partial(read, f"clock/{code}"))
         if learner.proven:
             self._clocked.add(code)
 
     def recall_claims(self, code: int, written: Arrays) -> None:
-        """Know the claims at a site as they were written; raises as :meth:`recall`."""
+        """Restore the claims at a site; raises as :meth:`recall`."""
         self._trust.read(code, written)
 
     def _pages(self) -> Pages:

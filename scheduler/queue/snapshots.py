@@ -1,13 +1,14 @@
-"""The snapshot of what an agenda has learnt: written with the daemon's notes, read at a start.
+"""Snapshots of an agenda's state: written with the daemon's status, read at a start.
 
-*Law.* An agenda that reads a snapshot and learns the observations since holds the same as one that
-learns all observations, in the same order of the pages; or else the snapshot is not used. What it
-cannot know is what would have been learnt otherwise: observations that were amended, pages that
-moved, or are held back, after they were learnt. Where these are more than a thousandth of what the
-store holds beyond a million observations, which can be learnt in a minute, all is learnt anew.
+*Contract.* An agenda that reads a snapshot and learns the observations since then has the same
+state as one that learns all observations, with the same order of the pages; otherwise the snapshot
+is not used. Corrections after the snapshot are the exception: observations that were amended, pages
+that moved or were withdrawn, after they were learnt. If their number exceeds a thousandth of the
+observations beyond the first million (a million are learnt in a minute), all observations are
+learnt again.
 
-Beside the agenda there are the areas of URLs and the importance of pages, which their owners write,
-and columns of the pages that are none of the agenda's: they come and go as ``others``.
+Besides the state of the agenda, a snapshot holds the areas of URLs and the importance of pages,
+which other parts write, and page columns that do not belong to the agenda: the ``others``.
 """
 
 import logging
@@ -30,23 +31,24 @@ from freshet.storage.tables.snapshots import LearntUpTo, SnapshotParts
 
 log = logging.getLogger(__name__)
 
-#: What is learnt from the same observations: changes with the method.
+#: Version of the learning method: change it with the method.
 _VERSION: Final = 3
-#: Pages of one part.
+#: Pages in one part.
 _PAGES: Final = 1 << 16
-#: From this number of observations on, a few corrections are left for later.
+#: Above this number of observations, a few corrections are tolerated.
 _FEW: Final = 1_000_000
 _TOLERATED: Final = 1_000
 
 
 @dataclass(slots=True)
 class ExtraArrays:
-    """Arrays that others write into a snapshot, and find in it.
+    """Arrays that other parts write into a snapshot and read back.
 
     Attributes:
-        settings: what the set of pages and their terms depend on; another one is learnt anew.
+        settings: the settings that determine the pages and their rules; after a change, all
+            observations are learnt again.
         whole: arrays.
-        columns: arrays with a row for each page, of which the last ones may be missing.
+        columns: arrays with a row for each page; the last rows may be missing.
     """
 
     settings: str = ""
@@ -55,7 +57,7 @@ class ExtraArrays:
 
 
 class Snapshots:
-    """Writes and reads the snapshot of one agenda, whose ranker is a :class:`SiteClockRanker`."""
+    """Writer and reader of the snapshot of one agenda with a :class:`SiteClockRanker`."""
 
     def __init__(self, agenda: RecrawlAgenda) -> None:
         self._agenda = agenda
@@ -70,24 +72,24 @@ class Snapshots:
         return self._ranker is self._agenda.ranker
 
     def close(self) -> None:
-        """Close the store of which resting sites are read; they are read no more."""
+        """Close the store from which parts of sites at rest are read."""
         if self._read is not None:
             self._read.close()
 
     async def write(self, database: Database, others: Callable[[], ExtraArrays]) -> None:
-        """Write all that has been committed and learnt; nobody else may learn meanwhile.
+        """Write all that has been committed and learnt.
 
-        Others commit while it is written.
+        No other task may learn in the meantime; other tasks may commit.
         """
         agenda, ranker = self._agenda, self._agenda.ranker
         if not isinstance(ranker, SiteClockRanker) or not len(agenda.pages):
-            # Nothing was read yet: that is no knowledge.
+            # Nothing was read yet: there is no state to write.
             return
         self._read = self._read or SnapshotParts(database.path)
-        # What a killed process left.
+        # Parts left by a killed process.
         await snapshots.prune(database)
         try:
-            # Most of it now, for commits wait for the rest.
+            # Learn most of it now, because commits wait during the rest.
             await agenda.settle()
             async with database.patience:
                 await agenda.settle()
@@ -140,9 +142,10 @@ class Snapshots:
     async def read(
         self, reader: aiosqlite.Connection, settings: str, take_over: Callable[[ExtraArrays], None]
     ) -> bool:
-        """Take in the snapshot, what others wrote by ``take_over``, and what has come since.
+        """Read the snapshot, pass others' arrays to ``take_over``, and learn what followed.
 
-        False: there is none that can be used, and the agenda must begin anew.
+        Return False if there is no usable snapshot; then the agenda must learn from all
+        observations.
         """
         agenda, ranker = self._agenda, self._agenda.ranker
         if not isinstance(ranker, SiteClockRanker):
@@ -206,13 +209,13 @@ class Snapshots:
         return others
 
     async def _catch_up(self, reader: aiosqlite.Connection) -> None:
-        """Take in what has come to the store since."""
+        """Learn the observations since the snapshot."""
         learner, pages = self._agenda.learner, self._agenda.pages
         names = ("gone", "since", "asked", "absent", "captured")
         before = {name: pages[name].copy() for name in names}
         wanted = np.array(await snapshots.touched(reader, self._known), np.int64)
         rows, was_known = pages.rows(wanted)
-        # Pages that were gone when they got another link count as new, and yet may have turned.
+        # Pages that were gone and then linked again count as new, but may have been back before.
         present = wanted[was_known][before["gone"][rows] == 0].tolist()
         for page_id, times in (await snapshots.gone_by(reader, present, self._known)).items():
             row = pages.row(page_id)
@@ -236,7 +239,7 @@ def _text(text: str) -> np.ndarray:
 
 def _others(arrays: Arrays) -> Arrays:
     return {
-        # A copy: the others of the part need not stay.
+        # A copy, so that the rest of the part can be freed.
         name.removeprefix("other."): array.copy()
         for name, array in arrays.items()
         if name.startswith("other.")

@@ -1,9 +1,10 @@
-"""The value of a visit to each page, by what is known; nothing here changes what is known.
+"""The value of a visit to each page. The valuation does not change the learnt state.
 
-A visit is worth what it keeps fresh and what it reveals together. A page that has never been
-captured must be once, sooner or later, so that waiting saves nothing: it is worth a turn (the days
-in which all captured pages could be visited) more than one that has certainly changed. Of ephemeral
-sources, and of what appears there, :mod:`freshet.scheduler.queue.ephemeral` speaks.
+The value of a visit adds up the freshness that it restores and the new pages that it reveals. A
+page that was never captured must be captured sooner or later, so waiting saves no request: its
+value exceeds the value of a certainly changed page by a turn, the days in which all captured pages
+could be visited. For ephemeral sources and their items see
+:mod:`freshet.scheduler.queue.ephemeral`.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from freshet.scheduler.queue.ranker import Ranker
 from freshet.scheduler.queue.rankers import IntervalRanker, PolicyRanker
 from freshet.scheduler.sources import Rows
 
-#: Overdue visits and those that come at once are worth more.
+#: Lower bound of the values of urgent and overdue visits.
 CANNOT_WAIT: Final = 1e100
 _AT_ONCE: Final = 1e120
 
@@ -33,13 +34,13 @@ class VisitValues:
     """The values of visits to n pages.
 
     Attributes:
-        worth: (n,), in all.
-        new: (n,), for the pages that a visit reveals.
-        discovers: (n,), whether most of it is for pages that are not captured yet.
+        worth: (n,), the total value.
+        new: (n,), the value of the pages that a visit reveals.
+        discovers: (n,), whether most of the value is for pages that are not captured yet.
         sources: the rows of the pages that are taken for ephemeral sources, ascending.
-        arrivals: the new items a day at each of these.
-        urgent: the rows of the items that come at once.
-        revealing: what visits reveal.
+        arrivals: the new items a day at each of the sources.
+        urgent: the rows of the items to fetch at once.
+        revealing: the new pages that visits are expected to reveal.
         turn: days in which all captured pages could be visited.
     """
 
@@ -55,7 +56,7 @@ class VisitValues:
 
 @dataclass(frozen=True, slots=True)
 class VisitValuer:
-    """Values visits on one day under a budget, by pages, their hosts, and what a ranker knows."""
+    """Valuation of visits on one day under a budget, from pages, hosts and a ranker."""
 
     pages: PageTable
     hubs: HubPages
@@ -72,17 +73,17 @@ class VisitValuer:
 
     @property
     def held(self) -> Bools:
-        """Return (n,), whether there is a copy of a page, which was there at its last visit."""
+        """Return (n,), whether there is a copy of a page that existed at its last visit."""
         found: Bools = self.pages["captured"] & (self.pages["gone"] == 0)
         return found
 
     def values(self, fresh: Floats) -> VisitValues:
-        """Return what visits are worth; ``fresh`` (n,) is for what they keep fresh."""
+        """Return the values of visits; ``fresh`` (n,) is their value for freshness."""
         pages, now = self.pages, self.now
         revealing = self.hubs.revealing(pages, now, self.terms.discovery)
         new = (self.terms.missing if self.terms.come else 0.0) * revealing.worth
         if isinstance(self.ranker, IntervalRanker):
-            # It leaves pages alone until they are due, whatever a visit might reveal.
+            # An interval policy visits no page before it is due, regardless of new pages.
             new[~self.ranker.due(now)] = 0.0
         (row, arrivals, faded), (urgent, urgency) = decaying(
             pages, self.hubs, revealing, self.terms, now, cost=self.hosts.cost()
@@ -105,24 +106,25 @@ class VisitValuer:
         )
 
     def offers(self, values: VisitValues, empty_above: float, spent: Rows) -> tuple[Floats, Ints]:
-        """Return (n,), what visits are worth that may be made now, and (H,) where names lead.
+        """Return (n,), values of visits allowed now, and (H,), targets of redirecting hosts.
 
-        URLs without content are asked if they are worth at least ``empty_above``. Of the ``spent``
-        rows only what cannot wait is asked, and what has led to new pages. The second array has the
-        host to which a host has only redirected, or −1.
+        URLs without content are offered if their value is at least ``empty_above``. The ``spent``
+        rows are offered only if they cannot wait or have revealed new pages. The second array has
+        the host to which a host has only redirected, or −1.
         """
         pages, worth = self.pages, values.worth
         left = np.where(pages.may_be_asked(self.now), worth, 0.0)
         names, targets = pages.names(self.hosts.places)
         left[names] = 0.0
         left[pages["empty"] & (worth < empty_above)] = 0.0
-        # What has led to new pages tells something; bounds and wishes stand above the share.
+        # Lists that have revealed new pages are useful; overdue pages and visit requests ignore the
+        # quota.
         told = np.isin(spent, values.revealing.by)
         left[spent[~told & (worth[spent] < CANNOT_WAIT)]] = 0.0
         return left, targets
 
     def tomorrow(self, values: VisitValues, offered: Floats) -> Floats:
-        """Return (n,), what the ``offered`` visits (n,) are worth a day from now."""
+        """Return (n,), the values of the ``offered`` visits (n,) a day from now."""
         if not self.has_price:
             return offered
         then = self.now + 1.0
@@ -132,13 +134,13 @@ class VisitValuer:
         return later
 
     def unvisited(self) -> Bools:
-        """Return (H,), whether none of a host's pages was ever asked."""
+        """Return (H,), whether no page of a host was ever requested."""
         asked = self.pages["captured"] | np.isfinite(self.pages["absent"])
         found: Bools = self.of_hosts(asked) == 0
         return found
 
     def of_hosts(self, pages: Bools) -> Ints:
-        """Return (H,), how many pages of each host are marked in a mask (n,)."""
+        """Return (H,), the number of pages of each host that a mask (n,) marks."""
         return np.bincount(self.pages["host"][pages], minlength=len(self.hosts))
 
 
@@ -152,16 +154,17 @@ class Valuation:
     Attributes:
         at: day.
         worth: (n,), the value of a visit to each page.
-        discovers: (n,), whether most of that is for pages that are not captured yet.
-        chosen: the rows that come into the ready queue, the worthiest first.
-        has_all: whether all pages that may be asked now come into it.
+        discovers: (n,), whether most of the value is for pages that are not captured yet.
+        chosen: the rows to load into the ready queue, the highest value first.
+        has_all: whether these are all pages that may be requested now.
         sources: the rows of the pages that are taken for ephemeral sources, ascending.
-        arrivals: the new items a day at each of these.
-        urgent: the rows of the items that come at once.
-        reveals: (n,), how many new pages a visit to each page is expected to reveal.
-        hazard: (n,), the changes expected since the last visit, where pages are drawn; else empty.
-        unknown, per_day: new pages that are thought to be there unknown, and those a day.
-        opened: the hosts (codes) whose session begins.
+        arrivals: the new items a day at each of the sources.
+        urgent: the rows of the items to fetch at once.
+        reveals: (n,), the expected number of new pages that a visit to each page reveals.
+        hazard: (n,), the changes expected since the last visit; empty if no audit sample is due.
+        unknown, per_day: expected number of pages that exist and are not known yet, and their
+            number a day.
+        opened: the codes of the hosts that begin a session.
         targets: (H,), the host to which a host has only redirected, or −1.
     """
 
@@ -182,10 +185,10 @@ class Valuation:
 
 
 def worthiest(worth: Floats, host: Rows, free: Ints, room: int) -> Rows:
-    """Return at most ``room`` rows of the largest ``worth`` (n,) above 0, the worthiest first.
+    """Return at most ``room`` rows with the largest ``worth`` (n,) above 0, in descending order.
 
-    Of host h, a code in ``host`` (n,), come at most ``free[h]``, which is 0, 1 or 2. Equal ones go
-    by the lowest row. One pass over all rows, and a sort of two a host.
+    At most ``free[h]`` rows (0, 1 or 2) are from host h, a code in ``host`` (n,). Ties are broken
+    by the lowest row. One pass over all rows, and a sort of two rows per host.
     """
     first, second = numeric.two_of_each(worth, np.ascontiguousarray(host), len(free))
     rows = np.concatenate([first[free > 0], second[free > 1]])
