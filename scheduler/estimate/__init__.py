@@ -1,4 +1,4 @@
-"""Estimators by the names that a user gives them."""
+"""Estimators of change rates, by the names that users give."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ from freshet.scheduler.estimate.bayes import EmpiricalBayes
 from freshet.scheduler.estimate.poisson import PoissonMle
 
 #: A learner of change rates, finite and above 0, from evidence alone. Its ``revision`` grows when
-#: estimates of rows without new evidence have moved.
+#: the estimates of rows without new evidence have moved.
 Estimator: TypeAlias = EmpiricalBayes | PoissonMle
 
 #: From the hosts of n sources, (n,), to an estimator of their rates.
@@ -22,9 +22,9 @@ ESTIMATORS: Final[dict[str, Callable[[NDArray[np.intp]], Estimator]]] = {
 
 
 def load(name: str, host: NDArray[np.intp]) -> Estimator:
-    """Return an estimator for sources on these hosts (n,); those of one host may be taken as alike.
+    """Return an estimator for sources on these hosts (n,), which may share a prior by host.
 
     Raises:
-        ValueError: if there is none of this name.
+        ValueError: if the name is unknown.
     """
     return ESTIMATORS[arrays.one_of("estimator", name, tuple(ESTIMATORS))](host)

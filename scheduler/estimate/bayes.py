@@ -13,13 +13,13 @@ Where
     w   the prior density, fitted to the whole population, and for each group of sources, a site
         for instance, to the group, shrunk to the population's.
 
-Method: the logarithm of the product is kept as running sums, without a history: 40 sums of
-ln(1 − e^{−aΔ}) on a grid in ln Δ, and the two exact ones u and d. Forty points stand 0.28 apart: a
+Method: the logarithm of the product is stored as running sums, without a history: 40 sums of ln(1 −
+e^{−aΔ}) on a grid in ln Δ, and the two exact sums u and d. The forty points are 0.28 apart. A
 source with a thousand changes is known better than that, so the 40 are interpolated cubically on a
-grid four times as fine (157 points, 0.07 apart). With a half-life h the sums fade by 2^{−t/h} over
-the t days from a source's last evidence to its next, so that a rate that drifts is followed; the
-prior does not fade. The prior is fitted anew whenever the evidence has grown by half, from the same
-start each time, so that it depends on the sums alone and not on earlier fits.
+grid four times as fine (157 points, 0.07 apart). With a half-life h the sums decay by 2^{−t/h} over
+the t days from a source's last evidence to its next, to follow a rate that drifts; the prior does
+not decay. The prior is fitted again whenever the evidence has grown by half, from the same start
+each time, so that it depends on the sums alone and not on earlier fits.
 
 The prior is a mixture of 40 hat functions h_g of ln Δ with weights w_g. With l_ig = Σ L_i h_g, L_i
 the likelihood of source i, the population's log-likelihood Σ_i ln Σ_g w_g l_ig is concave in w.
@@ -27,23 +27,23 @@ Expectation and maximisation increase it,
 
     w_g ← [ Σ_i w_g l_ig / Σ_k w_k l_ik + κ v_g ] / (n + κ),
 
-where v, the ``parent``, counts like κ sources of known rate: a Dirichlet prior on w. The steps are
-few on purpose: the maximum itself is a handful of spikes (Laird), and stopping early keeps the
+where v, the ``parent``, counts like κ sources of known rate: a Dirichlet prior on w. The number of
+steps is small on purpose: the maximum itself is a few spikes (Laird), and stopping early keeps the
 distribution smooth.
 
 Cost: about 20 µs to observe and 12 µs to estimate one source, at most 1 µs each in a batch; 184
-bytes a source, 8 more with a half-life. Edge cases: without evidence the estimate is the
-prior's; rates beyond the grid's range are taken for its ends. Numerical form: the 40 sums in
-float32, the rest in float64; the error in ln Δ is that of a grid spaced 0.07, at most 0.04 however
-much evidence there is, and below 0.003 up to a thousand changes.
+bytes a source, 8 more with a half-life. Edge cases: without evidence the estimate is the prior's;
+rates beyond the grid are taken as its ends. Numerical form: the 40 sums in float32, the rest in
+float64; the error in ln Δ from the grid of spacing 0.07 is at most 0.04 for any amount of evidence,
+and below 0.003 up to a thousand changes.
 
-On sources crawled at Poisson times once a day (the surrogate population) the root mean square
-error of ln Δ after 5, 20, 80 crawls is 0.92, 0.58, 0.32; that of eq. 10 is 1.48, 0.79, 0.42.
+On sources crawled at Poisson times once a day (the surrogate population) the root mean square error
+of ln Δ after 5, 20, 80 crawls is 0.92, 0.58, 0.32; for eq. 10 it is 1.48, 0.79, 0.42.
 
 Reference: Robbins, "An empirical Bayes approach to statistics", 1956; Dempster, Laird, Rubin,
 "Maximum Likelihood from Incomplete Data via the EM Algorithm", JRSS B 1977; Laird, "Nonparametric
-Maximum Likelihood Estimation of a Mixing Distribution", JASA 1978. It stands in for eq. 10 and 11
-in Algorithm 4 of Kolobov et al., NeurIPS 2019, whose section on the number of parameters asks for
+Maximum Likelihood Estimation of a Mixing Distribution", JASA 1978. It replaces eq. 10 and 11 in
+Algorithm 4 of Kolobov et al., NeurIPS 2019; their section on the number of parameters suggests
 sharing change rates between sources.
 
 >>> learner = EmpiricalBayes(1)
@@ -64,7 +64,7 @@ from freshet.scheduler.arrays import Column, Floats
 from freshet.scheduler.estimate.evidence import Evidence
 from freshet.scheduler.sources import Rows
 
-#: From once in three years to every half hour; a rate beyond is taken for one of the ends.
+#: From once in three years to every half hour; a rate beyond is taken as the nearest end.
 LOWEST_PER_DAY: Final = 1e-3
 HIGHEST_PER_DAY: Final = 50.0
 POINTS: Final = 40
@@ -74,7 +74,7 @@ LOG_RATES: Final[Floats] = np.linspace(np.log(LOWEST_PER_DAY), np.log(HIGHEST_PE
 FINE: Final[Floats] = np.linspace(LOG_RATES[0], LOG_RATES[-1], (POINTS - 1) * _FINER + 1)
 
 _RATES: Final[Floats] = np.exp(LOG_RATES)
-#: What one counted change and one day add to a log-likelihood, (2, 157).
+#: Contribution of one counted change and of one day to a log-likelihood, (2, 157).
 _EXACT: Final[Floats] = np.stack([FINE, -np.exp(FINE)])
 
 
@@ -132,9 +132,9 @@ def log_mean(posterior: Floats) -> Floats:
 
 
 def quantile(posterior: Floats, probability: float, log_rates: Floats = FINE) -> Floats:
-    """Return the Δ (m,) below which ``probability`` of each posterior lies.
+    """Return the quantile Δ (m,) of each posterior at ``probability``.
 
-    A point of the grid stands for its cell, over which its mass is even in ln Δ; the outermost
+    A point of the grid represents its cell, with the mass spread evenly in ln Δ; the outermost
     cells end at the grid's ends.
     """
     below = np.cumsum(posterior, axis=1)
@@ -151,8 +151,8 @@ def quantile(posterior: Floats, probability: float, log_rates: Floats = FINE) ->
 # -- the prior --
 
 
-#: Before any evidence: log-normal around once a week, wider by far than any one site
-#: (σ = 2 in ln Δ: nine in ten between once in six months and four times a day).
+#: Prior without evidence: log-normal around once a week, much wider than any single site (σ = 2 in
+#: ln Δ: nine in ten between once in six months and four times a day).
 _DENSITY: Final[Floats] = np.exp(-0.5 * ((LOG_RATES - np.log(1 / 7)) / 2.0) ** 2)
 # The outermost hats are half as wide.
 _DENSITY[[0, -1]] /= 2
@@ -162,7 +162,7 @@ BROAD: Final[Floats] = _DENSITY / _DENSITY.sum()
 def fit(likelihood: Floats, parent: Floats, strength: float, steps: int) -> Floats:
     """Return the weights w (40,) after ``steps`` steps from the parent; the parent if n = 0.
 
-    Two sources that are certainly of the first kind, one that is of the second:
+    Two sources that are certainly of the first kind, and one of the second:
 
     >>> kinds = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> fit(kinds, np.array([0.5, 0.5]), strength=1.0, steps=9).tolist()  # 2.5/4, 1.5/4
@@ -188,16 +188,16 @@ def thinned(rows: Rows, most: int) -> Rows:
     return rows[np.arange(taken) * len(rows) // max(1, taken)]
 
 
-#: Rows whose likelihoods are worked out together: 157 numbers each.
+#: Rows with likelihoods computed together: 157 numbers each.
 CHUNK = 2048
 
 
-#: The first fit, in rows of evidence, and by how much they grow from one to the next.
+#: Rows of evidence at the first fit, and their growth from one fit to the next.
 _FIRST_FIT = 32
 _GROWTH = 1.5
-#: Sources that a prior is fitted on, at most; its 40 weights need no more.
+#: Maximum number of sources for fitting a prior; its 40 weights need no more.
 _SAMPLE = 1 << 15
-#: What the broad prior weighs in the population's, and the population's in a group's.
+#: Weight of the broad prior in the population's, and of the population's in a group's.
 _STRENGTH = 10.0
 _STEPS = 30
 _GROUP_STEPS = 10
@@ -206,14 +206,14 @@ _GROUP_STEPS = 10
 class EmpiricalBayes:
     """An estimator by running sums.
 
-    Invariant: the sums of a source are those of its evidence, each piece weighted by 2^{−t/h}, t
-    the days from it to the source's newest piece and h the half-life. Consequence: neither the
-    order in which evidence comes nor its division into batches matters, but to the fits.
+    Invariant: the sums of a source are over its evidence, each piece weighted by 2^{−t/h}, with t
+    the days from it to the source's newest piece and h the half-life. Consequence: the order of the
+    evidence and its division into batches affect only the times of the fits.
 
     Args:
         n: the number of sources.
-        group: (n,), integer codes of groups whose sources are alike; None: one group.
-        half_life_days: the age at which evidence weighs half; None: it never fades.
+        group: (n,), integer codes of groups of similar sources; None: one group.
+        half_life_days: the age at which evidence has half the weight; None: no decay.
         growth: the factor by which evidence grows between two fits of the prior, above 1.
 
     Raises:
@@ -279,7 +279,7 @@ class EmpiricalBayes:
             self._differed.rows[source[part[starts]]] += added
 
     def _fade(self, source: Rows, at: Floats) -> Floats:
-        """Age the sums of sources to their newest evidence; return weights (m,) of these days."""
+        """Decay the sums of sources to their newest evidence; return weights (m,) of these days."""
         if self._half_life is None:
             return np.ones(len(source))
         rows, latest = np.unique(source), self._latest.rows
@@ -292,7 +292,7 @@ class EmpiricalBayes:
         return weights
 
     def inherit(self, old: int, new: int) -> None:
-        """Add the evidence of a source to that of another one."""
+        """Add the evidence of a source to another one."""
         self._differed.rows[new] += self._differed.rows[old]
         self._exact.rows[new] += self._exact.rows[old]
         if self._half_life is not None:
@@ -305,7 +305,7 @@ class EmpiricalBayes:
 
     def known(self) -> Rows:
         """Return the rows of the sources with evidence."""
-        # An interval at whose end the source differed weighs on the lowest rate of all.
+        # After an interval with a difference, the sum at the lowest rate is not 0.
         return np.flatnonzero(self._exact.rows.any(axis=1) | (self._differed.rows[:, 0] != 0))
 
     def change_rate(self, rows: Rows | None = None) -> Floats:
@@ -316,7 +316,7 @@ class EmpiricalBayes:
     def credible_interval(
         self, rows: Rows | None = None, mass: float = 0.9
     ) -> tuple[Floats, Floats]:
-        """Return lower and upper ends (m,) of Δ's central ``mass``.
+        """Return lower and upper bounds (m,) of Δ's central ``mass``.
 
         Raises:
             ValueError: if ``mass`` is not from 0 to 1.
@@ -340,7 +340,7 @@ class EmpiricalBayes:
         return self._rows_seen >= self._fit_at
 
     def _posteriors(self, rows: Rows | None) -> Iterator[Floats]:
-        """Yield chunks (m, 157), not summing to 1; at least one, maybe empty."""
+        """Yield chunks (m, 157), not normalised; at least one, possibly empty."""
         if self.fit_is_due:
             self._fit()
         wanted = np.arange(len(self._group)) if rows is None else rows
@@ -351,7 +351,7 @@ class EmpiricalBayes:
             yield posterior
 
     def _fit(self) -> None:
-        """Fit the prior of the population, then those of the groups with evidence."""
+        """Fit the prior of the population, then the priors of the groups with evidence."""
         self._fit_at = int(self._growth * self._rows_seen) + 1
         self._fits += 1
         known = self.known()
@@ -366,7 +366,7 @@ class EmpiricalBayes:
         self._prior = weights @ HATS
 
     def _fitted(self, rows: Rows, parent: Floats, steps: int) -> Floats:
-        """Return the weights (40,) of the prior that these sources have in common."""
+        """Return the weights (40,) of the common prior of these sources."""
         sample = thinned(rows, _SAMPLE)
         parts = [sample[first : first + CHUNK] for first in range(0, len(sample), CHUNK)]
         likelihood = np.concatenate([self.likelihood(part) @ HATS.T for part in parts])

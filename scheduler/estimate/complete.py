@@ -1,30 +1,30 @@
-"""Sources of change signals that tell of every change, as visits prove or refute it.
+"""Sources with change signals that announce every change, as visits prove or refute it.
 
-A policy that gets *complete observations* of a page visits it on its signals alone. So a source
-must have earned that, and must be able to lose it. Each visit to a page that a source speaks of
-judges the source:
+A policy with *complete observations* of a page visits it on its signals alone. So a source must
+earn that, and can lose it. Each visit to a page with claims from a source judges the source:
 
-    told      visits that found a claim pending                 false   those that found no change
+    told      visits that found a pending claim                 false   those without a change
     expected  changes expected in spans without a claim         missed  those that were found there
 
-Visits that follow signals find changes that were told, and say nothing of those that were not:
-hence the spans without a claim. A change that was found without a claim waits for a day, and for
-the source's next answer: the claim may be late through us. A claim of a change that is a day older
-than the source's last answer counts as a missed change, too.
+Visits that follow signals find announced changes, and are no evidence about unannounced ones: hence
+the spans without a claim. A change that was found without a claim waits for a day, and for the
+source's next answer: our poll may have been late. A claim of a change that is a day older than the
+source's last answer counts as a missed change as well.
 
-A share of failures is at 90 % at most
+The upper bound of a share of failures, at 90 %, is
 
     Q(1 + failures)/(1 + trials),     Q the quantile of a Gamma distribution (Wilson and Hilferty).
 
-A source is complete from when both shares are at most a fifth until one may be three tenths. There
-are lists that keep some of their dates for ever: pages of which a claim has moved can prove a
-source complete for themselves alone. Of visits with a claim the last ninety count, and of changes
-that were expected without one the last thirty.
+A source becomes complete when both bounds are at most a fifth, and remains so while they are at
+most three tenths. Some lists never change some of their dates: pages with a claim that has moved
+can prove a source complete just for such pages. The last ninety visits with a claim count, and the
+last thirty changes that were expected without one.
 
-Doubts about single pages come sooner. One of which a change was missed is observed completely again
-after three trials; and none is of which five changes were expected since its last visit, or whose
-source was silent for twenty times its usual silence, or gave no answer for five times its usual
-time, and for a week: it is visited as if there were no signals, which shows who is right.
+Doubts about single pages act sooner. After a missed change, a page is observed completely again
+after three trials. A page is not observed completely if five changes were expected since its last
+visit, or if its source was silent for twenty times its usual gap, or unanswered for five times its
+usual gap, and at least for a week. Then it is visited as if there were no signals, which tests the
+source.
 
 Reference: ours; complete observations as in Kolobov et al., NeurIPS 2019.
 """
@@ -42,27 +42,27 @@ from freshet.scheduler.sources import Rows
 
 _ENTERED: Final = 0.2
 _LEFT: Final = 0.3
-#: Trials with a claim, and without, that count.
+#: Number of trials with a claim, and without, that count.
 _KEPT_TOLD: Final = 90.0
 _KEPT: Final = 30.0
-#: Trials after a missed change in which a page is in doubt, and at most.
+#: Trials for which a page is in doubt after a missed change, and their maximum.
 _OWED: Final = 3.0
 _MOST_OWED: Final = 10.0
-#: Changes expected, without a claim, from which on a page is in doubt.
+#: Changes expected without a claim at which a page is in doubt.
 _SURPRISING: Final = 5.0
-#: What a source is trusted for whose signals are set to be complete: so many right trials.
+#: Right trials credited to a source with signals that are declared complete.
 _DECLARED: Final = 30.0
 #: The normal quantile of 90 %.
 _Z: Final = 1.2816
 #: Days for which a claim may be late.
 _GRACE: Final = 1.0
-#: How many times its usual silence a source may be silent, and its usual time unanswered.
+#: Multiples of its usual gap for which a source may be silent, and unanswered.
 _SILENT: Final = 20.0
 _UNANSWERED: Final = 5.0
 _LEAST_SILENCE: Final = 7.0
-#: Gaps of which the mean is formed.
+#: Number of gaps in the running mean.
 _GAPS: Final = 20.0
-#: What asking a source is worth that may still prove to be complete, beside one that did.
+#: Value of polling a source that may still prove to be complete, relative to a complete one.
 _CURIOSITY: Final = 0.25
 
 _SOURCE: Final = np.dtype(
@@ -75,7 +75,7 @@ _SOURCE: Final = np.dtype(
         *((name, np.float64) for name in ("told", "false")),
         # By whether a claim on the page has moved.
         *((name, np.float64, 2) for name in ("expected", "missed")),
-        # The same, by whether that is set.
+        # The same, by whether the page is declared.
         ("complete", np.bool_, (2, 2)),
         # Whether it may still prove to be complete.
         ("open", np.bool_),
@@ -87,7 +87,7 @@ _MENTION: Final = np.dtype(
         ("source", np.intp),
         ("until", np.float64),
         ("pending", np.int64),
-        # The day of the first of these.
+        # The day of the first pending claim.
         ("told_at", np.float64),
         ("moved", np.intp),
         ("owed", np.float64),
@@ -96,7 +96,7 @@ _MENTION: Final = np.dtype(
 
 
 def at_most(failures: float, trials: float) -> float:
-    """Return what a share of failures is at most, at 90 %.
+    """Return the upper bound of a share of failures, at 90 %.
 
     >>> round(at_most(0, 11), 2), round(at_most(3, 30), 2)
     (0.19, 0.22)
@@ -118,24 +118,25 @@ def _quantile(shape: float, z: float) -> float:
 
 
 class CompleteSources:
-    """Judges the sources that speak of n pages; rows come, and never go.
+    """The sources with claims on n pages, and their reliability; rows are never removed.
 
     Attributes:
-        declared: (n,), whether the user says that the signals of a page are complete.
-        known: (n,), whether a source speaks of a page.
-        now: the day of what was taken in last.
+        declared: (n,), whether the user declares the signals of a page complete.
+        known: (n,), whether a source has claims on a page.
+        now: the day of the latest input.
     """
 
     def __init__(self) -> None:
         self.declared, self.known = Column[np.bool_](np.bool_), Column[np.bool_](np.bool_)
         self.now = -inf
         self._source, self._mention = Column[np.void](_SOURCE), Column[np.void](_MENTION)
-        # Of a site and the number of a source, its place; and all places of a number.
+        # The position of each source by site and number, and all positions of a number.
         self._place: dict[tuple[int, int], int] = {}
         self._places: defaultdict[int, list[int]] = defaultdict(list)
-        # Of a page, its mentions by the places of their sources.
+        # For each page, its mentions by the positions of their sources.
         self._slots: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        # Of a place, the spans in which changes were found without a claim, with what was expected.
+        # For each position, the spans in which changes were found without a claim, with their
+        # expectations.
         self._held: defaultdict[int, dict[int, tuple[float, float, float]]] = defaultdict(dict)
 
     def add(self, count: int) -> None:
@@ -146,7 +147,7 @@ class CompleteSources:
     # -- signals -------------------------------------------------------------------
 
     def receive(self, said: SignalBatch, site: Rows, visited: Floats) -> None:
-        """Take in a signal; its pages are of these sites, and were visited last on these days."""
+        """Learn from a signal; its pages have these sites and days of the last visit."""
         self.now = max(self.now, said.at)
         codes, which = np.unique(site, return_inverse=True)
         places = np.array([self._place_of(code, said) for code in codes.tolist()], np.intp)[which]
@@ -162,7 +163,7 @@ class CompleteSources:
             self._answered(place, said.at, spoke=place in spoke)
 
     def _meet(self, said: SignalBatch, places: Rows, visited: Floats) -> set[int]:
-        """Take in claims on pages of which these sources did not speak; return who tells news."""
+        """Add the first claims of sources on these pages; return the sources with news."""
         first = len(self._mention)
         self._mention.append(len(places))
         new, is_news = self._mention.rows[first:], said.until > visited
@@ -189,7 +190,7 @@ class CompleteSources:
         return self._place[key]
 
     def _is_news(self, slot: int, since: float, until: float, visited: float) -> bool:
-        """Return whether a claim tells of a change that no claim had told of."""
+        """Return whether a claim announces a change that no claim had announced."""
         it = self._mention.rows[slot]
         place, before = int(it["source"]), float(it["until"])
         it["until"] = max(until, before)
@@ -197,7 +198,7 @@ class CompleteSources:
         held = self._held[place]
         if slot in held and until > held[slot][0]:
             _, found_at, _ = held.pop(slot)
-            # Of several changes a list shows the last: a later one says nothing of this one.
+            # A list shows the last of several changes: a later one is no evidence about this one.
             if since <= found_at:
                 self._count(slot, is_true=True)
                 it["moved"] = 1
@@ -220,7 +221,7 @@ class CompleteSources:
         self._judge(place)
 
     def _settle(self, place: int, now: float) -> None:
-        """Count the changes as missed that should have been told of by now."""
+        """Count as missed the changes that should have been announced by now."""
         held = self._held[place]
         for slot, (_, at, expected) in list(held.items()):
             if now >= at + _GRACE:
@@ -230,10 +231,10 @@ class CompleteSources:
     # -- visits --------------------------------------------------------------------
 
     def learn(self, row: int, at: float, span: float, rate: float, *, changed: bool) -> int:
-        """Judge the sources of a page of this change rate by a visit; none is pending any more.
+        """Judge the sources of a page with this change rate by a visit; it resets pending claims.
 
-        Return how many changes were told of, if these are all, or −1. The span is 0 where nothing
-        was compared.
+        Return the number of announced changes if that is complete, else −1. The span is 0 if the
+        visit did not compare.
         """
         told = self._judged(row, at, span, -expm1(-rate * span), changed=changed) if span else -1
         for slot in self._slots[row].values():
@@ -293,10 +294,10 @@ class CompleteSources:
                 it["complete"][declared, moved] = worst <= limit
         it["open"] = not is_more(false, told) and not is_more(missed[1], expected[1])
 
-    # -- what follows --------------------------------------------------------------
+    # -- results --------------------------------------------------------------------
 
     def _observed(self, slots: Rows | slice) -> Bools:
-        """Return whether the source of each of these mentions tells of every change of the page."""
+        """Return whether the source of each mention announces every change of the page."""
         it = self._mention.rows[slots]
         declared = self.declared.rows[it["page"]].astype(np.intp)
         trusted = self._source.rows["complete"][it["source"], declared, it["moved"]]
@@ -304,7 +305,7 @@ class CompleteSources:
         return found
 
     def _speaks(self) -> Bools:
-        """Return whether each source is neither silent nor away."""
+        """Return whether each source is neither silent nor unanswered."""
         it = self._source.rows
         silent = np.maximum(_SILENT * it["word_gap"], _LEAST_SILENCE)
         away = np.maximum(_UNANSWERED * it["answer_gap"], _LEAST_SILENCE)
@@ -313,10 +314,10 @@ class CompleteSources:
         return found
 
     def columns(self, hazard: Floats) -> tuple[Bools, Ints, Floats]:
-        """Return (n,) each: pages that are observed completely, and what signals say of these.
+        """Return (n,) each: completely observed pages, announced changes, and the missed share.
 
-        That is the changes told of since the last visit, and the share of changes that are missed.
-        ``hazard`` (n,) are the changes expected since the last visit without signals.
+        Announced changes are counted since the last visit. ``hazard`` (n,) are the changes expected
+        since the last visit without signals.
         """
         n, it = len(hazard), self._mention.rows
         complete, pending, missed = np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n)
@@ -330,14 +331,14 @@ class CompleteSources:
         return complete, pending, missed
 
     def told_at(self) -> Floats:
-        """Return (n,), the day from which on a claim on each page is pending; inf: none is."""
+        """Return (n,), the day since which a claim on each page is pending; inf without one."""
         it = self._mention.rows[self._mention.rows["pending"] > 0]
         found = np.full(len(self.known), np.inf)
         np.minimum.at(found, it["page"], it["told_at"])
         return found
 
     def asked(self, gain: Floats) -> tuple[Rows, Floats]:
-        """Return rows under which sources are asked, and the ``gain`` (n,) of what they tell of."""
+        """Return the rows of polled pages, and the total ``gain`` (n,) of their sources' pages."""
         it = self._mention.rows
         source = self._source.rows[it["source"]]
         polled = (source["asked"] != UNASKED) & self._speaks()[it["source"]]
@@ -348,7 +349,7 @@ class CompleteSources:
         return rows, found[rows]
 
     def reputations(self, site: int) -> list[Reputation]:
-        """Return how far each source of a site is believed."""
+        """Return the reputation of each source of a site."""
         mentioned = np.bincount(self._mention.rows["source"], minlength=len(self._source))
         return [
             _reputation(self._source.rows[place], int(mentioned[place]))
@@ -357,7 +358,7 @@ class CompleteSources:
         ]
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand on what is said of one page to another."""
+        """Copy the claims on one page to another."""
         theirs, mine = self._slots.get(old, {}), self._slots[new]
         for place, slot in theirs.items():
             if place not in mine:
@@ -369,7 +370,7 @@ class CompleteSources:
 
 
 def _note(source: np.void, names: tuple[str, str, str], at: float) -> None:
-    """Note a day, how many there were, and the mean gap between them."""
+    """Record a day, and update the number of days and the mean gap between them."""
     day, number, gap = names
     if source[number]:
         weight = 1.0 / min(float(source[number]), _GAPS)

@@ -19,15 +19,15 @@ from freshet.storage.entries import KINDS, Kind, Rung
 class Evidence:
     """Intervals of time and the changes of sources in them; every column has length m.
 
-    A source may stand in any number of rows, in any order. The constructor trusts its caller,
-    because a simulation makes one of these for each crawl.
+    A source may have any number of rows, in any order. The constructor does not check, because a
+    simulation makes one of these for each crawl.
 
     Attributes:
         source: row of the source in its table.
-        at: day on which it was learnt, the end of the interval.
-        span: days covered; above 0, or 0 where ``counted``.
-        changes: where ``counted`` the exact number of changes in the span (complete
-            observations); elsewhere 1 if the source changed at least once, 0 if it did not.
+        at: day of the observation, the end of the interval.
+        span: length in days; above 0, or 0 where ``counted``.
+        changes: where ``counted`` the exact number of changes in the span (complete observations);
+            elsewhere 1 if the source changed at least once, else 0.
         counted: True where all changes were seen, False where two crawls were compared.
     """
 
@@ -46,12 +46,12 @@ class Evidence:
 # Two successive captures of a page are an interval with or without change. By kind of observation:
 #
 #     new                         the first capture: a history starts
-#     unchanged, changed          an interval from the capture before, or a history's start
-#     failed, refused, skipped    ignored: the interval runs on over them
+#     unchanged, changed          an interval from the previous capture, or a history's start
+#     failed, refused, skipped    ignored: the interval continues
 #     gone, redirected            the page was absent: the next capture starts a new history
 #
-# Where the clock was set back, or two captures have the same time, the later one starts a new
-# history: a change in no time would be an infinite rate.
+# If the clock was set back, or two captures have the same time, the later one starts a new history:
+# a change in no time would be an infinite rate.
 
 _DAY_S: Final = 86_400.0
 
@@ -62,17 +62,18 @@ _BREAK = np.isin(KINDS, ("gone", "redirected"))
 
 
 def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
-    """Return the evidence in m observations: one row an interval, days since 1970.
+    """Return the evidence in m observations: one row per interval, days since 1970.
 
     Args:
         page: (m,), row of the page, ascending.
-        at: (m,), Unix seconds; in the order of time within a page, but for a clock set back.
-        kind: (m,), place of the observation's kind in :data:`freshet.storage.records.KINDS`.
+        at: (m,), Unix seconds; in the order of time within a page, except where the clock was set
+            back.
+        kind: (m,), position of the observation's kind in :data:`freshet.storage.records.KINDS`.
 
-    Cost: O(m), some ten columns of memory.
+    Cost: O(m), about ten columns of memory.
 
     Raises:
-        ValueError: naming the argument, the row and what is accepted.
+        ValueError: naming the argument, the row and the accepted values.
     """
     seconds = arrays.finite("at", at)
     rows = arrays.codes("page", page, len(seconds))
@@ -104,7 +105,8 @@ def evidence_of(page: ArrayLike, at: ArrayLike, kind: ArrayLike) -> Evidence:
 _COMPARED_RUNGS: Final = frozenset({"changed", "unchanged"})
 _TELLING: Final = _COMPARED_RUNGS | {"new", "gone"}
 
-#: A visit: the page's row, the day, the kind of the observation, and the rung that decided.
+#: A visit: the page's row, the day, the kind of the observation, and the detection stage that
+#: decided.
 VisitResult: TypeAlias = tuple[int, float, Kind, Rung | None]
 
 
@@ -115,10 +117,10 @@ class VisitResults:
     Attributes:
         row: of the page.
         at: day.
-        compared: True where there was an earlier version to compare with.
-        changed: True where the page had changed; False where nothing was compared.
+        compared: True where the visit compared with an earlier version.
+        changed: True where the page had changed; False without a comparison.
         gone: True where the page was gone.
-        moved: True where the bytes differed from before, changed or not.
+        moved: True where the bytes differed from before, with or without a change.
     """
 
     row: Rows
@@ -132,14 +134,14 @@ class VisitResults:
         return len(self.row)
 
     def take(self, some: slice | Rows) -> VisitResults:
-        """Return the visits of a slice, or at these places in this order."""
+        """Return the visits of a slice, or at these positions in this order."""
         return VisitResults(**{name: getattr(self, name)[some] for name in self.__slots__})
 
     @classmethod
     def one(
         cls, row: int, at: float, *, changed: bool | None, gone: bool = False, moved: bool = False
     ) -> VisitResults:
-        """Return a single visit; ``changed`` is None where nothing was compared."""
+        """Return a single visit; ``changed`` is None without a comparison."""
         return cls(
             row=np.array([row], np.intp),
             at=np.array([at]),
@@ -151,12 +153,12 @@ class VisitResults:
 
 
 def _has_moved(kind: str, rung: str | None) -> bool:
-    """Return whether the bytes differed: no 304 and no equal digest."""
+    """Return whether the bytes differed: not for a 304 or an equal digest."""
     return kind == "changed" or (kind == "unchanged" and rung not in {"304", "body"})
 
 
 def visit_results(learnt: Collection[VisitResult]) -> VisitResults:
-    """Return the visits that found content, or its end."""
+    """Return the visits that found content, or that the page is gone."""
     visits = [visit for visit in learnt if visit[2] in _TELLING]
     kinds = [visit[2] for visit in visits]
     return VisitResults(
@@ -175,14 +177,14 @@ UNASKED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class SignalBatch:
-    """The claims of one source at one time about m pages; columns of length m, maybe 0.
+    """The claims of one source at one time about m pages; columns of length m, which may be 0.
 
     Attributes:
         source: its number.
-        asked: the row of the page under which the source is polled; :data:`UNASKED`: none.
+        asked: the row of the page that polls the source, or :data:`UNASKED`.
         at: day.
-        row: the pages with another claim than last time.
-        since, until: days between which each of these has changed last, by its claim.
+        row: the pages with new claims.
+        since, until: days between which each page has last changed, by its claim.
     """
 
     source: int
@@ -199,7 +201,7 @@ class SignalBatch:
     def events(self) -> tuple[Rows, Rows]:
         """Return an order in which pages that changed together are adjacent, and event numbers.
 
-        One build of a site, or one edit, shows as one time. Both are (m,); numbers count from 0.
+        One build of a site, or one edit, has one time. Both are (m,); numbers count from 0.
         """
         order = np.lexsort((self.row, self.since, self.until))
         parted = (np.diff(self.since[order]) != 0) | (np.diff(self.until[order]) != 0)

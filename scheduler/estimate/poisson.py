@@ -1,38 +1,38 @@
 """Maximum-likelihood change rates from crawls (Kolobov et al. 2019, eq. 10).
 
-A source changes as a Poisson process of rate Δ. Two crawls that lie a days apart are compared:
-they differ with probability 1 − e^{−aΔ}, are equal with probability e^{−aΔ}. Maximising the
-product of these over all intervals a_j, z_j = 1 where the two crawls differed, means
+A source changes as a Poisson process of rate Δ. Two crawls a days apart are compared: they differ
+with probability 1 − e^{−aΔ} and are equal with probability e^{−aΔ}. Maximising the product of these
+over all intervals a_j, z_j = 1 where the two crawls differed, means
 
     Σ_{z_j=1} a_j/(e^{a_jΔ} − 1) − Σ_{z_j=0} a_j + [s/(e^{sΔ} − 1) − s] = 0.
 
 Where
-    a_j  ``intervals``, days, above 0, ragged: as many as the source has;
-    z_j  ``changed``, truth values, one an interval;
+    a_j  ``intervals``, days, above 0, of any number per source; z_j  ``changed``, truth values, one
+    per interval;
     s    ``smoothing``, days: two imaginary intervals of this length, one changed and one not,
          without which a source that always changed gets Δ = ∞ and one that never did Δ = 0;
     Δ    the estimate, changes per day.
 
-So the changed intervals and the SUM of the unchanged ones are all that matters. Evidence from
-signals fits in: c changes counted in a days multiply the likelihood by Δ^c e^{−aΔ}, which is
-c changed intervals of length 0 (lim a/(e^{aΔ} − 1) = 1/Δ) and a days unchanged.
+So only the changed intervals and the SUM of the unchanged ones enter. Evidence from signals can be
+included: c changes counted in a days multiply the likelihood by Δ^c e^{−aΔ}, which is c changed
+intervals of length 0 (lim a/(e^{aΔ} − 1) = 1/Δ) and a days unchanged.
 
-Method: write F(Δ) for the sum over the changed intervals and S for the unchanged days. F is a
-sum of log-convex functions, hence log-convex and falling, so that Newton's iteration on
-ln F(Δ) = ln S never oversteps when it starts on the left of the root: it needs no bracket.
-The start is the root for k intervals of the mean length ā of the k changed ones,
-ln(1 + kā/S)/ā. It lies on the left because a/(e^{aΔ} − 1) is convex in a (Jensen), and it is the
-root where all changed intervals are equally long. About six steps of O(intervals) each.
+Method: write F(Δ) for the sum over the changed intervals and S for the unchanged days. F is a sum
+of log-convex functions, hence log-convex and decreasing, so that Newton's iteration on ln F(Δ) = ln
+S never oversteps if it starts on the left of the root: it needs no bracket. The start is the root
+for k intervals of the mean length ā of the k changed ones, ln(1 + kā/S)/ā. It lies on the left
+because a/(e^{aΔ} − 1) is convex in a (Jensen), and it is the root where all changed intervals are
+equally long. About six steps of O(intervals) each.
 
-Edge cases: with ``smoothing=0`` the answer is the plain maximum, which may be ``inf`` (always
-changed) or 0 (never); a source without any interval is then refused. Without intervals, the
-smoothing alone gives Δ = ln 2/s. Numerical form: expm1; F'(Δ) = −Σ v(v + a) with
-v = a/(e^{aΔ} − 1), no cancellation; relative error below 1e-12 for intervals from 1e-150 to 1e150.
+Edge cases: with ``smoothing=0`` the result is the plain maximum, which may be ``inf`` (always
+changed) or 0 (never); then a source without intervals is refused. Without intervals, the smoothing
+alone gives Δ = ln 2/s. Numerical form: expm1; F'(Δ) = −Σ v(v + a) with v = a/(e^{aΔ} − 1), no
+cancellation; relative error below 1e-12 for intervals from 1e-150 to 1e150.
 
 Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
-Reinforcement Learning for Scheduling", NeurIPS 2019, eq. 10 and Algorithm 4, line 11; the
-estimator is that of Cho and Garcia-Molina, "Estimating Frequency of Change", TOIT 2003. Differs
-from the paper in: the length of the imaginary intervals is an argument; counted changes.
+Reinforcement Learning for Scheduling", NeurIPS 2019, eq. 10 and Algorithm 4, line 11; the estimator
+is by Cho and Garcia-Molina, "Estimating Frequency of Change", TOIT 2003. Differs from the paper in:
+the length of the imaginary intervals is an argument; counted changes.
 
 >>> round(estimate([1.0, 1.0, 1.0], [True, True, False], smoothing=0), 6)  # ln 3
 1.098612
@@ -52,14 +52,14 @@ from freshet.scheduler.sources import Rows
 _SMOOTHING = 0.5
 #: Sources solved together: their intervals stay in the processor's cache.
 _CHUNK = 4096
-#: A Newton step so small that the next would be lost in rounding.
+#: A Newton step so small that rounding would hide the next.
 _LAST_STEP = 1e-9
 
 
 def estimate(
     intervals: Sequence[float] | Floats, changed: Sequence[bool] | Bools, *, smoothing: float = 0.5
 ) -> float:
-    """Return changes per day of one source, or raise, as :func:`estimate_many` of several."""
+    """Return changes per day of one source; see :func:`estimate_many`."""
     one = np.zeros(len(intervals), np.intp)
     return float(estimate_many(one, intervals, changed, 1, smoothing=smoothing)[0])
 
@@ -70,12 +70,11 @@ def estimate_many(
     """Return changes per day (n,) of n sources with ragged histories.
 
     Args:
-        source: row of the source (0 to n − 1) that each interval belongs to, in any order;
-            fastest if sorted.
+        source: row of the source (0 to n − 1) of each interval, in any order; fastest if sorted.
         intervals: days, of the same length.
         changed: whether the source differed at the end of the interval, of the same length.
         n: the number of sources.
-        smoothing: days, see the module's text.
+        smoothing: days, see the module.
 
     Raises:
         ValueError: if an interval is not above 0 and finite, the lengths differ, a row of
@@ -95,16 +94,16 @@ def estimate_many(
 
 
 class PoissonMle:
-    """An estimator by eq. 10 and 11, which keeps history.
+    """An estimator by eq. 10 and 11 that stores the changed intervals.
 
-    A source of which all evidence is counted, U changes in S days, has the estimate of eq. 11 in
-    the form of Algorithm 4, line 13: Δ = (U + ½)/(S + ½), above 0 even without a change. (Eq. 11
-    itself has the consistent (U + 1)/S.) All others have that of eq. 10, into which counted
-    evidence enters too; without any it is ln 2/½.
+    If all evidence of a source is counted, U changes in S days, its estimate is by eq. 11 in the
+    form of Algorithm 4, line 13: Δ = (U + ½)/(S + ½), above 0 even without a change. (Eq. 11 itself
+    has the consistent (U + 1)/S.) All other estimates are by eq. 10, with counted evidence
+    included; without evidence it is ln 2/½.
 
-    Cost: an observation O(1), an estimate of any number of sources one pass over all changed
-    intervals. Memory: 18 bytes a source and 16 a changed interval, up to twice that while they
-    grow.
+    Cost: O(1) for an observation; for an estimate of any number of sources, one pass over all
+    changed intervals. Memory: 18 bytes a source and 16 a changed interval, up to twice that while
+    they grow.
     """
 
     def __init__(self, n: int) -> None:
@@ -126,7 +125,7 @@ class PoissonMle:
         self._span.extend(evidence.span[changed])
 
     def _changed(self, rows: Rows) -> tuple[Rows, Floats]:
-        """Return the changed intervals of these sources, each once in ``rows``, and places."""
+        """Return the changed intervals of distinct ``rows``: positions in it, and lengths."""
         place = np.full(len(self._days), -1)
         place[rows] = np.arange(len(rows))
         owner = place[self._source.rows]
@@ -145,7 +144,7 @@ class PoissonMle:
 
     @property
     def revision(self) -> int:
-        """Return 0: estimates move by evidence only."""
+        """Return 0: estimates move only with evidence."""
         return 0
 
 
@@ -163,7 +162,7 @@ def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: f
     k = number + counts + (s > 0)
     total = unchanged + s
     root = _root_of_equal_intervals(k, _sums(owner, changed, n) + s, total)
-    # Where there are several lengths the start is not yet the root.
+    # With several lengths, the start is not yet the root.
     open_rows = np.flatnonzero((number + counts > 0) & (total > 0))
     ends = np.cumsum(number)[open_rows]
     lengths = number[open_rows]
@@ -180,7 +179,7 @@ def _solve(owner: Rows, changed: Floats, counts: Floats, unchanged: Floats, s: f
 def _root_of_equal_intervals(k: Floats, changed_days: Floats, unchanged_days: Floats) -> Floats:
     """Return k/A · ln(1 + A/S), the root for k equal changed intervals of A days in all.
 
-    It is at most the true root. A source without changes has 0, one of changes only infinity.
+    It is at most the true root: 0 for a source without changes, infinity for one with only changes.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         root = k / changed_days * np.log1p(changed_days / unchanged_days)
@@ -191,14 +190,14 @@ def _root_of_equal_intervals(k: Floats, changed_days: Floats, unchanged_days: Fl
 def _newton(
     rate: Floats, changed: Floats, lengths: Rows, *, counts: Floats, total: Floats, s: float
 ) -> Floats:
-    """Iterate ln F = ln S by Newton from ``rate``, on the left of the root.
+    """Solve ln F = ln S by Newton's method from ``rate``, on the left of the root.
 
     ``changed`` are the intervals of one source after the other, ``lengths`` their numbers.
     """
     filled = lengths > 0
     starts = (np.cumsum(lengths) - lengths)[filled]
     step = rate
-    # Long intervals overflow to a term of 0, which is what they are worth.
+    # Long intervals overflow to a term of 0, their limit.
     with np.errstate(over="ignore"):
         while (step > _LAST_STEP * rate).any():
             terms = changed / np.expm1(changed * np.repeat(rate, lengths))

@@ -1,38 +1,40 @@
 """Change rates of a site's pages, and the clock of the site, learnt from visits in sessions.
 
-*Sessions.* The visits to a site are cut into sessions. One begins a day after the one before, or
-when that has had 2√n visits of n pages. A visit says whether the page has changed between two
-sessions. Between two visits within one session days count.
+*Sessions.* The visits to a site are divided into sessions. A session begins a day after the
+previous one began, or when that has had 2√n visits of n pages. A visit shows whether the page has
+changed between two sessions. Between two visits within one session, days count.
 
-*Rates.* The rate γ of a page is one of 40, from 1/20,000 to 50 changes a day and evenly spaced in
-their logarithm. A page that was unchanged over the time t has the likelihood e^{−γt}, a changed one
-1 − e^{−γt}. The prior is fitted to the pages of the site, by expectation and maximisation, from a
-general one that weighs as much as eight pages. That of a page which presumably changes more often
-than others of its site (:func:`~freshet.scheduler.queue.pages.presumed_pace`) is the same one,
-moved up by as many points. Rates drift: a page gets another one once in 1,500 days, and each change
-is judged by that. So a quiet page that turns busy is believed after a few changes, however long it
-was quiet (fixed share, Herbster and Warmuth 1998).
+*Rates.* The rate γ of a page is one of 40 values, from 1/20,000 to 50 changes a day, evenly spaced
+in their logarithm. A page that was unchanged over the time t has the likelihood e^{−γt}, a changed
+one 1 − e^{−γt}. The prior is fitted to the pages of the site, by expectation and maximisation, from
+a general prior with the weight of eight pages. For a page that presumably changes more often than
+others of its site (:func:`~freshet.scheduler.queue.pages.presumed_pace`), the prior is shifted up
+on the grid. Rates drift: a page gets a new rate once in 1,500 days on average, and each change is
+evaluated with that in mind. So a quiet page that becomes busy is recognised after a few changes,
+regardless of how long it was quiet (fixed share, Herbster and Warmuth 1998).
 
 *The clock.* Pages of a site change together: when it is edited, rebuilt or moved. So t is counted
-by the clock of the page's area. It goes A[k] days of the site between the sessions k and k + 1, and
-B[g, k] in the area g. They are found with the rates. A change in the time T has λB[k]/(1 − e^{−λT})
-of an event in its part k, where λ is the page's mean rate, and
+by the clock of the page's area. The clock advances by A[k] days of the site between the sessions k
+and k + 1, and by B[g, k] in the area g. These are estimated together with the rates. A change in
+the time T counts as λB[k]/(1 − e^{−λT}) of an event in its part k, where λ is the page's mean rate,
+and
 
     A[k] = (κ + events)/(κ/days + exposure)         exposure: Σ λ of the visits that cover k
     B[g, k] = (κ' + events of g)/(κ'/A[k] + exposure of g).
 
-The interval that ends at the present session is estimated anew after each of its visits. So a
-session that meets unchanged pages turns to other areas, and one that meets changes goes on where
-they are. A site whose changes a session vary no more than those of independent pages keeps calendar
-days: there a free clock would see bursts that do not exist.
+The interval that ends at the present session is estimated again after each of its visits. So a
+session that finds unchanged pages turns to other areas, and one that finds changes continues in the
+same areas. If the number of changes per session varies no more than for independent pages, the site
+keeps calendar days: there, a free clock would see bursts that do not exist.
 
-*Law.* What is known is a function of the visits in their order, however they are divided into
-batches: a fit begins anew from what is noted, whenever somebody asks.
+*Contract.* The state is a function of the visits in their order, regardless of their division into
+batches: each fit starts from the recorded visits.
 
-Cost: a visit is noted in less than a microsecond; a fit, one in a session, takes 2 to 5 µs a page.
-Memory: 300 bytes a page, and 40 a change. Of 256 sessions the older half goes into likelihoods.
+Cost: a visit is recorded in less than a microsecond; a fit, one in a session, takes 2 to 5 µs a
+page. Memory: 300 bytes a page, and 40 a change. After 256 sessions, the older half is folded into
+likelihoods.
 
-Reference: ours. The loops are those of ``site_model.c`` and ``grid.c`` in :mod:`freshet.compiled`.
+Reference: ours. The loops are in ``site_model.c`` and ``grid.c`` in :mod:`freshet.compiled`.
 """
 
 from collections.abc import Callable
@@ -49,7 +51,7 @@ from freshet.scheduler.estimate.bayes import quantile
 from freshet.scheduler.sources import Rows
 
 POINTS: Final = int(CONSTANTS["POINTS"])
-#: The rates (40,), changes a day, and the prior of a page of which nothing is known.
+#: The rates (40,), changes a day, and the prior of a page without any history.
 _GRID: Final = numeric.grid_rates()
 RATES: Final[Floats] = _GRID[0]
 GENERAL_PRIOR: Final[Floats] = _GRID[1]
@@ -58,23 +60,19 @@ T = TypeVar("T", bound=np.generic)
 
 
 def credible_interval(belief: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Return the rates, (m,) each, between which nine tenths of each posterior (m, 40) lie."""
+    """Return the bounds, (m,) each, of the central nine tenths of each posterior (m, 40)."""
     logs, posterior = np.log(RATES), belief.astype(np.float64)
     return quantile(posterior, 0.05, logs), quantile(posterior, 0.95, logs)
 
 
 def points_above(pace: Floats) -> Rows:
-    """Return by how many points of the grid (m,) rates that are ``pace`` times as large are higher.
-
-    >>> points_above(np.array([1.0, 3.0, 0.25])).tolist()
-    [0, 3, -4]
-    """
+    """Return the number of grid points (m,) by which rates are higher for a given ``pace``."""
     found: Rows = np.rint(np.log(pace) / np.log(RATES[1] / RATES[0])).astype(np.intp)
     return np.clip(found, -POINTS, POINTS)
 
 
 def raised(above: int) -> Floats:
-    """Return the general prior (40,) of a page whose rate is so many points above the usual."""
+    """Return the general prior (40,), shifted up by ``above`` points."""
     found = np.zeros(POINTS)
     np.add.at(found, np.clip(np.arange(POINTS) + above, 0, POINTS - 1), GENERAL_PRIOR)
     return found
@@ -94,10 +92,10 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """The notes of a site; its visited pages have places.
+    """The recorded visits of a site; its visited pages have positions.
 
-    ``rows`` are those of the pages by their places, ``base`` (b, 40) their log-likelihoods by what
-    is noted no more.
+    ``rows`` are the rows of the pages by position, ``base`` (b, 40) their log-likelihoods from
+    visits that are no longer recorded.
     """
 
     facts: Records
@@ -116,9 +114,9 @@ class SiteState:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The prior (40,) that the notes give, and how far clocks had gone when each session began.
+    """The fitted prior (40,), and the readings of the clocks at the beginning of each session.
 
-    ``passed`` is (areas + 1, sessions); the last clock is that of areas without a visit.
+    ``passed`` is (areas + 1, sessions); the last clock is for areas without a visit.
     """
 
     prior: Floats
@@ -142,14 +140,14 @@ def _unknown() -> SiteState:
 
 
 def _roomier(array: NDArray[T], least: int) -> NDArray[T]:
-    """Return the array with room for this number of rows, and a quarter more than it had."""
+    """Return the array with at least ``least`` rows, and a quarter more than it had."""
     room = max(least, len(array) + len(array) // 4)
     found = np.zeros((room, *array.shape[1:]), array.dtype)
     found[: len(array)] = array
     return found
 
 
-#: What is needed to learn alone.
+#: Columns that only learning needs.
 _AT_LEARNING: Final = ("notes", "base")
 _UNFITTED: Final = Fit(GENERAL_PRIOR.copy(), np.zeros((1, 1)))
 
@@ -161,11 +159,11 @@ def _fit_of(written: Arrays) -> Fit:
 class SiteLearner:
     """The learner of one site; ``pages`` may be another, larger table at each call.
 
-    It can *rest*: then it holds what days of the clock are read from, and the rest is in the store
-    until it learns again.
+    It can be unloaded (:meth:`rest`): then it holds only the data for reading the clock, and the
+    rest is in the store until it learns again.
 
     Attributes:
-        is_altered: whether it has learnt since it was written there.
+        is_altered: whether it has learnt since it was written to the store.
     """
 
     def __init__(self) -> None:
@@ -177,7 +175,7 @@ class SiteLearner:
 
     @property
     def proven(self) -> bool:
-        """Return whether the changes of the site come in bursts, so that its clock counts."""
+        """Return whether the site's changes happen in bursts, so that its clock is used."""
         return bool(self.site.facts[0]["is_clocked"])
 
     @property
@@ -193,7 +191,7 @@ class SiteLearner:
     # -- rest --
 
     def written(self) -> Arrays:
-        """Return all that it knows."""
+        """Return the whole state."""
         self.wake()
         facts, site = self.site.facts[0], self.site
         known, notes, sessions = (int(facts[name]) for name in ("known", "notes", "sessions"))
@@ -208,27 +206,27 @@ class SiteLearner:
         return {f"fit.{it.name}": getattr(self.fit, it.name) for it in fields(Fit) if it.init}
 
     def held(self) -> Arrays:
-        """Return what it holds at rest."""
+        """Return the part of the state that stays loaded at rest."""
         facts, began = self.site.facts.copy(), self.site.began
         held: dict[str, Any] = {"facts": facts, "rows": self.rows.copy()}
         held["began"] = began[: int(facts[0]["sessions"])].copy()
         return held | (self._fitted() if self.proven else {})
 
     def rest(self, held: Arrays, read: Callable[[], Arrays]) -> None:
-        """Hold this alone; what was :meth:`written` can be ``read``.
+        """Keep only ``held``; ``read`` returns the :meth:`written` state.
 
         Raises:
-            KeyError, TypeError: another version has written it.
+            KeyError, TypeError: if another version wrote it.
         """
         self.site = replace(_unknown(), facts=held["facts"], began=held["began"], rows=held["rows"])
         self.fit = _fit_of(held) if self.proven else _UNFITTED
         self.is_altered, self._read, self._aside = False, read, None
 
     def set_aside(self, scratch: ScratchArrays) -> None:
-        """Move what valuations do not read into a file, where it stays until it grows, or rests.
+        """Move columns that valuations do not need to a file, until they grow or it rests.
 
         Raises:
-            OSError: the disk is full.
+            OSError: if the disk is full.
         """
         moved: dict[str, Any] = {
             name: scratch.moved(getattr(self.site, name)) for name in _AT_LEARNING
@@ -237,11 +235,11 @@ class SiteLearner:
 
     @property
     def is_aside(self) -> bool:
-        """Return whether all is still where it was :meth:`set_aside`."""
+        """Return whether all columns are still where :meth:`set_aside` moved them."""
         return self._aside is self.site
 
     def wake(self) -> None:
-        """Read what it has written, if it rests."""
+        """Read the written state, if the learner rests."""
         if self._read is not None:
             found, self._read = self._read(), None
             names = [it.name for it in fields(SiteState) if it.init]
@@ -251,9 +249,9 @@ class SiteLearner:
     # -- learning --
 
     def learn(self, pages: Pages, visits: Records, belief: Singles) -> None:
-        """Learn these visits to pages of the site, in their order.
+        """Learn these visits to pages of the site, in order.
 
-        ``belief`` (n, 40) of all pages is written for those of the site.
+        ``belief`` (n, 40) is an array for all pages; the rows of the site's pages are written.
         """
         self.wake()
         self.is_altered = True
@@ -268,7 +266,7 @@ class SiteLearner:
             self._fit(pages, belief)
 
     def _grow(self, pages: Pages, belief: Singles, more: int) -> None:
-        """Make room for visits to come; let likelihoods take in the older half of many sessions."""
+        """Make room for more visits; fold the older half of too many sessions into likelihoods."""
         site, facts = self.site, self.site.facts[0]
         known, notes, sessions = (int(facts[name]) for name in ("known", "notes", "sessions"))
         grown: dict[str, Any] = {}
@@ -277,7 +275,7 @@ class SiteLearner:
         if notes == len(site.notes):
             grown["notes"] = _roomier(site.notes, notes + min(more, 16))
         if not grown and sessions == _SESSIONS:
-            # A session is to begin: when that is does not depend on the batch.
+            # A new session begins; its time does not depend on the batch.
             self._fold(pages, belief)
         elif not grown:
             room = _roomier(site.began, sessions + min(more, 8))
@@ -300,7 +298,7 @@ class SiteLearner:
         numeric.site_fit(*states, belief)
 
     def inherit(self, pages: Pages, belief: Singles, new: int, sums: Singles) -> None:
-        """Take over the log-likelihoods (40,) of a page for the one in a place."""
+        """Add a page's log-likelihoods (40,) to those of the page at a position."""
         self.wake()
         self.is_altered = True
         base = _roomier(self.site.base, new + 1)
@@ -309,7 +307,7 @@ class SiteLearner:
         self._fit(pages, belief)
 
     def sums(self, place: int) -> Singles:
-        """Return the log-likelihoods (40,) of a page by all that is noted, by the days."""
+        """Return the log-likelihoods (40,) of a page from all its visits, by calendar days."""
         self.wake()
         known = place < len(self.site.base)
         found = self.site.base[place].copy() if known else np.zeros(POINTS, np.float32)
@@ -324,9 +322,9 @@ class SiteLearner:
     def write_days(
         self, pages: Pages, belief: Singles, now: float, since: Floats, only: int = -1
     ) -> None:
-        """Write the days of the site's clock since the last visits to its pages, of (n,).
+        """Write the clock's days since the last visits to the site's pages into ``since`` (n,).
 
-        ``only``: to that in one row.
+        ``only``: write just this row.
         """
         facts = self.site.facts[0]
         if facts["notes"] > facts["closed"]:

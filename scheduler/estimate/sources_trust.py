@@ -1,4 +1,4 @@
-"""Change signals, the reliability of their sources by site, and the worth of visits with these."""
+"""Change signals, the reliability of their sources by site, and values of visits with signals."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -15,34 +15,35 @@ from freshet.scheduler.estimate.evidence import SignalBatch, VisitResults
 from freshet.scheduler.estimate.site_model import POINTS, RATES
 from freshet.scheduler.sources import Rows
 
-# -- claims ------------------------------------------------------------------
+# -- claims --
 #
-# Change signals of sitemaps, feeds and pings: claims, weighed by event and by page.
+# Change signals of sitemaps, feeds and pings are claims, weighted by event and by page.
 #
 # Pages that a source claims to have changed at the same time are an *event*: a build of the site,
-# or an edit. Since its last visit page i may have changed by the events that stand, and
-# unannounced; expected are
+# or an edit. Since its last visit page i may have changed by the events that apply, and
+# unannounced; the expected changes are
 #
-#     y = κ S + ω x,    S = Σ r_e  over the events e that stand,
+#     y = κ S + ω x,    S = Σ r_e  over the events e that apply,
 #
-#     r_e  the share of event e, how much of it is more than boilerplate: Gamma(s ρ, s) a priori,
-#          where ρ is the mean of its source for events of that size;
-#     κ    how much an event means for the page: its posterior on a grid, with a prior of the site;
-#     x    changes expected without claims;  ω  the part of the changes without a claim.
+#     r_e  the share of event e that is more than boilerplate: Gamma(s ρ, s) a priori, with ρ the
+#          mean of its source for events of that size;
+#     κ    the weight of an event for the page: its posterior on a grid, with a prior of the site;
+#     x    changes expected without claims;  ω  the share of changes without a claim.
 #
-# A change that is found is attributed to the events that stand by exp(E[ln r_e]); a visit without a
-# change counts against each of them: after a few visits to pages of a build, the rest is visited or
-# not. So claims are believed event by event and page by page. A site's claims count while the
-# decayed log loss of y, which predicts the outcome of every visit as x does, is the smaller one.
+# A change that a visit finds is attributed to the events that apply by exp(E[ln r_e]); a visit
+# without a change counts against each of these events: after a few visits to pages of a build, the
+# remaining pages are visited or not. So claims are believed by event and by page. A site's claims
+# are used while the decayed log loss of y, which predicts the outcome of every visit as x does, is
+# the smaller one.
 #
 # A visit that finds other bytes without a claim waits until the sources have been polled again:
 # their claim may be late.
 #
-# A signal is credited with the beliefs that it moves: Σ μ |Δp|/2 over the pages of the site, p the
-# probability that a copy is stale; at most as many as can be visited until the next one. Polling a
-# source credited with A a day lately is worth A τ²/2 after τ days, which is the index of a page for
-# small hazards. A source that claims every day that all pages have changed tells nothing, though it
-# moves every date.
+# The credit of a signal is the change of beliefs that it causes: Σ μ |Δp|/2 over the pages of the
+# site, with p the probability that a copy is stale; at most as many pages as can be visited until
+# the next signal. The value of polling a source with a recent credit of A a day is A τ²/2 after τ
+# days, the index of a page for small hazards. A source that claims every day that all pages have
+# changed has no credit, although it moves every date.
 #
 # Reference: ours; the index after Gittins, as in :mod:`scheduler.policies.noisy_signal_index`.
 
@@ -57,11 +58,11 @@ _FIRST_SHARE: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class _ClaimState:
-    """The state of one site's claims, which ``claims.c`` writes into.
+    """The state of one site's claims, which ``claims.c`` writes to.
 
     ``page`` (n,), ``standing`` and ``past`` (n, 12), numbers of events, and ``likelihood`` (n, 48)
-    have a row for each page with a claim; ``event`` is a ring; ``share`` is
-    (sources, 5, 2): changes found and weights exposed of events of each size.
+    have a row for each page with a claim; ``event`` is a ring buffer; ``share`` is (sources, 5, 2):
+    changes found and weights exposed, for events of each size.
     """
 
     facts: Records
@@ -83,7 +84,7 @@ class _ClaimState:
 
 
 def first_prior() -> Floats:
-    """Return the prior of unknown weights: around 1, as likely twice as half of it."""
+    """Return the prior of unknown weights: log-normal around 1."""
     prior = np.exp(-((np.log(RATES) / _SPREAD) ** 2) / 2)
     return np.asarray(prior / prior.sum())
 
@@ -92,7 +93,7 @@ def no_signals_yet() -> _ClaimState:
     """Return the state of a site without claims."""
     facts = np.zeros(1, record("claim_facts"))
     facts["fit_at"] = CONSTANTS["FIRST_FIT"]
-    # Half of the changes are taken to be claimed, until it shows.
+    # Initially, half of the changes are assumed to be claimed.
     facts["unclaimed"], facts["expected"] = 0.5, 1.0
     facts["share_sum"], facts["shares"] = 1.0, _FIRST_SHARE
     facts["weight_sum"], facts["weights"] = 1.0, 1.0
@@ -126,7 +127,7 @@ def with_pages(state: _ClaimState, count: int) -> _ClaimState:
 
 
 def with_source(state: _ClaimState, number: int, asked: int, at: float) -> _ClaimState:
-    """Return the state with another source, first met on this day."""
+    """Return the state with another source, first seen on this day."""
     source = np.zeros(1, record("source"))
     source["number"], source["asked"], source["received"] = number, asked, at
     source["days"], source["gain"] = 1.0, 0.5
@@ -138,7 +139,7 @@ def with_source(state: _ClaimState, number: int, asked: int, at: float) -> _Clai
 
 
 def with_events(state: _ClaimState, count: int, needed: float) -> _ClaimState:
-    """Return the state with a ring that keeps ``count`` new events and those after ``needed``."""
+    """Return the state with a ring for ``count`` new events and the events after ``needed``."""
     length, after = len(state.event), int(state.facts[0]["events"])
     longer = length
     while longer < count:
@@ -154,41 +155,41 @@ def with_events(state: _ClaimState, count: int, needed: float) -> _ClaimState:
     return replace(state, event=event)
 
 
-# -- claim worth --
+# -- values of visits with claims --
 #
-# The worth of visits to pages with claims, and of polling sources. Where signals of mean precision
-# q come at rate ν, each says that a page has changed with that probability, and the n-th unanswered
-# one makes the cost rate C(n), a visit at the n-th is worth (n C(n) − Σ_{k<n} C(k))/ν
+# Values of visits to pages with claims, and of polling sources. With signals of mean precision q at
+# rate ν, each true with that probability, and with the cost rate C(n) after the n-th unanswered
+# signal, the value of a visit at the n-th is (n C(n) − Σ_{k<n} C(k))/ν
 # (:mod:`scheduler.policies.noisy_signal_index`). By the expected changes y, and with unclaimed
-# changes, that is
+# changes, this is
 #
 #     W = μ (y − 1 + e^{−y} + ½ q (1 − e^{−s})) / (q (ν + κ/T) + ω D),
 #
-# where s is the claimed part of y: unclaimed changes come at any moment.
+# where s is the claimed part of y: unclaimed changes happen at any moment.
 #
-# T is the days between two visits to a page, if all are visited in turn: after an event that
-# changes a whole site a visit gains no more than the days until the page's turn, so a signal counts
-# for T/κ days at most.
+# T is the period of a round-robin schedule over all pages, in days: after an event that changes a
+# whole site, a visit gains at most the days until the page's turn, so a signal counts for at most
+# T/κ days.
 
 #: κ of a page without history.
 _FIRST_WEIGHT: Final = 1.0
 #: Events are remembered for this number of turns, in which all pages can be visited once.
 _TURNS_KEPT: Final = 3.0
 _MOST_GAIN: Final = 2.0
-#: Nats of evidence from which on there is a judgement.
+#: Nats of evidence that are needed for a judgement.
 _JUDGED: Final = 3.0
-#: A source has told of a change if so many of those that it claimed were found.
+#: Number of confirmed changes after which a source counts as informative.
 _TOLD: Final = 0.5
 #: Shares of right claims, and of changes claimed, of a complete source.
 _COMPLETE: Final = 0.9
 
 
-#: By the number of a site: its pages, and (n,) the changes expected of them without claims.
+#: By the number of a site: its pages, and (n,) their changes expected without claims.
 SiteOf: TypeAlias = Callable[[int], tuple[int, Floats]]
 
 
-#: How far a source is believed. Complete: it claims nearly all changes and little else. Noisy: some
-#: changes, with errors. Worthless: its claims do not help. Unjudged: too few visits to say.
+#: The reliability of a source. Complete: it claims nearly all changes and little else. Noisy: it
+#: claims some changes, with errors. Worthless: its claims do not help. Unjudged: too few visits.
 Trust: TypeAlias = Literal["complete", "noisy", "worthless", "unjudged"]
 
 
@@ -198,12 +199,12 @@ class Reputation:
 
     Attributes:
         source: its number.
-        trust: how far it is believed.
+        trust: its class of reliability.
         precision: the share of its claims that a visit found true; None: no visit yet.
-        recall: the share of the changes found at its pages that it had claimed, as far as it was
-            polled in time; None: no change yet.
+        recall: the share of the changes found at its pages that it had claimed, among changes for
+            which it was polled in time; None: no change yet.
         late_days: days from a change to its claim; None: no such claim.
-        pages: the number of pages of the site with claims of it.
+        pages: the number of pages of the site with its claims.
         claims: the number of its claims.
     """
 
@@ -217,24 +218,24 @@ class Reputation:
 
 
 class SiteTrust:
-    """The claims about the pages of one site, and how far they are believed."""
+    """The claims about the pages of one site, and their reliability."""
 
     def __init__(self) -> None:
         self.state = no_signals_yet()
         self._places: dict[int, int] = {}
-        #: Whether anything was learnt since it was written.
+        #: Whether it has learnt since it was written.
         self.is_altered = True
 
     def written(self) -> Arrays:
-        """Return all that it knows."""
+        """Return the whole state."""
         return {it.name: getattr(self.state, it.name) for it in fields(_ClaimState) if it.init}
 
     @classmethod
     def of(cls, written: Arrays) -> "SiteTrust":
-        """Return one that knows what was written.
+        """Return an object with a written state.
 
         Raises:
-            TypeError, KeyError: by another version.
+            TypeError, KeyError: if another version wrote it.
         """
         self = cls()
         names = [it.name for it in fields(_ClaimState) if it.init]
@@ -246,12 +247,12 @@ class SiteTrust:
 
     @property
     def proven(self) -> bool:
-        """Return whether claims predict better than nothing."""
+        """Return whether predictions with claims are better than without."""
         return self._against < 0
 
     @property
     def _against(self) -> float:
-        """The evidence (nats) against the claims, negative where it speaks for them."""
+        """The evidence (nats) against the claims; negative if it supports them."""
         facts = self.state.facts[0]
         return float(facts["loss"] - (1 - CONSTANTS["LEAST_GAIN"]) * facts["loss_without"])
 
@@ -285,7 +286,7 @@ class SiteTrust:
         return found
 
     def knows(self, source: int) -> bool:
-        """Return whether this source has claimed something of the site."""
+        """Return whether this source has claimed changes of the site."""
         return source in self._places
 
     def receive(
@@ -301,8 +302,9 @@ class SiteTrust:
     ) -> None:
         """Learn a signal, with its ``claims`` in the order of the events.
 
-        ``expected`` (n,) are the changes expected without claims. A signal is credited with two
-        pages at most: as much of an event that changes the site can be visited.
+        ``expected`` (n,) are the changes expected without claims. The credit of a signal is at most
+        two pages:
+        that much of an event that changes the whole site can be visited.
         """
         self.is_altered = True
         if said.source not in self._places:
@@ -322,7 +324,7 @@ class SiteTrust:
         numeric.claims_credit(state, place, min(news, mean * _MOST_GAIN))
 
     def meet(self, rows: Rows, at: float) -> Rows:
-        """Return slots for pages of which something is claimed for the first time."""
+        """Return slots for pages with their first claims."""
         first = int(self.state.facts[0]["pages"])
         self.state = with_pages(self.state, len(rows))
         slots = np.arange(first, first + len(rows))
@@ -342,7 +344,7 @@ def _share(part_of: float, whole: float) -> float | None:
 
 
 class SourceTrust:
-    """The claims at all sites; rows as those of the pages."""
+    """The claims at all sites; rows are rows of the page table."""
 
     def __init__(self) -> None:
         self._slot = Column[np.int32](np.int32)
@@ -354,23 +356,23 @@ class SourceTrust:
 
     @property
     def slots(self) -> NDArray[np.int32]:
-        """Return (n,), one more than the place of each page among those with claims; 0: none."""
+        """Return (n,), one more than the position of each page among pages with claims, or 0."""
         return self._slot.rows
 
     def altered(self) -> Iterator[tuple[int, SiteTrust]]:
-        """Yield the sites at which something was learnt since they were written."""
+        """Yield the sites that have learnt since they were written."""
         yield from ((site, it) for site, it in self._sites.items() if it.is_altered)
 
     def read(self, site: int, written: Arrays) -> None:
-        """Know what was written of a site."""
+        """Restore the written state of a site."""
         self._sites[site] = SiteTrust.of(written)
 
     def of(self, site: int) -> SiteTrust | None:
-        """Return the claims at a site; None where nothing was ever claimed."""
+        """Return the claims at a site; None if no claim was ever made."""
         return self._sites.get(site)
 
     def believed(self, count: int) -> NDArray[np.int8]:
-        """Return 1 for pages whose claims are believed, 0 where they are not, −1 without claims."""
+        """Return 1 for pages with believed claims, 0 for disbelieved ones, −1 without claims."""
         found = np.full(count, -1, np.int8)
         for it in self._sites.values():
             found[it.rows] = int(it.proven)
@@ -389,7 +391,7 @@ class SourceTrust:
         """Learn a source's signal; ``site`` returns the state of a site by its number.
 
         ``page`` (n,), of :data:`~freshet.scheduler.estimate.site_model.PAGE`, and ``importance``
-        (n,) are those of all pages; ``turn`` is the days in which all could be visited once.
+        (n,) cover all pages; ``turn`` is the days in which all could be visited once.
         """
         sites = site_of[said.row]
         concerned = {s for s, it in self._sites.items() if it.knows(said.source)}
@@ -438,7 +440,7 @@ class SourceTrust:
         return jump, per
 
     def polled(self, *, told: bool) -> Rows:
-        """Return the rows of the pages of sources of which claimed changes were found, or none."""
+        """Return the pages of polled sources with confirmed claims (``told``), or without."""
         tables = [it.state.source for it in self._sites.values()]
         found = [
             table["asked"][(table["asked"] >= 0) & ((table["found"] >= _TOLD) == told)]
@@ -447,38 +449,38 @@ class SourceTrust:
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.intp)
 
     def value_polls(self, now: float, worth: Floats) -> None:
-        """Raise the worth of polling the sources to what they tell."""
+        """Raise the values of pages that poll sources to the values of polling."""
         for it in self._sites.values():
             numeric.claims_value_polls(it.state.structure, now, worth)
 
 
-# -- signal rates ------------------------------------------------------------
+# -- signal rates --
 #
-# Signals as a table of pages has them: how many are pending, how often they come, how often true.
+# Signals as columns of a table of pages: the pending number, the rate, and the precision.
 #
-# A signal is a source's claim that a page has changed since its last visit and since what was
-# claimed of it before. Of the visits to a page follow
+# A signal is a source's claim that a page has changed since its last visit and since its previous
+# claim. The visits to a page give
 #
 #     q  the precision: Σ t / Σ k,  t = kq/c of the k signals before a change, 0 before none;
 #     r  the recall: the mean of (1 − (1 − q)^k)/c over the changes;
 #     c  1 − (1 − q)^k e^{−(1 − r)ds}, the probability that the page has changed in s days,
 #
-# which are the expectations of how many signals were true, and of whether one was: a page may have
-# changed unannounced. For each site q and r have a prior of one half that weighs as two, for each
-# page that of its site, which weighs as four. The rate of signals is g = rΔ/q: no more changes are
-# told of than there are.
+# which are the expectations of the number of true signals, and of whether one was true: a page may
+# have changed unannounced. For each site, q and r have a prior of one half with a weight of two;
+# for each page, the prior is the site's value with a weight of four. The rate of signals is g =
+# rΔ/q: the number of announced changes is at most the number of changes.
 #
-#     Δ  change rate    changes a day, as estimated by others
-#     d  the same by the visits here, which is enough to attribute a change
+#     Δ  change rate    changes a day, as estimated elsewhere
+#     d  the same from the visits here, accurate enough to attribute a change
 #     k  pending        signals since the last visit
 #
-# Cost: 3 µs a visit of a page that is signalled. Reference: ours; the moments of the model of
+# Cost: 3 µs for a visit to a page with signals. Reference: ours; the moments of the model of
 # :mod:`freshet.scheduler.policies.noisy_signal_index`.
 
 _SITE_PRIOR: Final = 2.0
 _PAGE_PRIOR: Final = 4.0
 _HALF: Final = 0.5
-#: A site is thought to have changed once in so many days more.
+#: Prior of a site's change rate: one change in this many days.
 _DAYS_BEFORE: Final = 10.0
 _PAGE: Final = np.dtype(
     [
@@ -504,7 +506,7 @@ _DAYS: Final = _COUNTS.index("days")
 
 
 class SignalRates:
-    """Counts the signals and the changes of n pages; rows come, and never go."""
+    """Counts of the signals and the changes of n pages; rows are never removed."""
 
     def __init__(self) -> None:
         self._page = Column[np.void](_PAGE)
@@ -519,14 +521,14 @@ class SignalRates:
         self._site.append(max(0, int(site.max(initial=-1)) + 1 - len(self._site)))
 
     def receive(self, rows: Rows, until: Floats) -> None:
-        """Take in that these pages changed last on these days, (m,) each."""
+        """Learn that these pages last changed on these days, (m,) each."""
         page = self._page.rows
         page["signalled"][rows] = True
         page["pending"][rows] += until > np.maximum(page["visited"], page["until"])[rows]
         page["until"][rows] = np.maximum(page["until"][rows], until)
 
     def learn(self, visits: VisitResults) -> None:
-        """Take in visits, in their order."""
+        """Learn from visits, in their order."""
         page = self._page.rows
         some = np.flatnonzero(page["signalled"][visits.row])
         for row, at, is_compared, is_changed in zip(
@@ -558,7 +560,7 @@ class SignalRates:
             self._site.rows[site, place] += value
 
     def _shares(self, part: str, whole: str, rows: slice) -> Floats:
-        """Return the shares of these pages, by their own counts and those of their sites."""
+        """Return the shares of these pages, from their counts and their sites' counts."""
         page = self._page.rows[rows]
         site = self._site.rows[page["site"]]
         total = site[:, _COUNTS.index(whole)] + _SITE_PRIOR
@@ -567,7 +569,7 @@ class SignalRates:
         return share
 
     def inherit(self, old: int, new: int) -> None:
-        """Hand on the counts of one page to another, on whose site they are counted already."""
+        """Copy the counts of one page to another; their site has counted them already."""
         page = self._page.rows
         for name in ("signalled", "visited", *_COUNTS):
             page[name][new] = page[name][old]
@@ -575,7 +577,7 @@ class SignalRates:
     def columns(self, change_rate: Floats) -> tuple[Ints, Floats, Floats]:
         """Return pending signals, their rate and precision, of pages with these change rates.
 
-        (n,) each; 0 where none ever came.
+        (n,) each; 0 for pages without signals.
         """
         page, every = self._page.rows, slice(None)
         signalled = page["signalled"]

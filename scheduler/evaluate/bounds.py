@@ -1,23 +1,23 @@
-"""Costs of visits to archived pages: bounds by what an archive proves and allows.
+"""Bounds of the costs of visits to archived pages, by what the archive proves and allows.
 
-A gap that holds a change lies between a copy, visited on day s, and day t in one of three ways:
-before s, after it, or around it. N(t), the changes since the visit, is at each moment bounded by
+A gap that contains a change lies in one of three ways between a copy, visited on day s, and day t:
+before s, after it, or around it. N(t), the changes since the visit, is bounded at each moment by
 
-    optimistic   the gaps that hold a change, begin at s or later, and have ended by t
-    early        the gaps that hold a change, end after s, and have begun by t
+    optimistic   the gaps that contain a change, begin at s or later, and have ended by t
+    early        the gaps that contain a change, end after s, and have begun by t
     pessimistic  as early, and one more while t or s lies in an open gap, or t in the same gap
 
-A change in the gap comes somewhere in (since, at]. The first two are the least and the most N(t)
-of all histories that show these captures and no changes but those that the archive proves, for
-whoever fetched at these moments. The third allows that a page was another one for the whole of an
-open gap, and came back before its end; a visit in the gap may have taken that for the page. It is
-the most of all histories in which this is all that is hidden: how often a page may have changed
-unseen knows no bound, and so neither does H(N). Where captures stand until the next ones begin, as
-in a complete history, the three are one.
+A change in the gap happens somewhere in (since, at]. The first two are the minimum and the maximum
+of N(t) over all histories that show these captures and no changes except those that the archive
+proves, for any visits at these moments. The third allows that a page had another content for the
+whole of an open gap, and returned to the former one before its end; a visit in the gap may have
+compared with that content. It is the maximum over all histories with only such hidden changes. The
+number of unseen changes of a page is unbounded, and so is H(N). If captures extend until the next
+ones begin, as in a complete history, the three bounds are equal.
 
-A page of which there is no copy yet has missed its own appearance: one more change.
+A page without a copy has missed its own appearance: one more change.
 
-Costs are time averages as of :mod:`freshet.scheduler.costs`: H(N) and 1{N > 0} over the time that
+Costs are time averages as in :mod:`freshet.scheduler.costs`: H(N) and 1{N > 0} over the time that
 counts (:mod:`freshet.scheduler.evaluate.captures`), as sums over each page, in days.
 """
 
@@ -33,10 +33,10 @@ from freshet.scheduler.costs import harmonic_number
 from freshet.scheduler.evaluate.captures import Timeline
 from freshet.scheduler.evaluate.changes import offsets_of
 
-#: The places of costs in what :func:`bill` returns.
+#: Columns of the costs in the result of :func:`bill`.
 HARMONIC: Final = slice(0, 3)
 BINARY: Final = slice(3, 6)
-#: Days that counted, days with a copy, and the ages of copies added up, in days².
+#: Days that counted, days with a copy, and the sum of the ages of copies, in days².
 COUNTED: Final = 6
 COPIED: Final = 7
 AGE: Final = 8
@@ -44,12 +44,12 @@ _COLUMNS: Final = 9
 
 
 class PageVisits(NamedTuple):
-    """k answered visits, those of a page together and in the order of time.
+    """k answered visits, grouped by page, in the order of time.
 
     Attributes:
-        offsets: (n + 1,), where those of each page begin, and where the last ones end.
+        offsets: (n + 1,), the first position of each page, and the end of the last.
         at: (k,), days.
-        copy: (n,), the day of the visit before them all; −inf: there is no copy.
+        copy: (n,), the day of the visit before all these; −inf: no copy.
     """
 
     offsets: Ints
@@ -75,17 +75,17 @@ def bill(
     """Return the costs of the copies between two days, by page and by day.
 
     By page (n, 9), unweighted sums: harmonic cost, optimistic, early and pessimistic; binary cost,
-    likewise; days that counted, those with a copy, the integral of the copy's age. By day (d, 9),
-    the same of all pages, weighted with importance; ages are those of the middle of a stretch in
-    which nothing happened.
+    likewise; days that counted, days with a copy, the integral of the copy's age. By day (d, 9),
+    the same columns summed over all pages, weighted with importance; ages are taken in the middle
+    of a stretch without events.
 
-    Cost: O(captures + visits), and as many more as visits fall into one gap.
+    Cost: O(captures + visits), plus the number of visits that share a gap.
     """
     days = int(np.ceil(end - start))
     most = int(np.diff(timeline.offsets).max(initial=0)) + 3
     sums = _Sums(
         pages=np.zeros((timeline.pages, _COLUMNS)),
-        # One more, for what ends with the last day.
+        # One more bin, for stretches that end with the last day.
         bins=np.zeros((days + 2, _COLUMNS)),
         steps=np.zeros((days + 2, _COLUMNS)),
         importance=importance,
@@ -98,29 +98,30 @@ def bill(
 
 
 def _structure(timeline: Timeline) -> Structure:
-    """Return what the functions of ``bounds.c`` take."""
+    """Return the argument of the functions in ``bounds.c``."""
     return Structure("timeline", timeline, pages=timeline.pages, captures=len(timeline.at))
 
 
-# -- clairvoyant: least cost of visits for one who knows all captures --------
-# *What it bounds.* The optimistic costs (:mod:`freshet.scheduler.evaluate.bounds`) of every choice
-# of at most F visits from ``start`` to ``end``, however it was made: by knowing the captures, at
-# any moments, with the copies of ``start``. A budget paces its visits and a policy learns; both
-# only add to it. It says nothing of the early and the pessimistic figures, which are larger still.
+# -- clairvoyant: least cost of visits with knowledge of all captures --
+# It is a lower bound of the optimistic costs (:mod:`freshet.scheduler.evaluate.bounds`) of every
+# choice of at most F visits from ``start`` to ``end``, with knowledge of the captures, at any
+# moments, with the copies of ``start``. A budget paces its visits and a policy learns; both only
+# add to the cost. It is not compared with the early and the pessimistic costs, which are larger
+# still.
 #
-# A change may have come as soon as its gap began, so that a visit right then may see it, and the
-# cost of what it sees ends there; no later visit of the gap is better. So a page's least cost with
-# k visits is a choice of k of its m changes, and among all pages
+# A change may have happened as soon as its gap began, so that a visit right then may see it, and
+# the cost of that change ends there; no later visit of the gap is better. So a page's least cost
+# with k visits is a choice of k of its m changes, and among all pages
 #
 #     max over λ ≥ 0 of  Σ μ-weighted min over k (cost(k) + λk) − λF
 #
-# is at most the least cost: the visits' price λ relaxes their number. It is reached where some λ
-# spends F exactly, and else falls short by less than one page's choice.
+# is at most the least cost: the visits' price λ relaxes their number. The two are equal if some λ
+# spends F exactly, and otherwise differ by less than one page's choice.
 #
-# Method: V(a), the least from a visit at change a on, is the least over the next change b visited
-# of cost(a, b) + λ + V(b); a b is not tried further once a visit at a + 1 beside it is worth more
-# than λ. λ by bisection. Any λ is a bound, so that no tolerance matters. Cost: O(changes) each λ
-# where budgets are ample, up to their square in a page.
+# Method: V(a), the least cost from a visit at change a on, is the minimum over the next visited
+# change b of cost(a, b) + λ + V(b); larger b are not tried once an additional visit at a + 1 saves
+# more than λ. λ by bisection. Any λ gives a bound, so that no tolerance matters. Cost: O(changes)
+# for each λ with ample budgets, up to their square within a page.
 
 _ROUNDS: Final = 50
 
@@ -129,10 +130,10 @@ class _Moments(NamedTuple):
     """Days on which changes of n pages became certain, counted from ``start``.
 
     Attributes:
-        offsets: (n + 1,), where those of each page begin, and where the last ones end.
+        offsets: (n + 1,), the first position of each page, and the end of the last.
         day: (c,).
         since: (c,), when the change could be seen first: the gap's beginning.
-        end: (n,), the days that count in all.
+        end: (n,), the total of the days that count.
     """
 
     offsets: Ints
@@ -149,11 +150,11 @@ def least_cost(
 
     Args:
         timeline: the archive.
-        copy: (n,), the days of the visits before ``span``; −inf: there is no copy.
+        copy: (n,), the days of the visits before ``span``; −inf: no copy.
         importance: (n,), μ.
         span: the days between which costs count.
         visits: F.
-        harmonic: whether the cost is the harmonic one, else the binary one.
+        harmonic: True for the harmonic cost, False for the binary cost.
     """
     moments = _moments_of(timeline, copy, *span)
     most = int(np.diff(moments.offsets).max(initial=0))

@@ -1,9 +1,9 @@
 """Captures of archived pages, as columns.
 
-A capture is what one visit found: a content, that the page was gone, or a failure. Contents of a
-page have equal numbers where they are equal, by the significance with which they were compared.
-An archive knows a page at the moments of its captures; a complete history knows each content
-``until`` it went. What happened between two captures is not known.
+A capture is the result of one visit: a content, that the page was gone, or a failure. Equal
+contents of a page have equal numbers, by the significance with which they were compared. An archive
+knows a page at the moments of its captures; a complete history knows the end of each content
+(``until``). The state between two captures is not known.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from freshet.scheduler.evaluate.changes import offsets_of, places
 from freshet.scheduler.sources import Rows
 from freshet.storage.entries import KINDS
 
-#: In place of a content's number: the page was gone; the visit failed.
+#: Instead of a content's number: the page was gone; the visit failed.
 GONE: Final = -1
 FAILED: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """The m captures of n pages, those of a page together and in the order of time.
+    """The m captures of n pages, grouped by page, in the order of time.
 
-    Make one with :meth:`of`, which checks.
+    Make one with :meth:`of`, which checks its arguments.
 
     Attributes:
-        offsets: (n + 1,), where the captures of each page begin, and where the last ones end.
+        offsets: (n + 1,), the first capture of each page, and the end of the last.
         at: (m,), day.
-        until: (m,), the day until which nothing changed since, as far as that is known; ``at``
-            where it was one visit.
+        until: (m,), the day until which the content is known not to have changed; ``at`` for a
+            single visit.
         content: (m,), number of the content, from 0; :data:`GONE` or :data:`FAILED`.
-        found: (n,), ascending; the day on which the archive first shows that there is the page:
-            by a link, or by its first capture.
+        found: (n,), ascending; the day on which the archive first shows that the page exists: by a
+            link, or by its first capture.
         importance: (n,), μ, at least 0.
         host: (n,), code of the page's host.
         area: (n,), code of its area within the host.
@@ -69,21 +69,21 @@ class Captures:
         host: ArrayLike | None = None,
         area: ArrayLike | None = None,
     ) -> Captures:
-        """Check captures, in any order; of several of a page at one moment the last one counts.
+        """Return checked captures, given in any order; the last of several at one moment counts.
 
         Args:
             page: (m,), row of the page.
-            at: (m,), as in the attributes; so are those that follow.
+            at: (m,), as in the attributes; so are the following arguments.
             content: (m,).
-            until: (m,); left out: all are single visits.
-            found: (n,), ascending; left out, or where it is later, the page's first capture.
+            until: (m,); by default all are single visits.
+            found: (n,), ascending; by default, or where it is later, the page's first capture.
             importance: (n,).
-            host: (n,); left out: there is one.
-            area: (n,); left out: there is one.
+            host: (n,); by default one host.
+            area: (n,); by default one area.
 
         Raises:
-            ValueError: naming the argument, the row and what is accepted; also where a page
-                is known until after its next capture.
+            ValueError: naming the argument, the row and the accepted values; also if ``until`` is
+                after the page's next capture.
         """
         day = arrays.finite("at", at)
         mu = arrays.non_negative("importance", importance)
@@ -144,10 +144,10 @@ def refuse(bad: Bools, name: str, column: Floats | Ints, accepted: str) -> None:
         raise ValueError(f"{name}: row {row} is {column[row]}; accepted is {accepted}")
 
 
-# -- contents: which content each visit showed -------------------------------
-# A visit that found a page new or changed shows another content than the one before, one that
-# found it unchanged the same. Where it changed back to what it was before, by the digest of that,
-# it is that content again. One that led elsewhere found it gone.
+# -- contents: the content of each visit --
+# A visit that found a page new or changed has another content than the visit before, a visit that
+# found it unchanged the same one. A page that changed back to a former content, by its digest, has
+# that content again. A page that redirected counts as gone.
 
 _GONE: Final = [KINDS.index("gone"), KINDS.index("redirected")]
 _UNCHANGED: Final = KINDS.index("unchanged")
@@ -159,14 +159,14 @@ def contents_of(page: Rows, kind: NDArray[np.int8], digest: NDArray[np.uint64]) 
 
     Args:
         page: (m,), row of the page, ascending.
-        kind: (m,), place in :data:`storage.records.KINDS`, in the order of visits within a page.
-        digest: (m,), of the content that a visit showed for the first time; 0: not known.
+        kind: (m,), position in :data:`storage.records.KINDS`, in the order of visits within a page.
+        digest: (m,), of the content that a visit found for the first time; 0: not known.
     """
     another = np.isin(kind, _ANOTHER)
     content = another | (kind == _UNCHANGED)
     number = np.where(np.isin(kind, _GONE), GONE, FAILED).astype(np.int64)
     page_of, begins = page[content], another[content]
-    # The first content of a page is another one, whatever it was compared with.
+    # The first content of a page is a new one, even if it was compared with a former copy.
     begins = begins | (np.diff(page_of, prepend=-1) != 0)
     codes = _codes(page_of[begins], digest[content][begins])
     number[content] = codes[np.cumsum(begins) - 1]
@@ -183,24 +183,25 @@ def _codes(page: Rows, digest: NDArray[np.uint64]) -> Ints:
     return np.asarray(np.where(alone, len(page) + np.arange(len(page)), codes), np.int64)
 
 
-# -- timeline from capture to capture, without failed visits -----------------
-# Each capture is preceded by a *gap*, from the day until which the capture before it stood. A gap
-# *holds a change* where the contents before and after it differ: it came somewhere in the gap,
-# once as far as anybody knows. Gaps between equal contents are *open*: whether the page was
-# another one meanwhile is not known. Time counts while there is content at both ends: not while a
-# page was gone, not before its first capture, not after its last.
+# -- timeline from capture to capture, without failed visits --
+# Each capture is preceded by a *gap* from the end (``until``) of the capture before it. A gap
+# *contains a change* if the contents before and after it differ: the change happened somewhere in
+# the gap, once as far as is known. Gaps between equal contents are *open*: it is not known whether
+# the page had another content in between. Time counts while there is content at both ends: not
+# while a page was gone, not before its first capture, not after its last.
 
 
 class Timeline(NamedTuple):
-    """The k captures of n pages that did not fail; see the module's text.
+    """The k captures of n pages that did not fail; see the comment above.
 
     Attributes:
-        offsets: (n + 1,), where those of each page begin, and where the last ones end.
-        since: (k,), the day on which the gap before the capture begins; ``at`` where there is none.
-        at: (k,), the day of the capture, and ``until`` (k,) how long it stood.
+        offsets: (n + 1,), the first capture of each page, and the end of the last.
+        since: (k,), the day on which the gap before the capture begins; ``at`` without a gap.
+        at: (k,), the day of the capture, and ``until`` (k,) its end.
         appears: (k,), whether it is the first content of its page.
-        changed: (k,), whether the gap holds a change.
-        counts: (k,), whether its time counts: it is content. The gap's, if ``gap_counts`` (k,).
+        changed: (k,), whether the gap contains a change.
+        counts: (k,), whether the time of the capture counts, because it is content; ``gap_counts``
+            (k,) is the same for its gap.
     """
 
     offsets: Ints

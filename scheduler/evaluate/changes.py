@@ -1,15 +1,15 @@
-"""Times at which sources change, and the laws that they are drawn from. Seeded.
+"""Times at which sources change, and the processes that generate them. Seeded.
 
-Every process keeps each source's mean rate Δ at every moment, so that policies meet the sources
-that they were told of; only how the changes lie in time differs. Let N be the number of changes
-of a source within T days, N' that of another one of its group:
+Every process preserves each source's mean rate Δ at every moment, so that policies meet sources
+with the rates that they were given; only the distribution of the changes in time differs. Let N be
+the number of changes of a source within T days, N' the number for another source of its group:
 
     poisson    independent of each other and of all else         Var N = ΔT
-    bursts     in clusters: some within hours, then none         more, as in clusters of 2m − 1
+    bursts     in clusters within hours, with gaps between       more, as in clusters of 2m − 1
     drift      at a rate that wanders: busy weeks, then quiet    more, growing with T²
     together   at moments common to a group, with a share f      ΔT, but Cov(N, N') = fΔT
 
-All policies assume the first; the others are there to test claims where that is wrong. Times
+All policies assume the first process; the others test claims where that assumption is wrong. Times
 are rounded by 2e-16 · n · days: a millisecond for a million sources and two months.
 """
 
@@ -23,14 +23,14 @@ from freshet.scheduler import arrays, policy
 from freshet.scheduler.arrays import Floats, Ints
 from freshet.scheduler.sources import Rows, SourceTable
 
-# -- columns of different lengths, one behind the other ----------------------
+# -- columns of different lengths, concatenated --
 
 
 def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:
-    """Return (m,), the first place in the ascending stretch ``at[begin:end]`` behind ``value``.
+    """Return (m,), the first position in the ascending stretch ``at[begin:end]`` after ``value``.
 
-    That is ``end`` where none is. A binary search in all m stretches at once: as many rounds as
-    the longest of them has binary digits.
+    The result is ``end`` if the stretch has no larger value. A binary search in all m stretches at
+    once, with as many rounds as the longest stretch has binary digits.
 
     >>> at = np.array([1.0, 2.0, 2.0, 0.5])  # stretches [1, 2, 2] and [0.5]
     >>> places(at, np.array([0, 0, 3]), np.array([3, 3, 4]), np.array([0.0, 2.0, 0.25])).tolist()
@@ -48,7 +48,7 @@ def places(at: Floats, begin: Ints, end: Ints, value: Floats) -> Ints:
 
 
 def members(first: Ints, number: Ints) -> Ints:
-    """Return the places of m stretches, ``number`` (m,) from each ``first`` (m,) on.
+    """Return the positions of m stretches, ``number`` (m,) from each ``first`` (m,) on.
 
     >>> members(np.array([7, 0]), np.array([2, 3])).tolist()
     [7, 8, 0, 1, 2]
@@ -74,12 +74,7 @@ _Points: TypeAlias = tuple[Rows, Floats]
 
 @dataclass(frozen=True, slots=True)
 class ChangeTimes:
-    """Every change of n sources.
-
-    Attributes:
-        offsets: (n + 1,); the changes of source w are ``at[offsets[w]:offsets[w + 1]]``.
-        at: days, ascending for each source.
-    """
+    """Every change of n sources."""
 
     offsets: Ints
     at: Floats
@@ -99,26 +94,26 @@ class ChangeTimes:
         return first, places(self.at, first, end, until)
 
 
-#: A law of changes: draws all changes of the sources in (0, days]. It raises ValueError if ``days``
-#: is not a finite number above 0.
+#: A process: it draws all changes of the sources in (0, days]. It raises ValueError if ``days`` is
+#: not a finite number above 0.
 ChangeProcess: TypeAlias = Callable[[SourceTable, float, np.random.Generator], ChangeTimes]
 
 
 def poisson(table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
-    """Draw changes at rate Δ that know nothing of each other."""
+    """Draw independent changes at rate Δ."""
     days = arrays.budget("days", days)
     return _ordered(len(table), days, _points(table.change_rate, days, rng))
 
 
 def bursts(mean_size: float = 5.0, spread_days: float = 0.5) -> ChangeProcess:
-    """Return a Neyman–Scott process: bursts begin at rate Δ/m, each of a geometric number.
+    """Return a Neyman–Scott process: bursts at rate Δ/m, with a geometric number of changes.
 
-    Each change of a burst follows its beginning with an exponential delay of its own, so two of
-    them are s days apart on average.
+    Each change of a burst follows its beginning after an independent exponential delay, so two
+    changes are s days apart on average.
 
     Args:
         mean_size: m, changes in a burst, on average; at least 1.
-        spread_days: s, mean delay of a change behind the beginning of its burst.
+        spread_days: s, mean delay of a change after the beginning of its burst.
 
     Reference: Neyman and Scott, "Statistical Approach to Problems of Cosmology", Journal of the
     Royal Statistical Society B 20 (1958), in one dimension.
@@ -129,7 +124,8 @@ def bursts(mean_size: float = 5.0, spread_days: float = 0.5) -> ChangeProcess:
 
     def draw(table: SourceTable, days: float, rng: np.random.Generator) -> ChangeTimes:
         days = arrays.budget("days", days)
-        # Bursts that began before day 0 still have changes to come; e^{−30} of them are left out.
+        # Bursts that began before day 0 still have later changes; a share e^{−30} of these is
+        # omitted.
         lead = 30 * spread_days
         source, begin = _points(table.change_rate / mean_size, lead + days, rng)
         size = rng.geometric(1 / mean_size, len(source))
@@ -142,15 +138,15 @@ def bursts(mean_size: float = 5.0, spread_days: float = 0.5) -> ChangeProcess:
 
 
 def drift(sigma: float = 1.0, half_life_days: float = 30.0) -> ChangeProcess:
-    """Return a rate Δ·e^{σx − σ²/2}, whose x wanders as a stationary Ornstein–Uhlenbeck process.
+    """Return a process of rate Δ·e^{σx − σ²/2}, with x a stationary Ornstein–Uhlenbeck process.
 
-    The rate moves from day to day and rests within one. The exponent makes its mean Δ: that of
-    e^{σx} is e^{σ²/2}, for x is standard normal. Rates τ whole days apart have the covariance
-    Δ²(e^{σ²r} − 1), r = 2^{−τ/h}; the variance of N has it summed over all pairs of days.
+    The rate is constant within a day. Its mean is Δ, because e^{σx} has the mean e^{σ²/2} for a
+    standard normal x. Rates τ whole days apart have the covariance Δ²(e^{σ²r} − 1), r = 2^{−τ/h};
+    the variance of N contains its sum over all pairs of days.
 
     Args:
         sigma: σ, the standard deviation of the logarithm of the rate.
-        half_life_days: h, after which half of a deviation of x is forgotten.
+        half_life_days: h, the half-life of a deviation of x.
     """
     arrays.budget("half_life_days", half_life_days)
     if not 0 <= sigma < np.inf:
@@ -176,13 +172,13 @@ def together(share: float = 0.5, size: int = 20) -> ChangeProcess:
     """Return groups of sources of similar rates that change at the events of their group.
 
     A group has events at rate f·Δ of its busiest source. A source takes part in each with the
-    probability Δ/(Δ of the busiest), so that a share f of its changes are common ones; the
-    others are its own. Each source by itself is a Poisson process; two of a group are not
+    probability Δ/(Δ of the busiest), so that a share f of its changes is common; the others are
+    independent. Each single source is a Poisson process; two sources of a group are not
     independent.
 
     Args:
         share: f, of a source's changes, 0 to 1.
-        size: sources in a group; the last group has what is left.
+        size: sources in a group; the last group has the rest.
     """
     if not 0 <= share <= 1:
         raise ValueError(f"share: is {share}; accepted is a number from 0 to 1")
@@ -199,7 +195,7 @@ def together(share: float = 0.5, size: int = 20) -> ChangeProcess:
         np.maximum.at(busiest, group, rate)
         of_group, at = _points(share * busiest, days, rng)
         events = np.bincount(of_group, minlength=len(busiest))
-        # Every event of its group is put to every source.
+        # Every source considers every event of its group.
         source = np.repeat(np.arange(n), events[group])
         event = members(offsets_of(events)[group], events[group])
         takes_part = rng.random(len(source)) * busiest[group[source]] < rate[source]
@@ -209,7 +205,7 @@ def together(share: float = 0.5, size: int = 20) -> ChangeProcess:
     return draw
 
 
-#: By name what makes a process of its options; it raises ValueError if one is out of its range.
+#: Factories of processes by name; they raise ValueError if an option is out of range.
 PROCESSES: Final[dict[str, Callable[..., ChangeProcess]]] = {
     "poisson": lambda: poisson,
     "bursts": bursts,
@@ -222,7 +218,7 @@ def load(specification: str) -> ChangeProcess:
     """Return a process by ``NAME`` or ``NAME:OPTION=VALUE,…``.
 
     Raises:
-        ValueError: naming what is not accepted.
+        ValueError: naming the process or option that is not accepted.
     """
     name, _, text = specification.partition(":")
     if name not in PROCESSES:
@@ -236,7 +232,7 @@ def load(specification: str) -> ChangeProcess:
 def _points(rate: Floats, days: float, rng: np.random.Generator) -> _Points:
     """Draw independent Poisson processes in (0, days], row after row."""
     source = np.repeat(np.arange(len(rate)), rng.poisson(rate * days))
-    # random() may give 0 and never gives 1.
+    # random() can return 0 but not 1.
     return source, days * (1 - rng.random(len(source)))
 
 
@@ -247,8 +243,8 @@ def _joined(drawn: list[_Points]) -> _Points:
 def _ordered(n: int, days: float, points: _Points) -> ChangeTimes:
     """Sort the changes of all sources."""
     source, at = points
-    # One sort of numbers: before the point stands the source, behind it the time. It takes a
-    # tenth of the time of a sort by two keys.
+    # One sort of numbers: the source before the decimal point, the time after it. It takes a tenth
+    # of the time of a sort by two keys.
     key = source + at / days
     key.sort()
     number = np.bincount(source, minlength=n)

@@ -1,19 +1,19 @@
-"""Policies before an archive: visits day by day, answered by what the archive has.
+"""Replay of policies on an archive: daily visits, answered from the archive's captures.
 
-An ask of day t gets the page's latest capture at or before t. Where that is none, it is a *miss*:
-no 404, it teaches nothing and costs a fetch. A failed visit likewise. Before ``start`` nothing is
-asked: all policies have the copies of the archive, and have learnt from its captures as from visits
-of their own (an interval policy from the last one of each page). From then on a page exists for
-them from the day on which it was ``found``.
+A request on day t gets the page's latest capture at or before t. Without one, the request is a
+*miss*: not a 404; it costs a fetch and the policy learns nothing. The same holds for a failed
+visit. Before ``start`` no requests are made: all policies have the copies of the archive, and have
+learnt from its captures as if they had made the visits (an interval policy only from the last one
+of each page). After that, a page exists for a policy from the day on which it was ``found``.
 
-One fetch every 1/budget days. They are chosen in batches (:mod:`scheduler.evaluate.serving`), for a
-twentieth of the pages at most and not more than a day, unless ``step`` says otherwise: the
-worthiest pages, those that were found and never answered before all others, in the order in which
-they were found. What has just missed or failed is left alone for a day, for twice as long each
-further time, up to the time in which all pages could be asked; a visit to what is gone is worth
-a tenth, and a tenth of that each time that it is still gone, as it is to a daemon. No host has a
-limit, and only answers are known. Where copies are ``given``, pages that are found bring
-theirs along: only refreshing is judged.
+There is one fetch every 1/budget days. Fetches are chosen in batches
+(:mod:`scheduler.evaluate.serving`) of at most a twentieth of the pages and one day, unless ``step``
+sets another length: the pages with the highest values, but first the pages that were found and
+never answered, in the order of discovery. After a miss or a failure a page is not requested for a
+day, and twice as long after each further one, up to the time in which all pages could be requested.
+A visit to a page that is gone has a tenth of the value, and a tenth of that each time that it is
+still gone, as in a daemon. Hosts have no limits, and only answers are known. If copies are
+``given``, pages that are found come with their first copies: then only refreshing is evaluated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,10 +38,10 @@ _LEAST_WAIT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ReplayTerms:
-    """The terms of a replay; days are those of the archive.
+    """The settings of a replay; days are days of the archive.
 
-    ``budget`` is fetches a day, ``step`` the days for which they are chosen together (None: as
-    the module says), ``given`` whether pages bring their first copies along.
+    ``budget`` is fetches a day, ``step`` the days of one batch (None: see the module), ``given``
+    whether pages are found with their first copies.
     """
 
     budget: float
@@ -56,16 +56,16 @@ class AskedVisits:
     """k visits in the order of time.
 
     Attributes:
-        rate: (n,), changes a day of each page as believed in the end; NaN: it was not found.
-        copy: (n,), the day of the visit before ``start``; −inf: none.
+        rate: (n,), estimated changes a day of each page at the end; NaN: the page was not found.
+        copy: (n,), the day of the visit before ``start``; −inf: no copy.
         page: (k,), row of the page.
         at: (k,), day.
-        capture: (k,), place of the capture that was got; −1: a miss.
-        answered: (k,), whether it was content, or that the page is gone.
-        compared: (k,), whether content came that could be compared with a copy.
-        changed: (k,), whether it was another one.
-        again: (k,), whether it was what the page's last ask had got.
-        expected: (k,), the probability of change that the ranker foretold.
+        capture: (k,), position of the returned capture; −1: a miss.
+        answered: (k,), whether the answer was content, or that the page is gone.
+        compared: (k,), whether content was returned and compared with a copy.
+        changed: (k,), whether the content differed.
+        again: (k,), whether the page's last request had returned the same capture.
+        expected: (k,), the ranker's forecast of the probability of a change.
     """
 
     rate: Floats
@@ -100,9 +100,9 @@ _ASKED: Final = (
 class _ArchiveReplay:
     """An archive as an environment of the serving loop, with the results so far.
 
-    By page: ``_content`` is the number of its copy (GONE: none), ``_capture`` the place of what it
-    got last, ``_visited`` the day of its last answer, ``_gone`` how often in a row it was gone,
-    ``_tries`` how often it missed or failed.
+    By page: ``_content`` is the number of its copy (GONE: no copy), ``_capture`` the position of
+    the last returned capture, ``_visited`` the day of its last answer, ``_gone`` how often in a row
+    it was gone, ``_tries`` the number of misses and failures in a row.
     """
 
     def __init__(self, captures: Captures, ranker: Ranker, terms: ReplayTerms) -> None:
@@ -136,7 +136,7 @@ class _ArchiveReplay:
         self._ranker.learn(visits.take(np.argsort(at, kind="stable")))
         if isinstance(self._ranker, IntervalRanker):
             self._ranker.restart()
-        # What comes last in a page stays.
+        # In an assignment by page, the last capture of a page counts.
         self._visited[page] = self._copy[page] = at
         self._capture[captures.page[early]] = np.flatnonzero(early)
         self._content[page] = np.where(content >= 0, content, before)
@@ -155,7 +155,7 @@ class _ArchiveReplay:
             now, asked = until, due
 
     def visit(self, rows: Rows, at: Floats) -> VisitResults:
-        """Return the captures that the archive has of these pages."""
+        """Return the archive's captures of these pages."""
         expected = self._expected(rows, at)
         places = self._captures.latest(rows, at)
         again = (places >= 0) & (places == self._capture[rows])
@@ -164,7 +164,7 @@ class _ArchiveReplay:
         return visits
 
     def asks(self) -> AskedVisits:
-        """Return all visits, and the pages that were found last."""
+        """Return all visits; add the pages that were found last."""
         self.advance(self._terms.end)
         columns = map(np.concatenate, zip(*self._asked, strict=True))
         rate = np.full(len(self._captures), np.nan)
@@ -179,7 +179,7 @@ class _ArchiveReplay:
         return expected
 
     def advance(self, now: float) -> None:
-        """Add the pages that were found by now."""
+        """Add the pages that were found until now."""
         self._now = now
         captures, first = self._captures, self._known
         self._known = int(np.searchsorted(captures.found, now, "right"))
@@ -198,10 +198,10 @@ class _ArchiveReplay:
         """Return (known,), the values for the choice; 0: not now."""
         known = slice(0, self._known)
         if worth.shape != (self._known,):
-            raise ValueError(f"answers with {worth.shape} values for {self._known} pages")
+            raise ValueError(f"returns {worth.shape} values for {self._known} pages")
         worth = worth * _GONE_FACTOR ** np.minimum(self._gone[known], 300)
         new = np.flatnonzero(np.isneginf(self._visited[known]))
-        # The largest numbers there are, in the order of the rows.
+        # The largest floating-point numbers, descending with the rows.
         worth[new] = np.finfo(float).max * (1 - np.arange(len(new)) / max(4 * len(new), 1))
         worth[self._not_before[known] > now] = 0.0
         return worth
@@ -209,7 +209,7 @@ class _ArchiveReplay:
     def _take(
         self, rows: Rows, at: Floats, places: Rows
     ) -> tuple[Bools, Bools, Bools, VisitResults]:
-        """Take results in, a page once: (answered, compared, changed); return the visits."""
+        """Apply results, one for each page: (answered, compared, changed); return the visits."""
         got = np.where(places >= 0, self._captures.content[places], FAILED)
         answered, content = got != FAILED, got >= 0
         compared = content & (self._content[rows] >= 0)
@@ -234,7 +234,7 @@ class _ArchiveReplay:
 
 
 def _in_a_row(page: Rows, flags: Bools) -> Ints:
-    """Return (k,), how many flags of a page stand in a row up to each place."""
+    """Return (k,), the number of consecutive flags of a page up to each position."""
     place = np.arange(len(page))
     begins = ~flags
     begins[1:] |= page[1:] != page[:-1]

@@ -1,27 +1,27 @@
 """Costs of crawls, given their times.
 
-A source's crawls cut time into gaps. In a gap N, the number of its changes since the crawl that
-began the gap, starts from 0 and only grows. Over the measured days, (start, end], a source costs
+A source's crawls divide time into gaps. In a gap N, the number of changes since the crawl at its
+beginning, starts from 0 and only grows. Over the measured days, (start, end], a source costs
 
     harmonic  μ/(end − start) · Σ over its gaps ∫ H(N(t)) dt
     binary    μ/(end − start) · Σ over its gaps ∫ 1{N(t) > 0} dt
 
-or the expectation of these, where the crawler receives nothing from a source between its crawls and
-its changes are Poisson. Then N is Poisson(Δa) at the age a of the copy, and a gap costs, from
-age a to age b,
+or the expectation of these, if the crawler receives no signals from a source between its crawls and
+its changes are Poisson. Then N is Poisson(Δa) at the age a of the copy, and a gap costs, from age a
+to age b,
 
     harmonic  ∫ Ein(Δa) da = b·Ēin(Δb) − a·Ēin(Δa),   Ēin(x) the mean of Ein over (0, x)
     binary    ∫ 1 − e^{−Δa} da                        likewise
 
-Sums of these expectations have the mean of what comes about even where the crawler learns from
-its crawls: how long a gap lasts is decided by what was known at its beginning, and by other
-sources. They lack the noise of the changes: a day tells what a month of changes would.
+Sums of these expectations have the same mean as realised costs, even if the crawler learns from its
+crawls: the length of a gap depends on the state at its beginning, and on other sources. They lack
+the noise of the changes: a measured day is as precise as a month of realised changes.
 
 Every function takes
-    table: importance μ (n,); change_rate Δ (n,), the true ones; last_crawl (n,), the day of each
+    table: importance μ (n,); change_rate Δ (n,), the true rates; last_crawl (n,), the day of each
         source's last crawl before ``crawls``, at most ``start``.
-    crawls: any number for each source, in any order. Those before ``start`` only make the copy
-        younger, those after ``end`` do not count.
+    crawls: any number for each source, in any order. Crawls before ``start`` only make the copy
+        younger, crawls after ``end`` do not count.
     start, end: the measured days.
     changes: all changes from each source's last_crawl on.
 
@@ -62,7 +62,7 @@ class Crawls:
         return len(self.source)
 
     def within(self, start: float, end: float) -> int:
-        """Count those in (start, end]."""
+        """Count the crawls in (start, end]."""
         return int(((self.at > start) & (self.at <= end)).sum())
 
 
@@ -75,10 +75,10 @@ def expected_costs(
     changes: ChangeTimes,
     signalled: Bools,
 ) -> Costs:
-    """Costs as expected of Poisson changes, given the times of crawls and signals, (n,).
+    """Return the expected costs of Poisson changes, given the times of crawls and signals, (n,).
 
-    Sources that are ``signalled`` (n,) tell of each change, and what they cost is known: it is as
-    in :func:`realised_costs`. Of the others ``changes`` are not read.
+    Sources that are ``signalled`` (n,) announce each change; their costs are known, as in
+    :func:`realised_costs`. For the others, ``changes`` are not read.
 
     >>> table = SourceTable.of([6.0], [1.0])
     >>> nothing = ChangeTimes(np.array([0, 0]), np.array([]))
@@ -105,10 +105,10 @@ def expected_costs(
 def realised_costs(
     table: SourceTable, crawls: Crawls, start: float, end: float, *, changes: ChangeTimes
 ) -> Costs:
-    """Costs as they came about, (n,), under whatever process.
+    """Return the realised costs, (n,), for any process of changes.
 
-    The j-th change since a crawl adds 1/j to H(N) until the next crawl. A crawl at the very
-    moment of a change has seen it.
+    The j-th change since a crawl adds 1/j to H(N) until the next crawl. A crawl at the exact moment
+    of a change has seen it.
 
     >>> table = SourceTable.of([6.0], [1.0])
     >>> changes = ChangeTimes(np.array([0, 3]), np.array([1.0, 2.0, 2.5]))
@@ -126,7 +126,7 @@ class _Gaps:
     """The times from crawl to crawl that reach into the measured days.
 
     A gap of ``source`` (g,) begins with the crawl of day ``crawled`` (g,); ``begin`` and ``end``
-    (g,) are the measured part of it.
+    (g,) delimit its measured part.
     """
 
     source: Rows
@@ -178,21 +178,20 @@ def _check(
     refuse(at < table.last_crawl[source], "crawls.at", at, "its source's last_crawl or later")
 
 
-# -- learning ----------------------------------------------------------------
-#
-# Change rates as a crawler learns them: from its crawls and signals only.
+# -- learning --
+# Change rates as a crawler learns them, from its crawls and signals only.
 
 
 class RateLearner:
-    """A crawler's beliefs: the sources with estimated rates.
+    """A crawler's estimates: the sources with estimated rates.
 
     Attributes:
-        table: the sources; its rates are those of the last :meth:`refresh`.
-        complete: the rows of the sources of complete observations.
+        table: the sources, with the rates of the last :meth:`refresh`.
+        complete: the rows of the sources with complete observations.
 
     Args:
         table: the sources; its change rates are not read.
-        estimator: which makes rates from evidence.
+        estimator: estimates rates from evidence.
     """
 
     def __init__(self, table: SourceTable, estimator: Estimator) -> None:
@@ -204,7 +203,7 @@ class RateLearner:
         self.refresh()
 
     def refresh(self) -> None:
-        """Estimate all rates anew."""
+        """Estimate all rates again."""
         rate = self._estimator.change_rate()
         self._revision = self._estimator.revision
         signalled = np.where(self.table.complete_observations, rate, self.table.signal_rate)
@@ -213,7 +212,7 @@ class RateLearner:
     def see(self, source: Rows, at: Floats, span: Floats, changed: Bools) -> None:
         """Learn from crawls that compared each copy with one that was ``span`` days older.
 
-        Of a source of complete observations a crawl shows only what its signals have told.
+        For a source with complete observations, a crawl adds nothing to its signals.
         """
         seen = ~self.table.complete_observations[source]
         source, counted = source[seen], np.zeros(int(seen.sum()), np.bool_)
@@ -236,7 +235,7 @@ class RateLearner:
 
 
 def gaps_of(crawls: Crawls, last_crawl: Floats) -> tuple[Rows, Floats, Floats]:
-    """Return source and day of each crawl, and the day of the source's crawl before; by source."""
+    """Return source, day and day of the source's previous crawl for each crawl; by source."""
     order = np.lexsort((crawls.at, crawls.source))
     source, at = crawls.source[order], crawls.at[order]
     before = np.empty_like(at)

@@ -1,22 +1,24 @@
-"""Utility that policies gain from items that fade, in one world of random items. Seeded.
+"""Utility that policies gain from items with decaying value, in one world of random items. Seeded.
 
-Each period items come to each source, Poisson, each worth ξ (freshet.scheduler.ephemeral.sources);
-then each policy crawls whom it puts first, and reaps what is left of what waits there. No policy
-sees what waits before the crawl: it goes by what is expected.
+In each period a Poisson number of items appears at each source, each with the utility ξ
+(freshet.scheduler.ephemeral.sources). Then each policy crawls its preferred sources, and collects
+the remaining utility of the waiting items. A policy does not see waiting items before the crawl: it
+uses expectations.
 
-What of a period's budget pays for no crawl is carried over, so that of M a period ⌊Mt⌋ is spent
-in t where a crawl costs 1. No source is crawled twice in a period.
+The unspent part of a period's budget is carried over, so that with a budget of M a period ⌊Mt⌋ is
+spent in t periods if a crawl costs 1. No source is crawled twice in a period.
 
-All begin in the state to which they tend: at their paces (freshet.scheduler.evaluate.news), each
-source at a point of its own of its round, with the utility that is expected there. Four days pass
-unmeasured, in which what waits becomes as random as it will be; what a policy may expect of a week
-is level from then on (tested). With few sources it swings, as their rounds do.
+All policies begin near their steady state: with their paces (freshet.scheduler.evaluate.news), each
+source at an independent point of its round, with the utility expected there. The first four days
+are not measured: in them, the waiting items become fully random. The expected utility of a policy
+in a week is constant from then on (tested). With few sources it fluctuates with their rounds.
 
-Ages: given their number, the items that came in the k periods between two crawls were spread
-evenly over them, as the crawls did not depend on them. So the ages at reaping are a mixture of
-even spreads, of which the median is exact and no item need be remembered.
+Ages: given their number, the items that appeared in the k periods between two crawls are spread
+evenly over them, because the crawls do not depend on them. So the ages at collection are a mixture
+of uniform distributions; its median is exact, and no item need be remembered.
 
-O(n) a period and policy; no memory that grows with the days but a number for each length of wait.
+O(n) per period and policy; the memory does not grow with the days, except for a number for each
+length of wait.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,12 +37,12 @@ from freshet.scheduler.ephemeral.sources import EphemeralSources, UtilityLaw
 from freshet.scheduler.evaluate.serving import Progress, silent
 from freshet.scheduler.sources import Rows
 
-# -- policies for ephemeral sources, with their paces ------------------------
+# -- policies for ephemeral sources, with their paces --
 # A *pace* is how often a policy crawls each source in the long run, in crawls per period, (n,). A
-# simulation that lets it begin so begins near the state in which it would end.
+# simulation that begins with it begins near its steady state.
 #
-# A policy that learns has its place in :data:`CONTENDERS`, too: it would be made of the periods
-# and the costs alone, and begin at the pace of all in turn.
+# A policy that learns belongs in :data:`CONTENDERS` as well: it would be made of the periods and
+# the costs alone, and begin with the pace of a round-robin schedule.
 
 #: A policy, and its pace.
 _Contender: TypeAlias = tuple[PeriodPolicy, Floats]
@@ -83,7 +85,7 @@ def _best(sources: EphemeralSources, budget: float) -> _Contender:
     return policies.best_sources(sources), pace
 
 
-#: By name: of sources and the budget of a period.
+#: Makers of contenders by name, from the sources and the budget of a period.
 CONTENDERS: Final[Mapping[str, Callable[[EphemeralSources, float], _Contender]]] = {
     "whittle": _whittle,
     "static": _static,
@@ -97,13 +99,13 @@ def load(name: str) -> Callable[[EphemeralSources, float], _Contender]:
     """Return the maker of a contender.
 
     Raises:
-        ValueError: the name is unknown.
+        ValueError: if the name is unknown.
     """
     return CONTENDERS[arrays.one_of("policy", name, tuple(CONTENDERS))]
 
 
 _WARM_UP_DAYS: Final = 4.0
-#: After that many half-lives an item is no longer counted among those that wait at the start.
+#: Number of half-lives after which an item does not count among the items that wait at the start.
 _GONE: Final = 10.0
 
 
@@ -112,15 +114,15 @@ class _Reaped:
     """Utility of a policy in the measured days.
 
     Attributes:
-        utility: a day.
-        expected: a day; what the crawls would reap on average over worlds.
+        utility: collected a day.
+        expected: a day; the mean over all worlds for these crawls.
         of_bound: ``expected`` as a share of the relaxed bound.
-        items: how many were reaped.
-        median_age: their median age then, in days; None if there were none.
-        crawls: how many.
-        budget: what might have been spent.
-        spent: what was.
-        uncrawled: how many sources were not crawled.
+        items: number of collected items.
+        median_age: their median age at collection, in days; None without items.
+        crawls: number of crawls.
+        budget: total budget.
+        spent: the spent part of the budget.
+        uncrawled: number of sources that were not crawled.
     """
 
     utility: float
@@ -136,10 +138,9 @@ class _Reaped:
 
 @dataclass(frozen=True, slots=True)
 class NewsUtility:
-    """Utility of each policy; ``bound`` is the relaxed one, utility a day.
+    """Utility of each policy; ``bound`` is the relaxed bound, in utility a day.
 
-    ``coming`` is what items are worth as they come, in the mean, a day: more than any crawler
-    could reap.
+    ``coming`` is the mean utility of new items a day: more than any crawler could collect.
     """
 
     coming: float
@@ -148,7 +149,7 @@ class NewsUtility:
 
 
 def budget_a_period(sources: EphemeralSources, bandwidth: float) -> float:
-    """M for that many crawls per source and day, of the mean cost; the unit of time is the day.
+    """Return M for these crawls per source and day, of the mean cost; the unit of time is the day.
 
     Raises:
         ValueError: if the bandwidth is not above 0, or is more than one crawl a source and period.
@@ -176,16 +177,16 @@ def reap(
 
     Args:
         sources: rates are per day.
-        contenders: by name; all of these sources and this budget.
+        contenders: by name; made for these sources and this budget.
         budget: M, of a period, above 0.
-        periods: how many are measured, at least 1.
-        rng: of the world and of where sources begin.
-        law: what an item is worth, as a share of its source's mean.
-        progress: is told which share of the warm-up and the measured periods has passed.
+        periods: number of measured periods, at least 1.
+        rng: for the world and the initial state of sources.
+        law: distribution of an item's utility, as a share of its source's mean.
+        progress: called with the finished share of the warm-up and the measured periods.
 
     Raises:
-        ValueError: naming the argument. A source that does not fade is refused: where nobody
-            crawls it, it tends to no state in which it could begin.
+        ValueError: naming the argument. A source without decay is refused: if it is never crawled,
+            it has no steady state to begin in.
     """
     arrays.budget("budget", budget)
     arrays.positive("decay", sources.decay)
@@ -209,7 +210,7 @@ def reap(
 
 
 def _arrivals(sources: EphemeralSources, law: UtilityLaw, rng: Generator) -> tuple[Floats, Ints]:
-    """Draw the items of a period: what those of each source are worth at its end, and how many."""
+    """Draw a period's items: each source's total utility at its end, and number of items."""
     count = rng.poisson(sources.arrival_rate * sources.period)
     owner = np.repeat(np.arange(len(sources)), count)
     age = rng.random(len(owner)) * sources.period
@@ -222,7 +223,7 @@ def _arrivals(sources: EphemeralSources, law: UtilityLaw, rng: Generator) -> tup
 
 
 class _Crawler:
-    """One policy at work: the sources as it leaves them, and what it reaped."""
+    """One running policy: the state of the sources under it, and the collected utility."""
 
     def __init__(
         self,
@@ -250,14 +251,14 @@ class _Crawler:
         self.begin_to_measure()
 
     def begin_to_measure(self) -> None:
-        """Forget what was reaped, not how the sources were left."""
+        """Reset the collected utility, not the state of the sources."""
         self._measured = 0
         self._earned = self._utility = self._spent = 0.0
         self._visited = np.zeros(len(self._sources), np.int64)
         self._items_by_span = np.zeros(1, np.int64)
 
     def pass_period(self, arrived: Floats, count: Ints) -> None:
-        """Let items come, and crawl."""
+        """Add new items, and crawl."""
         self._state = self._retention * self._state + arrived
         self._expected = self._retention * self._expected + self._fresh
         self._items = self._items + count
@@ -276,7 +277,7 @@ class _Crawler:
         self._crawl(policies.affordable(self._policy(seen), self._sources.cost, purse))
 
     def _crawl(self, rows: Rows) -> None:
-        # What rows bring is known from here on: a policy that learns would be told of it here.
+        # A policy that learns would receive the results of the rows here.
         self._utility += float(self._state[rows].sum())
         self._earned += float(self._expected[rows].sum())
         self._spent += float(self._sources.cost[rows].sum())
@@ -292,7 +293,7 @@ class _Crawler:
             counts[rows] = 0
 
     def reaped(self, bound: float) -> _Reaped:
-        """Return the utility since the measuring began; ``bound`` is that of a period."""
+        """Return the utility since the measurement began; ``bound`` is the bound of a period."""
         days = self._measured * self._sources.period
         middle = median_age(self._items_by_span)
         return _Reaped(
@@ -311,8 +312,8 @@ class _Crawler:
 def median_age(items: Ints) -> float | None:
     """Return the median of ages spread evenly from 0 to k, ``items[k]`` items; None without items.
 
-    Half a dozen items within one period and as many within three: as many are younger as older
-    than a where a/1 + a/3 = 1.
+    With six items within one period and six within three, as many items are younger than a as
+    older, where a/1 + a/3 = 1.
 
     >>> median_age(np.array([0, 6, 0, 6]))
     0.75
@@ -325,11 +326,11 @@ def median_age(items: Ints) -> float | None:
     return float(np.interp(items.sum() / 2, younger, edges))
 
 
-# -- a population of news sources. Seeded. -----------------------------------
+# -- a population of news sources. Seeded. --
 
 #: One decision an hour; rates are per day.
 PERIODS_A_DAY: Final = 24
-#: What items of one source are worth, as a share of its mean.
+#: Distribution of the utility of one source's items, as a share of its mean.
 ITEMS: Final = UtilityLaw("lognormal", 1.0)
 
 #: ln Λ before clipping: mean and standard deviation; the most items a day.
@@ -341,25 +342,25 @@ _UTILITY_SIGMA = 1.0
 
 
 def news_sources(n: int, rng: Generator) -> EphemeralSources:
-    """So many sources, n, with rates per day and a period of an hour; a crawl costs 1.
+    """Return n sources with rates per day and a period of an hour; a crawl costs 1.
 
         Λ   items a day    ln Λ ~ N(−2.433, 3.020²), at most 1,000
         h   half-life      ln h ~ N(ln 24 hours, 0.9²), from 1 hour to 14 days; μ = ln 2 / h
         ξ̄   mean utility   log-normal, mean 1, σ 1
 
-    all three independent. What an item is worth varies about ξ̄ by :data:`ITEMS`, log-normal
-    with σ 1, too.
+    all three independent. The utility of an item varies about ξ̄ by :data:`ITEMS`, log-normal with
+    σ 1 as well.
 
-    Λ is fitted to two figures of 8,155 feeds that were watched for eight months (Travers et al.):
-    they published 10,794,285 items, 5.4 a feed and day, and 17 % of them 97 % of it. The
-    half-life has the mean of 36 hours within which half of the readers of an item of a large news
-    site have come (Dezső et al.). The spread of half-lives and of utilities, and that they hang
-    together neither with each other nor with Λ, are a guess.
+    Λ is fitted to two figures for 8,155 feeds that were observed for eight months (Travers et al.):
+    they published 10,794,285 items, 5.4 a feed and day, and 17 % of the feeds published 97 % of the
+    items. The half-life has the mean of 36 hours within which half of the readers of an item of a
+    large news site visit it (Dezső et al.). The spread of half-lives and utilities, and their
+    independence of each other and of Λ, are guesses.
 
     References: N. Travers et al., "RSS feeds behavior analysis, structure and vocabulary", Int. J.
     Web Information Systems 10(3), 2014, abstract; Z. Dezső et al., "Dynamics of information access
-    on the web", Phys. Rev. E 73, 066132, 2006. Readers come by a power law there; the model of
-    Avrachenkov and Borkar has exponentials.
+    on the web", Phys. Rev. E 73, 066132, 2006. The visits of readers follow a power law there; the
+    model of Avrachenkov and Borkar has exponentials.
     """
     rate, life, utility = rng.standard_normal((3, n))
     half_life = np.clip(_HALF_LIFE * np.exp(_HALF_LIFE_SIGMA * life), _SHORTEST, _LONGEST)

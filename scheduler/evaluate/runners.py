@@ -1,27 +1,27 @@
-"""The crawls of each kind of policy in a random world, and the state in which they begin.
+"""The crawls of each kind of policy in a random world, and their initial state.
 
 **Index and interval policies** are served (:mod:`scheduler.evaluate.serving`) the budget's visits
-one by one, every 1/R days: to the source of the largest index, or to the one whose due time is
-furthest back. Signals arrive between batches. With a learner the sources that were crawled get
-new estimates once an hour, those that signal once a day, and all when the estimator has changed
-its mind about all. Servers do not say when a page changed: an interval policy learns whether it
-did, and when a crawl last saw a change.
+one by one, every 1/R days: to the source with the largest index, or with the earliest due time.
+Signals arrive between batches. With a learner, crawled sources get new estimates once an hour,
+sources with signals once a day, and all sources when the estimator has revised all estimates.
+Servers do not report when a page changed: an interval policy learns whether it did, and when a
+crawl last saw a change.
 
-**Rate policies** choose nothing while they run: their plan says when each source is crawled.
+**Rate policies** make no choices while they run: their plan determines when each source is crawled.
 
-    by the clock, Poisson of rate ρ    Poisson(ρ · days) many, at uniform times
+    by the clock, Poisson of rate ρ    Poisson(ρ · days) crawls, at uniform times
     by the clock, every 1/ρ days       when its phase, which runs at the rate ρ, passes 1
     on a signal, with probability p    each change with probability p
     on every k-th signal               the change at which k are pending, k = ⌈1/p⌉
 
-A Poisson plan keeps its budget in the mean only: its crawls are reported as they came. With
-a learner this is Algorithm 4 of Kolobov et al. (NeurIPS 2019) with epochs of a day: plan with the
-estimates, crawl, take the evidence in. LLC is lambda_crawl, LLCA lambda_crawl_approx, BLLC
-binary_lambda_crawl_floor. Differs from the paper in: notifications are counted wherever they are
-received, whatever is crawled.
+A Poisson plan spends its budget in the mean only: its actual crawls are reported. With a learner
+this is Algorithm 4 of Kolobov et al. (NeurIPS 2019) with epochs of a day: plan with the estimates,
+crawl, learn from the evidence. LLC is lambda_crawl, LLCA lambda_crawl_approx, BLLC
+binary_lambda_crawl_floor. Differs from the paper in: all received notifications are counted,
+regardless of the crawls.
 
-**Day 0.** A simulation that starts with fresh copies everywhere measures mostly how long they stay
-fresh. So every policy starts in the state to which it tends.
+**Day 0.** A simulation that starts with only fresh copies mostly measures how long they stay fresh.
+So every policy starts in its steady state.
 
     crawled                            age of the copy at a random moment    n, changes since
     by the clock, Poisson of rate ρ    exponential, mean 1/ρ
@@ -29,20 +29,20 @@ fresh. So every policy starts in the state to which it tends.
     on a signal, with probability p    from n                                geometric, (1 − p)ⁿp
     on every k-th signal               from n                                uniform, 0 … k − 1
 
-On signals the last crawl answered to the change before the n pending ones. A source that is
-never crawled was last seen when the history of the world begins; so was one whose n changes go
-back further.
+On signals, the change before the n pending ones triggered the last crawl. The last crawl of a
+source that is never crawled is at the beginning of the world's history; so is the last crawl of a
+source with n changes that begin before the history.
 
     ρ, p, k    crawl_rate, crawl_probability, ⌈1/p⌉ of the plan (see freshet.scheduler.costs)
 
 Index policies: scheduler.policies.optimal_intervals crawls a source at the moment at which its
-index reaches the price. Its plan is where greedy_index tends to, whose ages are uniform from 0
-to the threshold.
+index reaches the price. Its plan is the steady state of greedy_index; ages are uniform from 0 to
+the threshold.
 
-Interval policies know neither importance nor budget: the state of a source depends on its change
-rate and on how long it waits for its turn, which is the same for all. So a thousand sources are
-crawled for four hundred days, and every source starts with the pace and the age of the one of
-them that is nearest in change rate.
+Interval policies use neither importance nor budget: the state of a source depends on its change
+rate and on its delay after it is due, which is the same for all. So a thousand sources are crawled
+for four hundred days, and every source starts with the pace and the age of the one with the nearest
+change rate.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ from freshet.scheduler.policy import (
 )
 from freshet.scheduler.sources import Rows, SourceTable
 
-#: The part of all sources that is chosen with one valuation. A change of a source that tells
-#: waits half a batch longer for its crawl than it would if crawls were chosen one by one: here
-#: about 0.1 % of what the best index pays. Due times of interval policies lie days ahead.
+#: The share of sources that is chosen with one valuation. The crawl of a source with a signal is
+#: delayed by half a batch compared with single choices: here that adds about 0.1 % to the cost of
+#: the best index. Due times of interval policies are days ahead.
 _BATCH: Final = 1 / 2048
 _INTERVAL_BATCH: Final = 1 / 256
-#: The parts of all sources that are crawled while candidates stay, and that are candidates.
+#: The shares of sources that are crawled before candidates are renewed, and that are candidates.
 _STRETCH: Final = 1 / 128
 _CANDIDATES: Final = 1 / 32
 _LEAST_CANDIDATES: Final = 64
 
-#: What a sum of rates may exceed its budget by, for rounding.
+#: Tolerance of the budget for a sum of rates, for rounding.
 _ROUNDING = 1e-6
-#: No copy is older than a century: beyond that a rate of almost 0 gives ages without meaning.
+#: Maximum age of a copy, a century: at rates near 0, larger ages are meaningless.
 _OLDEST_DAYS = 36_525.0
 #: Nutch, the slower of the two, begins with 30 days and shortens them by a fifth at a time.
 _SETTLING_DAYS = 400.0
@@ -101,7 +101,7 @@ def split(begin: float, end: float, length: float) -> Iterator[tuple[float, floa
     >>> list(split(0.0, 2.5, 1.0))
     [(0.0, 1.0), (1.0, 2.0), (2.0, 2.5)]
     """
-    # A last part that is there by rounding only belongs to the one before it.
+    # A last part that exists only by rounding belongs to the one before it.
     parts = ceil((end - begin) / length - 1e-6)
     edges = [begin + part * length for part in range(parts)]
     yield from zip(edges, [*edges[1:], end], strict=True)
@@ -124,7 +124,7 @@ class RandomWorld:
     Args:
         world: the sources and their changes.
         last_crawl: (n,), each source's last crawl before day 0, in days.
-        share: the part of all sources that is chosen with one valuation.
+        share: the share of sources that is chosen with one valuation.
         receiver: a ranker that receives the signals.
     """
 
@@ -138,7 +138,7 @@ class RandomWorld:
     ) -> None:
         self._days = world.days
         self._size = max(int(len(world) * share), 1)
-        # All changes in one ascending column, a stretch of numbers for each source.
+        # All changes in one ascending column, a range of numbers for each source.
         self._history, self._span = world.history, world.history + world.days + 1.0
         source = np.repeat(np.arange(len(world)), np.diff(world.changes.offsets))
         self._changes = self._key(source, world.changes.at)
@@ -156,7 +156,7 @@ class RandomWorld:
                 yield float(moments[first]), moments[first : first + self._size]
 
     def advance(self, now: float) -> None:
-        """Tell the signals that have come by now."""
+        """Deliver the signals until now."""
         if self._receiver is not None:
             source, at = self._signals
             first, self._delivered = self._delivered, int(np.searchsorted(at, now, "right"))
@@ -164,7 +164,7 @@ class RandomWorld:
             self._receiver.receive(source[new], at[new], now)
 
     def weighed(self, worth: Floats, now: float) -> Floats:
-        """Return the values as they are."""
+        """Return the values unchanged."""
         return worth
 
     def visit(self, rows: Rows, at: Floats) -> VisitResults:
@@ -189,18 +189,18 @@ class RandomWorld:
 
 
 class IndexedSources:
-    """A ranker for an index policy, whose rates are known or learnt by a learner.
+    """A ranker for an index policy, with known rates or a learner.
 
-    *Invariant.* Now and then all sources are valued as of the end of the next stretch of time, and
-    the largest become candidates. An index does not fall between two events of its source, and what
-    signals becomes a candidate. *Consequence.* Until then no other source outranks the candidates,
-    of which few are crawled, and only they are valued.
+    *Invariant.* At intervals, all sources are valued as of the end of the next interval, and the
+    largest values become candidates. An index does not decrease between two events of its source,
+    and a source with a signal becomes a candidate. *Consequence.* Until the end of the interval no
+    other source outranks the candidates, of which few are crawled, and only candidates are valued.
 
     Args:
         policy: values the sources.
         table: the sources; its columns are copied.
         budget: R, crawls a day.
-        learner: where rates are not known.
+        learner: if rates are not known.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class IndexedSources:
         self._received = np.zeros(len(table), np.int64)
 
     def worth(self, now: float) -> Floats:
-        """Return the index of each candidate, and 0 of all others, (n,); until the next call."""
+        """Return (n,) the index of each candidate, 0 for all others; valid until the next call."""
         n = len(self._table)
         if now >= self._until:
             self._until = now + self._stretch
@@ -232,7 +232,7 @@ class IndexedSources:
         return self._worth
 
     def learn(self, visits: VisitResults) -> None:
-        """Note the crawls; learn from them together, once an hour."""
+        """Record the crawls; learn from them together, once an hour."""
         rows, before = visits.row, self._table.last_crawl[visits.row]
         self._table.last_crawl[rows] = visits.at
         self._table.pending_signals[rows] = 0
@@ -247,15 +247,15 @@ class IndexedSources:
                 moved, rate = self._learner.news(crawled)
                 self._estimate(moved, rate)
                 if moved is not crawled:
-                    # All rates have moved, and with them who may be a candidate.
+                    # All rates have moved, so the candidates may change.
                     self._until = -np.inf
 
     def receive(self, source: Rows, at: Floats, now: float) -> None:
-        """Count the signals that no crawl has answered; learn from them once a day."""
+        """Count the signals since the last crawls; learn from them once a day."""
         pending = source[at > self._table.last_crawl[source]]
         if len(pending):
             np.add.at(self._table.pending_signals, pending, 1)
-            # One that is there twice is valued twice, to the same number.
+            # A duplicate is valued twice, with the same result.
             self._candidates = np.append(self._candidates, pending)
         if self._learner is None:
             return
@@ -272,19 +272,19 @@ class IndexedSources:
 
     def _estimate(self, rows: Rows, rate: Floats) -> None:
         self._table.change_rate[rows] = rate
-        # Where observations are complete the signals are the changes.
+        # With complete observations, the signals are the changes.
         complete = self._table.complete_observations[rows]
         self._table.signal_rate[rows[complete]] = rate[complete]
 
 
 class WaitingSources:
-    """A ranker for an interval policy: the most overdue source first, and none before it is due.
+    """A ranker for an interval policy: the most overdue source first, no source before it is due.
 
     Attributes:
-        paces: of the n sources.
+        paces: the paces of the n sources.
         last_crawl: (n,), days.
         modified_at: (n,), the days of the last crawls that saw a change; the first capture counts
-            as one.
+            as a change.
         due_at: (n,), days.
     """
 
@@ -303,7 +303,7 @@ class WaitingSources:
         return cls(policy, paces, last_crawl.copy(), last_crawl.copy())
 
     def copied(self, rows: Rows, days: float) -> WaitingSources:
-        """Return sources that are where these rows were, ``days`` days later."""
+        """Return sources with the state of these rows, ``days`` days later."""
         paces = [replace(pace, due_at=pace.due_at - days) for pace in self.paces]
         return WaitingSources(
             self._policy,
@@ -315,11 +315,11 @@ class WaitingSources:
     def worth(self, now: float) -> Floats:
         """Return the days since each source was due, (n,)."""
         late = now - self.due_at
-        # What is due at this very moment is worth a crawl.
+        # A source that is due at this exact moment has a value above 0.
         return np.where(late >= 0, late + np.finfo(float).tiny, 0.0)
 
     def learn(self, visits: VisitResults) -> None:
-        """Ask the policy for the next interval of what was crawled."""
+        """Set the next intervals of the crawled sources by the policy."""
         rows = visits.row
         self.last_crawl[rows] = visits.at
         self.modified_at[rows[visits.changed]] = visits.at[visits.changed]
@@ -359,13 +359,13 @@ def run_intervals(
 
 
 def checked(plan: CrawlPlan, budget: float) -> CrawlPlan:
-    """Return the plan, if it keeps the budget.
+    """Return the plan if it is within the budget.
 
     Raises:
-        OverBudget: it does not.
+        OverBudget: if it is not.
     """
     spent = float(plan.crawl_rate.sum())
-    # Written so that NaN is refused, too.
+    # In this form, NaN is refused as well.
     if not spent <= budget * (1 + _ROUNDING):
         raise OverBudget(f"plans {spent:,.6g} crawls a day; its budget is {budget:,.6g}")
     return plan
@@ -384,7 +384,7 @@ def run_rates(
     """Return all crawls by a rate policy, from day 0 to the world's last.
 
     Raises:
-        OverBudget: a plan exceeds the budget.
+        OverBudget: if a plan exceeds the budget.
     """
     table, phase = start
     execution = PlanExecution(world, table, phase, rng)
@@ -401,7 +401,7 @@ def run_rates(
 
 
 class PlanExecution:
-    """The crawls of plans that follow one another.
+    """The crawls of consecutive plans.
 
     Attributes:
         last_crawl: (n,), each source's last crawl, in days.
@@ -422,14 +422,14 @@ class PlanExecution:
         source, at = np.concatenate([source, answering]), np.concatenate([at, when])
         order = np.lexsort((at, source))
         source, at = source[order], at[order]
-        # Times of one source ascend, and the last of equal rows is the one that stays.
+        # Times of one source ascend, and of equal rows the last assignment counts.
         self.last_crawl[source] = at
         return Crawls(source, at)
 
     def learnt_from(
         self, learner: RateLearner, plan: CrawlPlan, begin: float, end: float
     ) -> Crawls:
-        """Return the same crawls, after a learner has seen what they and the signals showed."""
+        """Return the same crawls, after a learner has learnt from them and from the signals."""
         last_crawl, changes = self.last_crawl.copy(), self._world.changes
         crawls = self.crawls(plan, begin, end)
         source, at, before = gaps_of(crawls, last_crawl)
@@ -441,7 +441,7 @@ class PlanExecution:
 
     def _poisson(self, rate: Floats, begin: float, end: float) -> tuple[Rows, Floats]:
         source = np.repeat(np.arange(len(rate)), self._rng.poisson(rate * (end - begin)))
-        # Of random() 0 is a value and 1 is none: so the day's end belongs to it.
+        # random() can return 0 but not 1: so the end of the interval is included.
         return source, end - (end - begin) * self._rng.random(len(source))
 
     def _periodic(self, rate: Floats, begin: float, end: float) -> tuple[Rows, Floats]:
@@ -461,7 +461,7 @@ class PlanExecution:
             kept = self._rng.random(len(source)) < p[source]
             return source[kept], at[kept]
         number = np.bincount(source, minlength=len(plan))
-        # Each change is its source's nth of these days.
+        # Each change is its source's nth in this interval.
         nth = members(np.ones(len(rows), np.int64), number[rows])
         k = changes_per_crawl(np.ones(len(p)), p)
         first = np.maximum(k - self._pending, 1.0)[source]
@@ -469,7 +469,7 @@ class PlanExecution:
             answered = (nth >= first) & (np.mod(nth - first, k[source]) == 0)
         self._pending += number
         chosen = np.flatnonzero(answered)
-        # The last one stays: what came after it is pending.
+        # The last assignment counts: later changes are pending.
         self._pending[source[chosen]] = number[source[chosen]] - nth[chosen]
         return source[chosen], at[chosen]
 
@@ -477,7 +477,8 @@ class PlanExecution:
 def under_plan(world: World, plan: CrawlPlan, rng: Generator) -> tuple[SourceTable, Floats]:
     """Return day 0 of a crawler that has always followed this plan.
 
-    The sources with last crawls and pending signals, and how far each one's period has run, 0 to 1.
+    Returns the sources with last crawls and pending signals, and the elapsed share of each period,
+    0 to 1.
     """
     n = len(world)
     phase = rng.random(n)
@@ -495,7 +496,7 @@ def under_plan(world: World, plan: CrawlPlan, rng: Generator) -> tuple[SourceTab
 def round_robin(world: World, budget: float, rng: Generator) -> tuple[SourceTable, Floats]:
     """Return day 0, as above, of a crawler that has always visited all sources in turn.
 
-    No copy is older than the history: a learner compares it with what its first crawl finds.
+    No copy is older than the history: a learner compares it with the result of the first crawl.
     """
     phase = rng.random(len(world))
     age = np.minimum(phase * len(world) / budget, world.history)
@@ -530,7 +531,7 @@ def left_at(world: World, last_crawl: Floats) -> SourceTable:
 
 
 def _pending(plan: CrawlPlan, signalled: Rows, phase: Floats, rng: Generator) -> Floats:
-    """Return n, the changes since the last crawl; inf where no change is ever answered."""
+    """Return n, the changes since the last crawl; inf if no change ever triggers a crawl."""
     p = plan.crawl_probability[signalled]
     crawled = plan.crawl_rate[signalled] > 0
     if plan.crawling == "periodic":

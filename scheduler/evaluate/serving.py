@@ -1,12 +1,12 @@
-"""The one loop in which policies are served, before a random world and before an archive.
+"""The loop in which policies are served, in a random world and on an archive.
 
-    environment tells what has happened → ranker values all sources → the worthiest are visited
-    → ranker learns
+    environment reports new events → ranker values all sources → the best ones are visited → ranker
+    learns
 
 Visits are chosen in batches, as a daemon fills its window: one valuation of all sources, and as
-many of the largest as the budget pays for until the next one. A batch of k of n sources differs
-from k single choices by what its visits, and signals that come meanwhile, would have moved: it
-vanishes with k/n, and a batch of one is exact.
+many of the largest values as the budget pays for until the next one. A batch of k of n sources
+differs from k single choices, because its visits, and signals in the meantime, would have changed
+the values. The difference vanishes with k/n, and a batch of one is exact.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +18,9 @@ from freshet.scheduler.arrays import Floats
 from freshet.scheduler.estimate.evidence import VisitResults
 from freshet.scheduler.sources import Rows
 
-#: Is told the day that a run has reached.
+#: Called with the day that a run has reached.
 Progress: TypeAlias = Callable[[float], None]
-#: Is told what is at work, such as a policy, and how much of its run is done, 0 to 1.
+#: Called with the name of the work, such as a policy, and the finished share of its run, 0 to 1.
 PolicyProgress: TypeAlias = Callable[[str, float], None]
 #: The day of a valuation, and the ascending days of the visits that it decides.
 Batch: TypeAlias = tuple[float, Floats]
@@ -30,26 +30,26 @@ class Valuer(Protocol):
     """The part of a ranker that the loop itself calls."""
 
     def worth(self, now: float) -> Floats:
-        """Return the value of a visit to each known source on this day; 0: none is wanted."""
+        """Return the value of a visit to each known source on this day; 0: no visit."""
 
     def learn(self, visits: VisitResults) -> None:
         """Learn from visits, in the order of time."""
 
 
 class _Environment(Protocol):
-    """The sources of a run, and what a visit finds there.
+    """The sources of a run, and the results of visits to them.
 
-    If its ranker learns of anything but visits, the environment knows it.
+    If a ranker needs more than visits, the environment calls it.
     """
 
     def batches(self, budget: float) -> Iterable[Batch]:
-        """Yield the batches in the order of time; all their visits cost the budget."""
+        """Yield the batches in the order of time; all their visits use up the budget."""
 
     def advance(self, now: float) -> None:
-        """Tell the ranker what has happened by now without a visit."""
+        """Report to the ranker the events until now, visits excepted."""
 
     def weighed(self, worth: Floats, now: float) -> Floats:
-        """Return the values by which sources are chosen, given those of the ranker."""
+        """Return the values by which sources are chosen, given the ranker's values."""
 
     def visit(self, rows: Rows, at: Floats) -> VisitResults:
         """Visit each of these sources once; the ranker has not learnt from it yet."""
@@ -62,12 +62,12 @@ def silent(*_progress: object) -> None:
 def serve(
     ranker: Valuer, environment: _Environment, budget: float, progress: Progress = silent
 ) -> None:
-    """Let a ranker spend a budget, in visits a day, until the environment ends.
+    """Spend a budget, in visits a day, by a ranker's values, until the environment ends.
 
-    A visit that no source is worth is left out, and not made up for.
+    A visit is omitted if no source has a value above 0; it is not made up for.
 
     Raises:
-        ValueError: the ranker answers with something else than finite numbers of at least 0.
+        ValueError: if the ranker returns anything but finite numbers of at least 0.
     """
     for now, moments in environment.batches(budget):
         environment.advance(now)
@@ -97,7 +97,7 @@ def worthiest(worth: Floats, count: int) -> Rows:
 
 def _refuse_nonsense(answer: Floats) -> Floats:
     worth = np.asarray(answer, np.float64)
-    # Written so that NaN is refused, too.
+    # In this form, NaN is refused as well.
     if len(worth) and not (worth.min() >= 0 and worth.max() < np.inf):
-        raise ValueError("values pages with something else than finite numbers of at least 0")
+        raise ValueError("returns values that are not finite numbers of at least 0")
     return worth

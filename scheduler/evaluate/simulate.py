@@ -3,17 +3,17 @@
     population × change process × policy (× estimator) → realised cost
 
 The cost of a source is a time average over the measured days, weighted with its importance; a
-policy's cost is the mean over the sources. Where changes are Poisson it is the conditional
-expectation given the times of crawls and signals, which is free of the noise of the changes;
-under any other process it is what the changes of this world came to.
+policy's cost is the mean over the sources. For Poisson changes it is the conditional expectation
+given the times of crawls and signals, which is free of the noise of the changes; for any other
+process it is the realised cost in this world.
 
-Known rates: every policy starts in the state to which it tends (scheduler.evaluate.runners),
-works on for a lead-in of two rounds, and is then measured for all days. There is no such state
-of the harmonic cost under a policy that starves sources, as those for the binary cost do: it
-grows with the days. Learned rates: on day 0 nothing is known but when each source was last
-crawled, in turn; the last week is measured.
+Known rates: every policy starts in its steady state (scheduler.evaluate.runners), runs for a
+lead-in of two rounds, and is then measured for all days. A policy that starves sources, such as
+those for the binary cost, has no steady state of the harmonic cost: the cost grows with the days.
+Learned rates: on day 0 only the last crawl of each source is known, from a round-robin schedule;
+the last week is measured.
 
-No host has a limit here and no signal is false: politeness and noisy signals are not simulated.
+Hosts have no limits here and no signal is false: politeness and noisy signals are not simulated.
 """
 
 from collections.abc import Sequence
@@ -38,14 +38,15 @@ from freshet.scheduler.policies.optimal_intervals import OptimalIntervals
 from freshet.scheduler.policy import IndexPolicy, IntervalPolicy, Policy, RatePolicy, load
 from freshet.scheduler.sources import SourceTable
 
-#: The days of a learning crawler that are measured: the last ones.
+#: The measured days of a learning crawler: the last ones.
 MEASURED_WHEN_LEARNING: Final = 7.0
 
-#: One round is the time in which the budget could crawl every source once. Within two an index
-#: or interval policy has settled: its cost moves by less than 0.5 % from then on.
+#: One round is the time in which the budget could crawl every source once. Within two rounds an
+#: index or interval policy has settled: its cost moves by less than 0.5 % from then on.
 _LEAD_IN_ROUNDS, _LEAD_IN_DAYS = 2.0, 30.0
-#: Only copies of what is hardly worth a crawl are older than forty rounds. Fewer are drawn where
-#: that would be too many changes to hold, or too many days for processes that go day by day.
+#: Only copies of sources that are hardly crawled are older than forty rounds. The history is
+#: shorter if it would have too many changes to hold, or too many days for processes that step by
+#: day.
 _HISTORY_ROUNDS, _LEAST_HISTORY_DAYS, _MOST_HISTORY_DAYS = 40.0, 60.0, 1_000.0
 _HISTORY_CHANGES = 10_000_000
 
@@ -54,7 +55,7 @@ _HISTORY_CHANGES = 10_000_000
 class _SimulatedCost:
     """A policy's cost, the mean over the sources, and its crawls over the measured days.
 
-    ``budget`` is R times the measured days; random crawl times meet it in the mean.
+    ``budget`` is R times the measured days; plans with random crawl times spend it in the mean.
     """
 
     harmonic_cost: float
@@ -91,18 +92,18 @@ def simulate(  # noqa: PLR0913 - the parameters of an experiment
     process: str = "poisson",
     progress: PolicyProgress = silent,
 ) -> SimulationResult:
-    """Simulate policies, each ``NAME`` or ``NAME:OPTION=VALUE,…``, in one and the same world.
+    """Simulate policies, each ``NAME`` or ``NAME:OPTION=VALUE,…``, in the same world.
 
     Args:
         table: the sources with their true change rates.
-        policies: what is compared.
+        policies: the policies to compare.
         bandwidth: R, crawls per day over all sources.
-        days: how long; see the module's text for what is measured.
-        seed: decides world and chance; the same seed gives the same result.
+        days: length of the simulation; see the module for the measured part.
+        seed: determines the world and all random draws; the same seed gives the same result.
         learn: whether change rates are unknown at the start.
-        estimator: what learns them: one of freshet.scheduler.estimate.ESTIMATORS.
-        process: how sources change: ``NAME`` or ``NAME:OPTION=VALUE,…``.
-        progress: is told how far each policy is.
+        estimator: the estimator of the rates: one of freshet.scheduler.estimate.ESTIMATORS.
+        process: the change process: ``NAME`` or ``NAME:OPTION=VALUE,…``.
+        progress: called with the progress of each policy.
 
     Raises:
         ValueError: naming the argument; PolicyError for a policy.
@@ -126,9 +127,9 @@ def lambda_crawl_optimum(table: SourceTable, bandwidth: float) -> Optimum:
 
 @dataclass(slots=True, eq=False)
 class Experiment:
-    """One world and one budget, in which policies are measured.
+    """One world and one budget, for measuring policies.
 
-    The arguments are those of :func:`simulate`; ``estimator`` is None where rates are known.
+    The arguments are as in :func:`simulate`; ``estimator`` is None if rates are known.
 
     Raises:
         ValueError: naming the argument.
@@ -179,7 +180,7 @@ class Experiment:
         return self._judged(start, crawls)
 
     def _run(self, policy: Policy, progress: Progress) -> tuple[SourceTable, Crawls]:
-        """Return the sources as of day 0, and all crawls from then on."""
+        """Return the sources on day 0, and all crawls from then on."""
         rng = np.random.default_rng([self.seed, 1])
         world = self._world if self.estimator is None else self._world.blind()
         if isinstance(policy, IntervalPolicy):
@@ -249,6 +250,6 @@ def _refuse_what_is_not_simulated(table: SourceTable) -> None:
     if limited.any():
         row = int(np.argmax(limited))
         raise ValueError(
-            f"host_capacity: row {row} is {table.host_capacity[row]}; accepted is inf, for "
+            f"host_capacity: row {row} is {table.host_capacity[row]}; accepted is inf: "
             "politeness is not simulated"
         )

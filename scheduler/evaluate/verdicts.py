@@ -1,7 +1,7 @@
-"""Verdicts on policies before an archive, for tables, reports and machines.
+"""Evaluations of policies on an archive, for tables, reports and programs.
 
 Costs are means over the time that counts (:mod:`scheduler.evaluate.captures`), weighted with
-importance: ``binary`` is the share of importance whose copy is stale.
+importance: ``binary`` is the share of importance with a stale copy.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,23 +22,23 @@ from freshet.scheduler.evaluate.serving import PolicyProgress, silent
 from freshet.scheduler.queue.rankers import ranker_of
 from freshet.scheduler.sources import Rows
 
-#: Changes a day from which on a page belongs to a class, but for the last one.
+#: Minimum changes a day of each class; the last class has no minimum.
 RATE_CLASSES: Final = {"daily": 1.0, "weekly": 1 / 7, "monthly": 1 / 30, "yearly": 1 / 365}
 RAREST: Final = "rarer"
 #: The bounds of a cost, in the order of the columns of days; the last one has no column.
 BOUNDS: Final = ("optimistic", "early", "pessimistic", "clairvoyant")
-#: Bins of foretold probabilities.
+#: Bins of forecast probabilities.
 _BINS: Final = 20
-#: A page is flagged where more of its asks than this share got what they had.
+#: A page is flagged if more than this share of its requests returned the capture that it had.
 _FLAGGED: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedCost:
-    """A cost as :mod:`freshet.scheduler.evaluate.bounds` bounds it.
+    """A cost with its bounds, as in :mod:`freshet.scheduler.evaluate.bounds`.
 
     ``clairvoyant`` is the lower bound of the optimistic cost; ``daily`` are the costs of each day,
-    (d, 3): optimistic, early, pessimistic; NaN where nothing counted.
+    (d, 3): optimistic, early, pessimistic; NaN on days without time that counts.
     """
 
     optimistic: float
@@ -50,10 +50,10 @@ class BoundedCost:
 
 @dataclass(frozen=True, slots=True)
 class _Calibration:
-    """Visits that compared, by the forecast probability of change, in bins of equal width.
+    """Comparing visits, by the forecast probability of change, in bins of equal width.
 
-    Of ``asks`` (20,) in each bin ``changed`` (20,) found a change; ``expected`` (20,) is the sum
-    of what was foretold. All are 0 where a policy foretells nothing.
+    Of ``asks`` (20,) visits in each bin, ``changed`` (20,) found a change; ``expected`` (20,) is
+    the sum of the forecasts. All are 0 if a policy makes no forecasts.
     """
 
     asks: Ints
@@ -63,26 +63,26 @@ class _Calibration:
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
-    """The verdict on a policy with a budget.
+    """The evaluation of a policy with a budget.
 
     Attributes:
         policy, budget: its name, and fetches a day.
         harmonic, binary: costs.
         age_days: mean age of a copy.
-        appeared, found: pages that appeared in the archive after the start, and those of them that
-            were found.
-        delay_days: the mean time from such a page's first capture to its first answer, of those
-            that were found; NaN where none was.
-        fetches, paid: asks made, and what the budget would have paid for.
-        misses: asks for which the archive had nothing, or a visit that failed.
-        flagged: (f,), rows of pages that were requested more often than the archive sampled:
-            more than half of their asks, two at least, got what they had.
-        again: the share of all asks that did.
-        calibration: foretold and found.
-        believed: (n,), changes a day of each page as believed in the end; NaN: no belief.
-        by_page: (n,), asks by page.
-        by_host: (H,), asks by host.
-        by_class: asks by class of change rate, as the whole archive shows it.
+        appeared, found: pages that appeared in the archive after the start, and how many the policy
+            found.
+        delay_days: the mean time from the first capture of a found page to its first answer; NaN if
+            no page was found.
+        fetches, paid: requests made, and the number that the budget pays for.
+        misses: requests without a capture in the archive, or with a failed visit.
+        flagged: (f,), rows of pages that were requested more often than the archive sampled them:
+            more than half of their requests, and at least two, returned the capture that they had.
+        again: the share of all requests that did.
+        calibration: forecasts and results.
+        believed: (n,), estimated changes a day of each page at the end; NaN: no estimate.
+        by_page: (n,), requests by page.
+        by_host: (H,), requests by host.
+        by_class: requests by class of change rate, estimated from the whole archive.
     """
 
     policy: str
@@ -106,11 +106,11 @@ class PolicyVerdict:
 
 
 class JudgedArchive:
-    """An archive before which policies are judged.
+    """An archive for evaluating policies.
 
     Attributes:
         captures, timeline: the archive.
-        rate: (n,), changes a day of each page, as the whole archive shows them.
+        rate: (n,), changes a day of each page, estimated from the whole archive.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -119,14 +119,14 @@ class JudgedArchive:
         self._least: dict[ReplayTerms, tuple[float, float]] = {}
 
     def verdict(self, name: str, terms: ReplayTerms, progress: PolicyProgress) -> PolicyVerdict:
-        """Return the verdict on a policy on these terms.
+        """Return the evaluation of a policy with these settings.
 
         Raises:
-            PolicyError: it is not known, or it fails.
+            PolicyError: if the policy is not known, or fails.
         """
         asks = _asked(name, self.captures, terms, progress)
         if terms not in self._least:
-            # Whoever asks, the copies of the start are the same.
+            # The copies at the start are the same for all policies.
             visits = int(terms.budget * (terms.end - terms.start) * (1 + 1e-12))
             span, mu = (terms.start, terms.end), self.captures.importance
             self._least[terms] = (
@@ -143,7 +143,7 @@ def _judged(
     terms: ReplayTerms,
     least: tuple[float, float],
 ) -> PolicyVerdict:
-    """Return the verdict on visits; ``least`` are the clairvoyant's sums, harmonic and binary."""
+    """Return the evaluation of visits; ``least`` are the clairvoyant sums, harmonic and binary."""
     captures = bench.captures
     page, at = asks.page[asks.answered], asks.at[asks.answered]
     order = np.lexsort((at, page))
@@ -159,7 +159,7 @@ def _judged(
         low, early, high = (total[cost] / counted).tolist()
         costs.append(BoundedCost(low, early, high, bound / counted, days[:, cost] / by_day))
     appeared, found, delay_days = _discovery(bench.timeline, asks, terms)
-    # Whether a visit got what it had, on a day without knowledge in the archive.
+    # Whether a visit returned the former capture on a day that the archive does not cover.
     blind = asks.again.copy()
     blind[blind] = asks.at[blind] > captures.until[asks.capture[blind]]
     number = np.bincount(asks.page, minlength=len(captures))
@@ -200,7 +200,7 @@ def _by_class(rate: Floats) -> dict[str, int]:
 
 
 def _discovery(timeline: Timeline, asks: AskedVisits, terms: ReplayTerms) -> tuple[int, int, float]:
-    """Return how many pages appeared, how many of them were found, and their mean delay in days."""
+    """Return the numbers of pages that appeared and were found, and their mean delay in days."""
     appeared = timeline.first_content
     new = np.isneginf(asks.copy) & (appeared >= terms.start) & (appeared < terms.end)
     first = np.full(len(asks.copy), np.inf)
@@ -221,11 +221,11 @@ def _calibration(asks: AskedVisits) -> _Calibration:
     )
 
 
-# -- comparison of policies and budgets from the same start ------------------
+# -- comparison of policies and budgets from the same start --
 
-#: A policy by its name, and on which terms it asks.
+#: A policy's name, and the settings of its replay.
 Trial: TypeAlias = tuple[str, ReplayTerms]
-#: Gives the verdicts on these trials, in their order.
+#: Evaluates these trials, in their order.
 Judging: TypeAlias = Callable[
     [JudgedArchive, Sequence[Trial], PolicyProgress], Iterable[PolicyVerdict]
 ]
@@ -233,16 +233,15 @@ Judging: TypeAlias = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Verdicts on all policies with all budgets.
+    """Evaluations of all policies with all budgets.
 
     Attributes:
-        start, end: the days between which they were judged.
-        pages, captures: how many the archive has; ``failed`` of the captures are visits that
-            failed.
+        start, end: the days between which they were evaluated.
+        pages, captures: numbers in the archive; ``failed`` of the captures are visits that failed.
         capture_gap_days: the median time between two captures of a page.
-        rate: (n,), changes a day of each page, as the whole archive shows them.
+        rate: (n,), changes a day of each page, estimated from the whole archive.
         by_class: pages by class of change rate.
-        verdicts: by budget, then as the policies were named.
+        verdicts: by budget, then in the order of the policies.
     """
 
     start: float
@@ -259,7 +258,7 @@ class Comparison:
 def in_turn(
     bench: JudgedArchive, trials: Sequence[Trial], progress: PolicyProgress
 ) -> Iterable[PolicyVerdict]:
-    """Run one trial after the other."""
+    """Run the trials one after the other."""
     return [bench.verdict(name, terms, progress) for name, terms in trials]
 
 
@@ -270,11 +269,11 @@ def compare(
     progress: PolicyProgress = silent,
     judging: Judging = in_turn,
 ) -> Comparison:
-    """Run each policy on each of these terms, which have the same start and end.
+    """Run each policy with each of these settings, which have the same start and end.
 
     Raises:
-        ValueError: nothing can be judged: no page has content between two captures after the
-            start. Else as :meth:`JudgedArchive.verdict`.
+        ValueError: no page has content between two captures after the start. Also raises as
+            :meth:`JudgedArchive.verdict`.
     """
     bench = JudgedArchive(captures)
     verdicts = judging(bench, [(name, each) for each in terms for name in policies], progress)
@@ -293,7 +292,7 @@ def compare(
 
 
 def _rates(captures: Captures) -> Floats:
-    """Return (n,), the change rates that all captures show, by empirical Bayes."""
+    """Return (n,), the change rates over all captures, by empirical Bayes."""
     learner = EmpiricalBayes(len(captures))
     page, read = captures.page, captures.content >= 0
     page, at, content = page[read], captures.at[read], captures.content[read]
@@ -316,5 +315,5 @@ def _asked(
     try:
         return run(captures, ranker, terms, tell)
     except Exception as error:
-        # Somebody else's code: whatever goes wrong in it is told under its name.
+        # Third-party code: any error is reported under the policy's name.
         raise PolicyError(f"policy {name}: {str(error) or type(error).__name__}") from error

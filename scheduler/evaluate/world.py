@@ -1,7 +1,7 @@
-"""The world of one simulation: its sources, and every change that they will make.
+"""The world of one simulation: its sources, and all their changes.
 
-Day 0 is the day on which the crawlers start. The changes reach back before it, because a crawler
-starts with copies that were made before: what has happened to them since must be known.
+Day 0 is the day on which the crawlers start. The changes begin before it, because a crawler starts
+with copies that were made before, and their changes since then must be known.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from freshet.scheduler.sources import Rows, SourceTable
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """n sources and their changes; no crawler sees it but through its crawls and signals.
+    """n sources and their changes; a crawler observes it only by its crawls and signals.
 
     Attributes:
         table: the sources with their true change rates.
-        changes: of day −``history`` to ``days``.
+        changes: from day −``history`` to ``days``.
         history: days before day 0.
         days: days after it.
     """
@@ -39,7 +39,7 @@ class World:
     def draw(
         cls, table: SourceTable, process: ChangeProcess, history: float, days: float, rng: Generator
     ) -> World:
-        """Draw a world whose sources change by the process."""
+        """Draw a world with sources that change by the process."""
         drawn = process(table, history + days, rng)
         return cls(table, ChangeTimes(drawn.offsets, drawn.at - history), history, days)
 
@@ -59,9 +59,9 @@ class World:
         return source, self.changes.at[members(first, number)]
 
     def past_change(self, rows: Rows, back: Floats) -> Floats:
-        """Return (m,), the day of each source's latest change before day 0 but ``back``.
+        """Return (m,), day of each source's latest change before day 0, skipping ``back`` changes.
 
-        Where the history is too short for it, the day on which it starts.
+        If the history is too short, the day on which it starts.
         """
         known = self._changes_until(rows, 0.0)
         enough = known > back
@@ -71,7 +71,7 @@ class World:
         return day
 
     def blind(self) -> World:
-        """Return the world for a crawler that knows no change rate: they are NaN."""
+        """Return the world for a crawler that knows no change rates: they are NaN."""
         unknown = np.full(len(self), np.nan)
         signals = np.where(self.table.complete_observations, unknown, self.table.signal_rate)
         return replace(self, table=replace(self.table, change_rate=unknown, signal_rate=signals))
@@ -89,7 +89,7 @@ class _Class:
     """One class of sources: log-normal importances and change rates, coupled.
 
     Attributes:
-        mean_importance, importance_sigma: of μ before rounding; σ is that of ln μ.
+        mean_importance, importance_sigma: mean of μ before rounding, and σ of ln μ.
         log_rate, rate_sigma: mean and standard deviation of ln Δ before clipping, Δ per day.
         correlation: of the normal variables behind μ and Δ (a Gaussian copula).
     """
@@ -103,7 +103,7 @@ class _Class:
 
 _INCOMPLETE = _Class(885, 1.964, -1.744, 2.693, -0.20)
 _COMPLETE = _Class(7114, 1.629, -0.464, 0.569, 0.50)
-#: The share of sources of complete observations.
+#: The share of sources with complete observations.
 _COMPLETE_SHARE = 0.04
 #: Changes per day, least and most.
 _SLOWEST, _FASTEST = 0.018, 6.0
@@ -112,11 +112,11 @@ _SLOWEST, _FASTEST = 0.018, 6.0
 def surrogate(n: int, rng: Generator) -> SourceTable:
     """Draw n sources that stand for the 18.5 million URLs of the LambdaCrawl paper.
 
-    A surrogate: the paper's data are not at hand. What its figures and its poster print was
-    fitted, among it a mean change rate of 1.124 a day and a mean importance of 1134; the shapes
-    of the distributions and how importance and change rate hang together are a guess. At R = 20 %
-    of the URLs a day LambdaCrawl costs some 303 per URL here (the paper's figure: about 330).
-    Draws of 100,000 differ by some 2 %: compare ratios.
+    A surrogate, because the paper's data are not published. It is fitted to the numbers in the
+    paper's figures and poster, among them a mean change rate of 1.124 a day and a mean importance
+    of 1134. The shapes of the distributions and the correlation of importance and change rate are
+    guesses. At R = 20 % of the URLs a day LambdaCrawl costs about 303 per URL here (in the paper:
+    about 330). Draws of 100,000 differ by about 2 %: compare ratios.
 
         96 %  incomplete observations  μ log-normal, mean 885, σ 1.964;  ln Δ ~ N(−1.744, 2.693²)
          4 %  complete observations    μ log-normal, mean 7114, σ 1.629; ln Δ ~ N(−0.464, 0.569²)
@@ -124,8 +124,8 @@ def surrogate(n: int, rng: Generator) -> SourceTable:
     μ is rounded and at least 1, Δ clipped to 0.018 … 6 a day; their normal variables are
     correlated by −0.20 and +0.50. All sources are on one host without a limit, in random order.
 
-    Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes
-    Using Reinforcement Learning for Scheduling", NeurIPS 2019, section 7, for what is fitted.
+    Reference: Kolobov, Peres, Lu, Horvitz, "Staying up to Date with Online Content Changes Using
+    Reinforcement Learning for Scheduling", NeurIPS 2019, section 7, for the fitted numbers.
     """
     complete = rng.permutation(n) < round(_COMPLETE_SHARE * n)
     importance, change_rate = np.empty(n), np.empty(n)

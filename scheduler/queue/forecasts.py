@@ -136,7 +136,8 @@ def _mean(values: Floats, weight: Floats) -> float | None:
     return float((values * weight).sum()) / total if total > 0 else None
 
 
-# Demand: visits a day of each page without limits of hosts. An index policy visits a page when its
+# -- demand: visits a day of each page without limits of hosts --
+# An index policy visits a page when its
 # index W(τ) reaches the price λ, so once every T days, with W(T) = λ. At the price, all pages
 # together use up the budget R,
 #

@@ -26,7 +26,8 @@ from freshet.storage.queries import columns as columns_queries
 from freshet.storage.queries import link_columns
 from freshet.storage.records import Churn
 
-# Churn: pages with a high turnover of links, and their rates. A *source* is a page that repeatedly
+# -- churn: pages with a high turnover of links, and their rates --
+# A *source* is a page that repeatedly
 # shows links to new pages while old ones drop off: a front page, a list of the newest, a feed.
 # :mod:`scheduler.ephemeral.sources` learns the rate of its items; if no link of a visit remains at
 # the next one, more items may have appeared in between. A source counts as *churning* if

@@ -627,7 +627,8 @@ class _Page:
         self._table[name][self._at] = value
 
 
-# Moved pages: the history of the old URL is copied to the new one. After a redirect, it is known
+# -- moved pages --
+# The history of the old URL is copied to the new one. After a redirect, it is known
 # that the target is the same page once the target was visited and its first copy was compared with
 # the old URL's copy.
 

@@ -190,6 +190,7 @@ class ReadyQueue:
         return due
 
 
+# -- shares of visits for discovery and freshness --
 # The best visit is next, so the shares are an outcome. If the user sets a floor or a ceiling, two
 # accounts enforce it: each visit adds the share, each visit for discovery subtracts one.
 

@@ -60,7 +60,7 @@ def test_the_worthiest_are_visited_in_batches_as_the_environment_weighs_them() -
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
 def test_values_that_mean_nothing_are_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="something else than finite numbers"):
+    with pytest.raises(ValueError, match="not finite numbers of at least 0"):
         serve(Fixed([1.0, bad]), Days(), 1.0)
 
 

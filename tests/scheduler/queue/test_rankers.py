@@ -240,8 +240,8 @@ class Faulty:
     ("answer", "told"),
     [
         (ZeroDivisionError("oh"), "ZeroDivisionError: oh"),
-        (np.array([1.0, np.nan, 2.0, 3.0]), "page 1 is worth nan"),
-        (np.array([1.0, 1.0, -2.0, 3.0]), "page 2 is worth -2.0"),
+        (np.array([1.0, np.nan, 2.0, 3.0]), "page 1 at nan"),
+        (np.array([1.0, 1.0, -2.0, 3.0]), "page 2 at -2.0"),
         (np.ones(3), r"\(3,\) values for 4 pages"),
     ],
 )
@@ -330,7 +330,7 @@ def test_where_an_interval_policy_fails_the_page_goes_by_its_age(
     visit(ranker, 2, 1.5, changed=True)
     assert ranker.worth(2.0).tolist() == [1.0, 1.0, 0.5, 1.0]
     assert [each.getMessage() for each in caplog.records] == [
-        "policy theirs: ZeroDivisionError: oh; its last good plan goes on"
+        "policy theirs: ZeroDivisionError: oh; its last valid values are used"
     ]
     archived = IntervalRanker(Doubling())
     pages(archived)
