@@ -33,13 +33,22 @@ _MAX_BYTES = 1 << 20
 #: A dotted key costs the parser the square of its parts.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"[^"\n]*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){32}""")
 _SITES: Final = "sites"
-#: Former names of settings, and what they are called now.
+#: Settings that there were, and what took their place: a setting, or a rule.
 _RENAMED: Final = {
     "crawl.exchanges": "crawl.concurrent_requests",
     "daemon.least_discovery": "daemon.min_discovery",
     "daemon.most_discovery": "daemon.max_discovery",
     "daemon.new_page_worth": "daemon.new_page_value",
     "ephemeral.item_worth": "ephemeral.item_value",
+}
+_DELETED: Final = {
+    "fetch.max_headers": "a response may have 1,000 header lines",
+    "network.dns_max_ttl_s": "DNS answers are kept for a day at most",
+    "network.dns_min_ttl_s": "DNS answers are kept for 5 s at least",
+    "network.dns_negative_ttl_s": "a name that does not exist is asked for again after 60 s",
+    "parse.inline_bytes": "pages of more than 512 KiB are parsed in a process of their own",
+    "politeness.forbidden_burst": "the delay doubles after each five 403 responses in a row",
+    "store.zstd_level": "bodies are stored at zstd's level 3",
 }
 #: Settings whose values are not quoted in errors, beside lists of tables: they may hold secrets.
 _NOT_QUOTED: Final = frozenset({"operation.token"})
@@ -246,24 +255,30 @@ def _renamed(layer: _Layer) -> _Layer:
 
 
 def outdated(origins: Origins) -> Iterator[str]:
-    """Yield a line on each setting that a source gives under its former name."""
+    """Yield a line on each setting of a source that has another name now, or is none."""
     for old, new in _RENAMED.items():
         source, _, name = origins.get(new, "").rpartition(", as ")
         if name == old:
             yield f"{source}: {old} is now {new}; rename it there"
+    for name in origins.keys() & _DELETED.keys():
+        yield f"{origins[name]}: {name} is not a setting any more: {_DELETED[name]}; delete it"
 
 
 def _with_new_names(group: str, table: object) -> object:
     """Return the settings of a group that a run recorded, under the names of today."""
     if not isinstance(table, Mapping):
         return table
-    names = {key: _RENAMED.get(f"{group}.{key}", f"{group}.{key}") for key in table}
-    return {names[key].partition(".")[2]: value for key, value in table.items()}
+    named = {f"{group}.{key}": value for key, value in table.items()}
+    return {
+        _RENAMED.get(name, name).partition(".")[2]: value
+        for name, value in named.items()
+        if name not in _DELETED
+    }
 
 
 def _refuse_unknown(layer: _Layer, names: Collection[str]) -> None:
     for name, given in layer.items():
-        if name not in names:
+        if name not in names and name not in _DELETED:
             near = _nearest(name, names)
             raise ConfigError(f"{given.origin}: {name} is not a setting; {near}")
         if any("\ud800" <= letter <= "\udfff" for letter in str(given.value)):
@@ -283,8 +298,10 @@ def _nearest(name: str, names: Collection[str]) -> str:
 
 
 def _validated(given: _Layer) -> Settings:
-    tables: dict[str, object] = {name: each.value for name, each in given.items()}
-    for name in [name for name in given if "." in name]:
+    tables: dict[str, object] = {
+        name: each.value for name, each in given.items() if name not in _DELETED
+    }
+    for name in [name for name in tables if "." in name]:
         group, _, key = name.partition(".")
         cast(dict[str, object], tables.setdefault(group, {}))[key] = tables.pop(name)
     try:

@@ -281,7 +281,6 @@ class Politeness(SettingsGroup):
     back_off_jitter: Share
     failures_to_park: Positive
     retry_after_cap_s: Seconds
-    forbidden_burst: Positive
 
 
 class Fetch(SettingsGroup):
@@ -292,7 +291,6 @@ class Fetch(SettingsGroup):
     body_timeout_s: PositiveSeconds
     min_rate_bytes_per_s: Count
     rate_window_s: PositiveSeconds
-    max_headers: Positive
     max_header_bytes: Positive
     max_body_bytes: Positive
     accept_language: Annotated[str, _HEADER_TEXT]
@@ -309,9 +307,6 @@ class _NetworkSettings(SettingsGroup):
     allow_private_addresses: bool
     allow_networks: Networks
     resolve: Addresses
-    dns_min_ttl_s: Seconds
-    dns_max_ttl_s: Annotated[Seconds, _at_least("dns_min_ttl_s")]
-    dns_negative_ttl_s: Seconds
 
 
 class Robots(SettingsGroup):
@@ -400,7 +395,6 @@ class Parse(SettingsGroup):
     """Limits of work per page."""
 
     time_limit_s: PositiveSeconds
-    inline_bytes: Count
     max_links: Positive
 
 
@@ -416,7 +410,6 @@ class StoreSettings(SettingsGroup):
     alert_age_days: Annotated[Seconds, _zero_or(LEAST_ALERT_DAYS, "kept for ever", " days")]
     deletion_age_days: Annotated[Seconds, _zero_or(30, "kept for ever", " days")]
     batch: Annotated[int, Number, Field(ge=1, le=10_000)]
-    zstd_level: Annotated[int, Number, Field(ge=1, le=22)]
 
 
 class _ArchiveSettings(SettingsGroup):

@@ -181,6 +181,8 @@ _ROLES: Final[dict[type, Role]] = {ReducedFeed: "feed", ReducedSitemap: "sitemap
 
 #: Hosts whose dictionaries are held, at some 200 kB each.
 _DICTIONARIES: Final = 16
+#: The library's default: higher levels cost more time than the fetch.
+_ZSTD_LEVEL: Final = 3
 
 
 class _Packing(NamedTuple):
@@ -205,7 +207,6 @@ class Packer:
     ``made`` are the ids of those that this run has made, by host.
     """
 
-    level: int = 3
     stored: StoredDictionaries | None = None
     made: Mapping[int, int] = field(default_factory=dict)
     _hosts: LruCache[int, _Packing] = field(
@@ -235,14 +236,14 @@ class Packer:
             if found is None:
                 self._without.add(host_id)
                 return self._plain
-            found.precompute_compress(level=self.level)
+            found.precompute_compress(level=_ZSTD_LEVEL)
             packing = self._hosts[host_id] = self._packing(found, made)
         return packing
 
     def _packing(
         self, words: zstandard.ZstdCompressionDict | None = None, made: int | None = None
     ) -> _Packing:
-        return _Packing(zstandard.ZstdCompressor(self.level, dict_data=words), words, made)
+        return _Packing(zstandard.ZstdCompressor(_ZSTD_LEVEL, dict_data=words), words, made)
 
 
 # -- the stages --------------------------------------------------------------------

@@ -190,7 +190,8 @@ _FLAGS = pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS
 class DnsLimits:
     """Lifetimes of DNS answers, and bounds on queries.
 
-    TTLs are raised to ``dns_min_ttl_s`` and cut to ``dns_max_ttl_s``. "No such name" is
+    TTLs are raised to ``dns_min_ttl_s``, because some are 0 and a page's links follow at once, and
+    cut to ``dns_max_ttl_s``, so that a site that moves is found within a day. "No such name" is
     kept for ``dns_negative_ttl_s``, a name server's failure for ``dns_failure_ttl_s``, and
     ``dns_max_names`` answers in all, the least recently used going first. Each of
     ``dns_tries`` waits ``dns_timeout_s`` or longer for a name server.

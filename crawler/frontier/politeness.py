@@ -59,7 +59,8 @@ class PolitenessRules:
     ``crawl_delay_cap_s``, and ``slow_factor`` times the last response time up to
     ``slow_cap_s``. A failure parks a host for ``back_off_initial_s`` times
     ``back_off_factor`` to the power of the failures before it, plus jitter. Requests start within
-    all of the ``hours``, if there are any.
+    all of the ``hours``, if there are any. The delay doubles after each ``forbidden_burst``
+    successive 403 responses: a single one is about the page, a burst is about us.
     """
 
     delay_s: float = 1.0

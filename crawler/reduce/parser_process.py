@@ -118,7 +118,7 @@ class Parser:
         max_links: int = 50_000,
         agent_token: str = "freshet",
         hints: Callable[..., SelectorHints] = lambda *_: NO_HINTS,
-        set_aside: Callable[[], None] = lambda: None,
+        set_aside: Callable[[], None] | None = None,
     ) -> None:
         self._inline_bytes = inline_bytes
         self._max_links = max_links
@@ -329,7 +329,8 @@ class Parser:
             meet("pages that are slow to parse", origin(url).host)
             raise ParserLost("too many slow pages wait for the parser")
         self._slow_bytes += size
-        self._set_aside()
+        if self._set_aside is not None:
+            self._set_aside()
         try:
             # Only one of them waits with the pages of other hosts.
             async with self._slow_turn:

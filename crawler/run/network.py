@@ -55,17 +55,14 @@ class Network:
     """The parts of the network, made once per invocation."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver, DnsLimits  # noqa: PLC0415 - slow to import, and not needed to parse
+        from freshet.crawler.fetch.addresses import AddressGuard, CachingResolver  # noqa: PLC0415 - slow to import, and not needed to parse
         from freshet.crawler.fetch.client import FetchLimits, NetworkFetcher  # noqa: PLC0415 - likewise
 
         network, crawl = settings.network, settings.crawl
         self._agent = user_agent(crawl.product, crawl.contact)
         self._contact = crawl.contact
         self._overrides = network.resolve
-        self.resolver = CachingResolver(
-            DnsLimits(network.dns_min_ttl_s, network.dns_max_ttl_s, network.dns_negative_ttl_s),
-            network.resolve,
-        )
+        self.resolver = CachingResolver(overrides=network.resolve)
         guard = AddressGuard(
             allow_private=network.allow_private_addresses,
             allow_networks=network.allow_networks,
@@ -200,11 +197,10 @@ def parser_of(
         time_limit_s=parse.time_limit_s,
         wall_limit_s=None if is_virtual else wall_limit_s,
         processes=1 if is_virtual else 2,
-        inline_bytes=parse.inline_bytes,
         max_links=parse.max_links,
         agent_token=settings.crawl.product.lower(),
         hints=selector_hints(settings),
-        **({"set_aside": network.fetcher.held.release} if network else {}),
+        set_aside=network.fetcher.held.release if network else None,
     )
 
 

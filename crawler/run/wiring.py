@@ -329,7 +329,7 @@ class Assembly(WriterHost):
                 listings=listings,
                 headers=headers,
                 agent_token=self.agent_token,
-                packer=Packer(settings.store.zstd_level, past, self._tables.dictionaries.made),
+                packer=Packer(past, self._tables.dictionaries.made),
             ),
             comparer=Comparer(
                 detector=Detector(past, significant_below=settings.change.significant_below),

@@ -236,6 +236,25 @@ def test_a_wrong_value_under_a_former_name_is_named_as_it_was_written(place: Pat
     assert refusal(file).startswith(f"file {file}, as {OLD}: daemon.new_page_value = -1: ")
 
 
+def test_a_setting_that_is_none_any_more_is_read_over_and_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(place / "my.toml", "[fetch]\nmax_headers = 5\n[store]\nzstd_level = 9\n")
+    monkeypatch.setenv("FRESHET_PARSE__INLINE_BYTES", "0")
+    settings, origins = load(file, {})
+    assert settings == load(None, {})[0]
+    first, second, third = sorted(outdated(origins))
+    assert first.startswith("environment FRESHET_PARSE__INLINE_BYTES: parse.inline_bytes is not ")
+    assert second.startswith(f"file {file}: fetch.max_headers is not ")
+    assert third == (
+        f"file {file}: store.zstd_level is not a setting any more: "
+        "bodies are stored at zstd's level 3; delete it"
+    )
+    was = {"db": settings.db, **settings.model_dump()}
+    was["store"]["zstd_level"] = 9
+    assert recorded(was) == settings
+
+
 def test_a_setting_under_both_names_is_refused(place: Path) -> None:
     file = written(place / "my.toml", "[daemon]\nnew_page_worth = 1\nnew_page_value = 1\n")
     assert refusal(file) == (

@@ -6,7 +6,6 @@ import pytest
 
 from freshet.config.loading import load
 from freshet.crawler.admission.traps import TrapLimits
-from freshet.crawler.fetch.addresses import DnsLimits
 from freshet.crawler.fetch.client import FetchLimits
 from freshet.crawler.frontier.politeness import PolitenessRules
 from freshet.crawler.reduce.sitemaps import SitemapLimits
@@ -17,7 +16,7 @@ from freshet.crawler.run.pool import PoolRules
 @pytest.mark.parametrize(
     ("group", "rules"),
     [("crawl", PoolRules), ("politeness", PolitenessRules), ("fetch", FetchLimits),
-     ("network", DnsLimits), ("robots", RobotsRules), ("sitemaps", SitemapLimits),
+     ("robots", RobotsRules), ("sitemaps", SitemapLimits),
      ("traps", TrapLimits)],
 )  # fmt: skip
 def test_a_default_in_code_is_the_one_that_users_read_about(

@@ -40,7 +40,7 @@ class Stored:
 
 
 def packer(store: CrawlStore) -> Packer:
-    return Packer(3, Stored(store), store.tables.dictionaries.made)
+    return Packer(Stored(store), store.tables.dictionaries.made)
 
 
 async def visit(store: CrawlStore, packing: Packer, number: int) -> Visit:
