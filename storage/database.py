@@ -304,8 +304,8 @@ async def _finished(work: Awaitable[object]) -> None:
 def write_beside(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     """Run ``work`` in a transaction beside the process that writes the store.
 
-    Only for the state of messages, the counts of searches, openings, settings of sites, and pages
-    to tell other shards, which nobody caches between transactions. Raises StoreError.
+    Only for the state of messages, the counts of searches, openings, settings of sites, seeds, and
+    pages to tell other shards, which nobody caches between transactions. Raises StoreError.
     """
     _require(path)
     with store_errors(path):

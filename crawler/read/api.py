@@ -341,6 +341,9 @@ class ApiAlone:
         """Return a refusal as programs get it."""
         return whole(refusal.as_json(), status=refusal.status, headers=refusal.headers)
 
+    async def close(self) -> None:
+        """Do nothing: nothing was begun."""
+
 
 def pages_of(api: StoreApi, settings: Settings) -> HtmlPages:
     """Return the pages of a store beside its API, or the API alone."""

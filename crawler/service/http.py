@@ -237,6 +237,9 @@ class HtmlPages(Protocol):
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
         """Return a refusal as a page."""
 
+    async def close(self) -> None:
+        """End what the pages have begun; the last call."""
+
 
 #: The content of ``/healthz``: the problems, none if all is well, and further facts.
 Health: TypeAlias = tuple[list[str], Mapping[str, object]]
@@ -322,6 +325,8 @@ class HttpServer:
         if self._server is not None:
             await self._server.close()
         await self._runner.cleanup()
+        if self._pages is not None:
+            await self._pages.close()
 
     # -- from outside to inside ----------------------------------------------------
 

@@ -25,7 +25,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from freshet import __version__
 from freshet.config.settings import Settings
+from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.dashboard import changes, overview, page, site_settings, sites
+from freshet.crawler.extensions.dashboard.adding import Adding
+from freshet.crawler.extensions.dashboard.daemon_child import DaemonChild
 from freshet.crawler.extensions.dashboard.request import PAGES, DashboardRequest, ExtensionPage
 from freshet.crawler.extensions.dashboard.settings_file import SettingsFile
 from freshet.crawler.frontier.clock import iso
@@ -90,6 +93,8 @@ class Dashboard:
     def __init__(self, api: StoreApi, settings: Settings) -> None:
         """Show what ``api`` answers from; it stays the caller's."""
         self._library, self._file = api.library, SettingsFile(api, settings)
+        self._child = DaemonChild(api.library.path, api.source)
+        self._adding = Adding(self._child)
         # That of the server, which a later one in the file does not change.
         self._has_token = bool(settings.operation.token)
         self._name, self._templates = api.name, _templates()
@@ -97,11 +102,15 @@ class Dashboard:
             make(api.library.path, settings) for make in loaded(PAGES).values()
         ]
         self._added = [(each.path, each.label) for each in added]
-        views = {**_PAGES, **{each.path: (each.shown, each.template) for each in added}}
+        views = {**_PAGES, "/add": (self._adding.shown, "add.html")}
+        views |= {"/": (self._overview, "overview.html")}
+        views |= {**{each.path: (each.shown, each.template) for each in added}}
         self.routes: Iterable[web.AbstractRouteDef] = [
             *api.routes,
             *(web.get(path, partial(self._page, *of)) for path, of in views.items()),
             web.post("/settings", self._change),
+            web.post("/add", self._add),
+            web.post("/daemon", self._start_or_stop),
             web.get(EVENTS, self._live),
             web.static(_STATIC, Path(__file__).parent / "static"),
             *(route for each in added for route in each.routes),
@@ -129,6 +138,23 @@ class Dashboard:
         else:
             await site_settings.change(asked, form)
         return leading(place_of(form.get("next", "")))
+
+    async def _add(self, request: web.Request) -> Answer:
+        return leading(await self._adding.change(self._asked(request), request[FORM]))
+
+    async def _start_or_stop(self, request: web.Request) -> Answer:
+        what = request[FORM].get("value", "")
+        if what not in ("start", "stop"):
+            raise UsageError(f"value={what[:80]}: accepted are start and stop")
+        await (self._child.start() if what == "start" else self._child.stop())
+        return leading(place_of(request[FORM].get("next", "")))
+
+    async def _overview(self, asked: DashboardRequest) -> Mapping[str, object]:
+        return {**await overview.opened(asked), "child": self._child.state()}
+
+    async def close(self) -> None:
+        """End the daemon that this server has started."""
+        await self._child.close()
 
     async def _page(self, view: View, template: str, request: web.Request) -> Answer:
         asked = self._asked(request)

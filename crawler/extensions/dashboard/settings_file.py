@@ -105,15 +105,13 @@ class SettingsFile:
             raise UsageError(
                 f"name: {name[:80]} cannot be set here; accepted are {', '.join(FORMS)}"
             )
-        try:
-            await self.write({name: _value(name, typed) if typed else None})
-        except (ValueError, PolicyError) as error:
-            raise UsageError(f"{name}: {error}") from error
+        await self.write({name: checked(name, typed) if typed else None})
 
     async def write(
-        self, values: Mapping[str, object], tables: Tables | None = None, keys: Keys | None = None
-    ) -> None:
-        """Change the settings file, and let a running daemon read it again.
+        self, values: Mapping[str, object], tables: Tables | None = None, keys: Keys | None = None,
+        *, tells: bool = True,
+    ) -> None:  # fmt: skip
+        """Change the settings file, and let a running daemon read it again if this ``tells`` it.
 
         Raises:
             UsageError: it cannot be written, or would not be valid.
@@ -130,6 +128,11 @@ class SettingsFile:
             except OSError as error:
                 raise UsageError(f"nothing was changed: {trouble(path, error)}") from error
         self.read()
+        if tells:
+            self.tell_daemon()
+
+    def tell_daemon(self) -> None:
+        """Let a running daemon read its settings and sites again."""
         with suppress(ProcessLookupError, PermissionError):
             if (process := self._daemon()[0]) is not None:
                 os.kill(process, signal.SIGHUP)
@@ -155,13 +158,16 @@ class SettingsFile:
         return owner.process, owner.answer.partition(" ")[2]
 
 
-def _value(name: str, typed: str) -> object:
-    """Return what was typed as a value; raises ValueError or PolicyError for a wrong one."""
-    if name == "daemon.budget":
-        budget_of(typed)
-    elif name == "daemon.policy":
-        ranker_of(typed, 1.0)
-    return float(typed) if name in _NUMBERS else typed
+def checked(name: str, typed: str) -> object:
+    """Return what was typed as the value of a setting; raises UsageError for a wrong one."""
+    try:
+        if name == "daemon.budget":
+            budget_of(typed)
+        elif name == "daemon.policy":
+            ranker_of(typed, 1.0)
+        return float(typed) if name in _NUMBERS else typed
+    except (ValueError, PolicyError) as error:
+        raise UsageError(f"{name}: {error}") from error
 
 
 def _state(file: Path) -> object:

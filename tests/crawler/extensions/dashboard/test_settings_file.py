@@ -3,7 +3,7 @@
 import signal
 import tomllib
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +46,39 @@ class Settings:
         _, _, body = await self.browser.ask(path, **PEOPLE, Cookie=self._cookie)
         return body
 
+    async def until(self, path: str, said: str) -> str:
+        """Load a page again until it has these words; return it."""
+        while said not in (body := await self.page(path)):
+            pass
+        return body
+
     @property
     def said(self) -> dict[str, Any]:
         return tomllib.loads(self.file.read_text())
 
 
 @asynccontextmanager
-async def logged_in(folder: Path, text: str = OWN, **given: Any) -> AsyncIterator[Settings]:
-    """Yield somebody with a token, and the settings file with this text."""
+async def logged_in(
+    folder: Path, text: str = OWN, *, is_written: bool = True, **given: Any
+) -> AsyncIterator[Settings]:
+    """Yield somebody with a token, and the settings file with this text.
+
+    Unless the store ``is_written`` by this process, another one may write it.
+    """
     path, file = folder / "crawl.db", folder / "freshet.toml"
     file.write_text(text)
-    async with (
-        crawl_store(path) as store,
-        shown(path, config=file, operation__token=TOKEN, **given) as url,
-        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client,
-    ):
+    async with AsyncExitStack() as stack:
+        async with crawl_store(path) as store:
+            # It has the schema now.
+            pass
+        if is_written:
+            store = await stack.enter_async_context(crawl_store(path))
+        url = await stack.enter_async_context(
+            shown(path, config=file, operation__token=TOKEN, **given)
+        )
+        client = await stack.enter_async_context(
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        )
         found = Settings(Browser(url, client, Site(store, url, client)), file)
         await found.login()
         yield found
