@@ -10,7 +10,8 @@ from freshet.config.loading import check
 #: Tables to append, by the name of their list: ``sites``, ``alerts.rules``.
 Tables = Mapping[str, Sequence[Mapping[str, object]]]
 #: Keys to set in tables of lists: by the name of the list, and by the name of the table in it.
-Keys = Mapping[str, Mapping[str, Mapping[str, object]]]
+#: None in place of keys removes the table with its comments.
+Keys = Mapping[str, Mapping[str, Mapping[str, object] | None]]
 #: The key that names a table in its list; ``name`` in all others.
 _NAMED_BY: Final = {"sites": "match"}
 
@@ -47,7 +48,7 @@ def amended(
         _change_lists(document, wanted, tables or {}, keys or {})
         found = tomlkit.dumps(document)
         found += "\n" * (not found.endswith("\n"))
-        is_right = tomlkit.parse(found).unwrap() == wanted
+        is_right = _said(tomlkit.parse(found).unwrap()) == _said(wanted)
     except (TOMLKitError, ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"file {file} cannot be changed by a program: {error}; edit it by hand"
@@ -81,6 +82,11 @@ def _group(place: Any, groups: Sequence[str]) -> Any:
     return place
 
 
+def _said(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the values without groups that say nothing."""
+    return {name: value for name, value in values.items() if value != {}}
+
+
 def _put(table: Any, changed: Mapping[str, object]) -> None:
     """Set keys of a table; those that are None are removed."""
     for key, value in changed.items():
@@ -91,25 +97,41 @@ def _put(table: Any, changed: Mapping[str, object]) -> None:
 
 
 def _change(
-    document: Any, wanted: Any, name: str, named: dict[str, object], changed: Mapping[str, object]
-) -> None:
+    document: Any, wanted: Any, name: str, named: dict[str, object],
+    changed: Mapping[str, object] | None,
+) -> None:  # fmt: skip
     """Set keys of the first table with this name in a list, in the document and in its values."""
     *groups, key = name.split(".")
     there = _group(wanted, groups).get(key, [])
     at = next((n for n, it in enumerate(there) if it.items() >= named.items()), None)
     if at is None:
-        new = {key: value for key, value in changed.items() if value is not None}
+        new = {key: value for key, value in (changed or {}).items() if value is not None}
         if new:
             _append_to_both(document, wanted, name, named | new)
         return
-    tables = _group(document, groups)[key]
-    _put(there[at], changed)
-    _put(tables[at], changed)
-    if there[at] == named and "#" not in tables[at].as_string():
-        del there[at], tables[at]
-        if not there:
-            for place in (document, wanted):
-                del _group(place, groups)[key]
+    for tables in (there, _group(document, groups)[key]):
+        _put(tables[at], changed or {})
+    if changed is None or there[at] == named:
+        _remove(document, wanted, name, at, is_asked=changed is None)
+
+
+def _remove(document: Any, wanted: Any, name: str, at: int, *, is_asked: bool) -> None:
+    """Remove a table from its list; one with comments only where that is asked for.
+
+    Raises:
+        ValueError: a comment stands behind it, which may be of the next one.
+    """
+    *groups, key = name.split(".")
+    text = _group(document, groups)[key][at].as_string()
+    if is_asked and "#" in text[text.rfind("=") :].partition("\n")[2]:
+        raise ValueError(f"a comment stands behind the table {at + 1} of {name}")
+    if not is_asked and "#" in text:
+        return
+    for place in (document, wanted):
+        tables = _group(place, groups)
+        del tables[key][at]
+        if not tables[key]:
+            del tables[key]
 
 
 def _append_to_both(document: Any, wanted: Any, name: str, table: Mapping[str, object]) -> None:

@@ -122,3 +122,11 @@ def test_a_value_is_removed() -> None:
     text = "[crawl]\n# why\nmax_pages = 1\nscope = 'list' # mine\n"
     found = amended(text, FILE, {"crawl.max_pages": None, "crawl.max_depth": None})
     assert found == "[crawl]\n# why\nscope = 'list' # mine\n"
+
+
+def test_a_table_is_removed_and_no_comment_of_another_one() -> None:
+    text = amended("[crawl]\nmax_pages = 1 # few\n", FILE, {}, {"alerts.rules": [RULE]})
+    gone = {"alerts.rules": {"price": None}}
+    assert tomllib.loads(amended(text, FILE, {}, keys=gone)) == {"crawl": {"max_pages": 1}}
+    with pytest.raises(ConfigError, match="a comment stands behind the table 1"):
+        amended(f"{text}# about the next\n", FILE, {}, keys=gone)

@@ -45,8 +45,8 @@ SCOPES: Final[Mapping[str, str]] = {
 
 
 @dataclass(slots=True)
-class Found:
-    """What was found at an address: a line for each of robots.txt, page, scripts, feeds, sitemap.
+class FoundPage:
+    """The things found at an address: a line for each of robots.txt, page, scripts, feeds, sitemap.
 
     ``trouble`` says why the page could not be read, or "".
     """
@@ -58,14 +58,14 @@ class Found:
 
 
 @dataclass(slots=True)
-class Look:
+class SiteLook:
     """A look at new sites; ``found`` grows until it is ``done``."""
 
     number: int
     seeds: tuple[StoredSeed, ...]
     settings: Settings
     contact: str
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundPage] = field(default_factory=list)
     done: bool = False
     added: bool = False
 
@@ -76,7 +76,7 @@ class Adding:
     def __init__(self, child: DaemonChild) -> None:
         """Let ``child`` make the first visits where no daemon runs."""
         self._child, self._numbers = child, count(1)
-        self._looks = deque[Look](maxlen=_KEPT)
+        self._looks = deque[SiteLook](maxlen=_KEPT)
         self._tasks = set[asyncio.Task[None]]()
 
     async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
@@ -107,7 +107,7 @@ class Adding:
             await self._child.start()
         return f"/add?look={look.number}"
 
-    def _begin(self, asked: DashboardRequest, form: Mapping[str, str]) -> Look:
+    def _begin(self, asked: DashboardRequest, form: Mapping[str, str]) -> SiteLook:
         """Begin to look at what was typed."""
         typed = form.get("urls", "").strip()
         listed = read_sites(typed.encode(), "")
@@ -128,7 +128,7 @@ class Adding:
             raise UsageError(
                 f"{public} is a public host, and a crawler must say who runs it: type a contact"
             )
-        look = Look(next(self._numbers), listed.seeds, settings, contact)
+        look = SiteLook(next(self._numbers), listed.seeds, settings, contact)
         self._looks.append(look)
         task = asyncio.create_task(_look(look))
         self._tasks.add(task)
@@ -139,13 +139,13 @@ class Adding:
 # -- looking -----------------------------------------------------------------
 
 
-async def _look(look: Look) -> None:
+async def _look(look: SiteLook) -> None:
     """Look at the first addresses, one after the other."""
     try:
         async with asyncio.timeout(_LOOK_S), AsyncExitStack() as stack:
             parser, _, fetcher = looking(look.settings, stack)
             for seed in look.seeds[:_LOOKED_AT]:
-                look.found.append(found := Found(seed.url))
+                look.found.append(found := FoundPage(seed.url))
                 try:
                     await _look_at(found, look.settings, seed, parser, fetcher)
                 except CrawlError as error:
@@ -153,13 +153,13 @@ async def _look(look: Look) -> None:
     except TimeoutError:
         look.found[-1].trouble = "it takes too long; the crawl will find out"
     except CrawlError as error:
-        look.found.append(Found(look.seeds[0].url, trouble=str(error)))
+        look.found.append(FoundPage(look.seeds[0].url, trouble=str(error)))
     finally:
         look.done = True
 
 
 async def _look_at(
-    found: Found, settings: Settings, seed: StoredSeed, parser: Any, fetcher: Any
+    found: FoundPage, settings: Settings, seed: StoredSeed, parser: Any, fetcher: Any
 ) -> None:
     """Fetch a page with its robots.txt, and a sitemap, and note what they hold."""
     told, result = Check(seed.url), None
@@ -177,16 +177,18 @@ async def _look_at(
     if isinstance(page, ParsedPage):
         found.title = page.title or ""
         found.lines += _of_page(page, found.url)
-        if await waits_for_scripts(parser, result):
-            found.lines.append(("JavaScript", "the page says nothing until its scripts have run"))
+    if await waits_for_scripts(parser, result):
+        found.lines.append(("JavaScript", "the page says nothing until its scripts have run"))
     await asyncio.sleep(settings.politeness.delay_s)
-    asked = f"{origin(found.url)}/sitemap.xml"
-    answer = await fetcher.fetch(Request(asked, "sitemap"))
-    if answer.outcome == "fetched" and looks_like(answer.body[:4_096]) == "sitemap":
-        entries = parse_sitemap(answer.body, url=asked).entries
-        found.lines.append(("sitemap", f"{asked} names {counted(len(entries), 'URL')}"))
-    else:
-        found.lines.append(("sitemap", "none at /sitemap.xml; one that robots.txt names is read"))
+    found.lines.append(("sitemap", await _sitemap(fetcher, f"{origin(found.url)}/sitemap.xml")))
+
+
+async def _sitemap(fetcher: Any, url: str) -> str:
+    """Return what a sitemap names, in words."""
+    answer = await fetcher.fetch(Request(url, "sitemap"))
+    if answer.outcome != "fetched" or looks_like(answer.body[:4_096]) != "sitemap":
+        return "none at /sitemap.xml; one that robots.txt names is read"
+    return f"{url} names {counted(len(parse_sitemap(answer.body, url=url).entries), 'URL')}"
 
 
 async def _followed(fetcher: Any, settings: Settings, told: Check) -> FetchResult | None:
@@ -217,17 +219,14 @@ def _why(result: FetchResult | None, told: Check) -> str:
         words = f"robots.txt {last.answer}: {last.why}"
     else:
         words = ", ".join(filter(None, (result.reason, result.detail))) or str(result.outcome)
-    if words.endswith(_PRIVATE):
-        words = (
-            f"{words} is private; network.allow_private_addresses in the settings file allows it"
-        )
-    return words
+    # No option starts this server again.
+    return words.replace("--allow-private-addresses", "network.allow_private_addresses")
 
 
 # -- adding ------------------------------------------------------------------
 
 
-async def _add(asked: DashboardRequest, look: Look, form: Mapping[str, str]) -> None:
+async def _add(asked: DashboardRequest, look: SiteLook, form: Mapping[str, str]) -> None:
     """Write the settings of the sites of a look, and keep the sites in the store."""
     path = asked.library.path
     if is_folder(path):
@@ -270,7 +269,7 @@ async def _keep(path: Path, seeds: tuple[StoredSeed, ...], now: float) -> None:
     await asyncio.to_thread(write_beside, path, lambda db: runs.add(db, seeds, now))
 
 
-async def _visits(asked: DashboardRequest, look: Look) -> list[tuple[str, Any]]:
+async def _visits(asked: DashboardRequest, look: SiteLook) -> list[tuple[str, Any]]:
     """Return what visits to the new sites have found today, None before the first request."""
     found = []
     for place in dict.fromkeys(str(origin(it.url)) for it in look.seeds[:_LOOKED_AT]):

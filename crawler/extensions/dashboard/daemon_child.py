@@ -25,8 +25,8 @@ _END_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonState:
-    """Whether a daemon runs, and what can be done about it.
+class ChildState:
+    """The state of the daemon, and what can be done about it.
 
     ``can`` is "start", "stop" or "": then ``advice`` says how it is done elsewhere. ``said`` is the
     last line of a child that has ended by itself.
@@ -58,23 +58,23 @@ class DaemonChild:
         named = [] if config is None else ["--config", str(config.absolute())]
         return ["daemon", "--db", str(self._db), *named]
 
-    def state(self) -> DaemonState:
+    def state(self) -> ChildState:
         """Return whether a daemon runs, and what can be done here."""
         owner = owner_of(self._db / SHARDS_FILE if is_folder(self._db) else self._db)
         child = self._child
         if child is not None and child.returncode is None:
-            return DaemonState(runs=True, can="stop")
+            return ChildState(runs=True, can="stop")
         if owner is not None and owner.process == os.getpid():
             advice = "This server is the daemon: Ctrl-C, or who started it, ends both."
-            return DaemonState(runs=True, advice=advice)
+            return ChildState(runs=True, advice=advice)
         if owner is not None:
             advice = f"Process {owner.process} ({owner.name}) writes the store; end it there"
-            return DaemonState(runs=owner.name == "daemon", advice=f"{advice} with Ctrl-C.")
+            return ChildState(runs=owner.name == "daemon", advice=f"{advice} with Ctrl-C.")
         if self._source is None:
-            return DaemonState(runs=False)
+            return ChildState(runs=False)
         if advice := kept_by(os.environ, shlex.join(["freshet", *self.command])):
-            return DaemonState(runs=False, advice=advice)
-        return DaemonState(runs=False, can="start", said=self._said)
+            return ChildState(runs=False, advice=advice)
+        return ChildState(runs=False, can="start", said=self._said)
 
     async def start(self) -> None:
         """Start the daemon; it ends with this server at the latest.
@@ -86,9 +86,10 @@ class DaemonChild:
         if state.can != "start":
             raise UsageError(state.advice or "a daemon runs already")
         self._said = ""
+        program = [sys.executable, "-c", "from freshet.crawler.cli import run; run()"]
+        options = ["--listen", "", "--log-format", "console"]
         self._child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "from freshet.crawler.cli import run; run()", *self.command,
-            "--listen", "", "--log-format", "console",
+            *program, *self.command, *options,
             stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, limit=_LINE_BYTES,
         )  # fmt: skip
         self._reading = asyncio.create_task(self._read(self._child))

@@ -29,7 +29,12 @@ from freshet.crawler.errors import UsageError
 from freshet.crawler.extensions.dashboard import changes, overview, page, site_settings, sites
 from freshet.crawler.extensions.dashboard.adding import Adding
 from freshet.crawler.extensions.dashboard.daemon_child import DaemonChild
-from freshet.crawler.extensions.dashboard.request import PAGES, DashboardRequest, ExtensionPage
+from freshet.crawler.extensions.dashboard.request import (
+    PAGES,
+    ChangingPage,
+    DashboardRequest,
+    ExtensionPage,
+)
 from freshet.crawler.extensions.dashboard.settings_file import SettingsFile
 from freshet.crawler.frontier.clock import iso
 from freshet.crawler.read.api import StoreApi
@@ -109,11 +114,16 @@ class Dashboard:
             *api.routes,
             *(web.get(path, partial(self._page, *of)) for path, of in views.items()),
             web.post("/settings", self._change),
-            web.post("/add", self._add),
+            web.post("/add", partial(self._changed, self._adding)),
             web.post("/daemon", self._start_or_stop),
             web.get(EVENTS, self._live),
             web.static(_STATIC, Path(__file__).parent / "static"),
             *(route for each in added for route in each.routes),
+            *(
+                web.post(each.path, partial(self._changed, each))
+                for each in added
+                if isinstance(each, ChangingPage)
+            ),
         ]
 
     def refused(self, request: web.BaseRequest, refusal: HttpRefusal) -> Answer:
@@ -139,8 +149,8 @@ class Dashboard:
             await site_settings.change(asked, form)
         return leading(place_of(form.get("next", "")))
 
-    async def _add(self, request: web.Request) -> Answer:
-        return leading(await self._adding.change(self._asked(request), request[FORM]))
+    async def _changed(self, page_of_forms: ChangingPage, request: web.Request) -> Answer:
+        return leading(await page_of_forms.change(self._asked(request), request[FORM]))
 
     async def _start_or_stop(self, request: web.Request) -> Answer:
         what = request[FORM].get("value", "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from aiohttp import web
 
@@ -67,3 +67,11 @@ class ExtensionPage(Protocol):
 
     async def shown(self, asked: DashboardRequest) -> Mapping[str, object]:
         """Return what the template shows."""
+
+
+@runtime_checkable
+class ChangingPage(Protocol):
+    """A page of the dashboard whose forms lead to its own path."""
+
+    async def change(self, asked: DashboardRequest, form: Mapping[str, str]) -> str:
+        """Do what a form says; return the place that it leads on to."""

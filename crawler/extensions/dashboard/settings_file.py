@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -109,16 +109,20 @@ class SettingsFile:
 
     async def write(
         self, values: Mapping[str, object], tables: Tables | None = None, keys: Keys | None = None,
-        *, tells: bool = True,
+        *, without: Mapping[str, Sequence[str]] = MappingProxyType({}), tells: bool = True,
     ) -> None:  # fmt: skip
         """Change the settings file, and let a running daemon read it again if this ``tells`` it.
+
+        ``without`` names tables that go, by their list.
 
         Raises:
             UsageError: it cannot be written, or would not be valid.
         """
         if (path := self.path) is None:
             raise UsageError("this server has no settings file: `freshet serve` has one")
-        self._refuse_overruled([*values, *(tables or {}), *(keys or {})], path)
+        self._refuse_overruled([*values, *(tables or {}), *(keys or {}), *without], path)
+        gone = {name: dict.fromkeys(named) for name, named in without.items()}
+        keys = {**(keys or {}), **gone}
         change = partial(write_settings, path, values, tables, keys, mode=0o600)
         async with self._turn:
             try:

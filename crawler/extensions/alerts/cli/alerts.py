@@ -1,7 +1,7 @@
 """``freshet alerts``: the alert rules, their messages, test messages and retries."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _RuleStatus:
+class RuleStatus:
     """A rule and the state of its messages; ``mode`` is None if the rule has left the settings."""
 
     kinds: tuple[str, ...]
@@ -78,7 +78,7 @@ def alerts_command(
     settings, _ = read_settings(config, {})
     configure_logging(settings.operation.log_format, verbose=False)
     if test is not None:
-        terminal.run(_test(settings, test))
+        terminal.run(send_test(settings, test))
         show_line(f"{test}: the receiver accepted the test message")
         return
     if drop is not None:
@@ -92,15 +92,15 @@ def alerts_command(
     if send:
         terminal.run(options.stores_at(db).each(partial(_send, settings=settings)))
     counts, down = options.read_each(db, _counts)
-    found = _rules(alerts.merged(counts), settings)
+    found = rule_statuses(counts, settings)
     if json:
         print_json({"rules": [each.as_json() for each in found]} | down)
     else:
         _print(found, time.time())
 
 
-async def _test(settings: Settings, name: str) -> None:
-    """Send a test message."""
+async def send_test(settings: Settings, name: str) -> None:
+    """Send a test message; raises CrawlError where it is refused, or there is no such rule."""
     channel = next((each for each in channels(settings.group(Alerts)) if each.name == name), None)
     if channel is None:
         raise CrawlError(f"alerts.rules: there is no rule {name}; `freshet alerts` lists them")
@@ -191,13 +191,14 @@ def _next_try(counts: RuleCounts, now: float) -> str | None:
     return when(counts.next_at, now) or due
 
 
-def _rules(counts: list[RuleCounts], settings: Settings) -> list[_RuleStatus]:
-    stand = {each.rule: each for each in counts}
+def rule_statuses(counts: Iterable[Sequence[RuleCounts]], settings: Settings) -> list[RuleStatus]:
+    """Return the rules, with what several stores count together; last those that were removed."""
+    stand = {each.rule: each for each in alerts.merged(counts)}
     none = RuleCounts(
         rule="", waiting=0, pending=0, sent=0, failed=0, sent_at=None, next_at=None, said=None
     )
     found = [
-        _RuleStatus(
+        RuleStatus(
             rule.kinds or settings.group(Alerts).kinds,
             rule.mode or settings.group(Alerts).mode,
             shown(rule.url),
@@ -205,10 +206,10 @@ def _rules(counts: list[RuleCounts], settings: Settings) -> list[_RuleStatus]:
         )
         for rule in settings.group(Alerts).rules
     ]
-    return found + [_RuleStatus((), None, None, each) for each in stand.values()]
+    return found + [RuleStatus((), None, None, each) for each in stand.values()]
 
 
-def _print(found: list[_RuleStatus], now: float) -> None:
+def _print(found: list[RuleStatus], now: float) -> None:
     if not found:
         show_line("No alerts: add [[alerts.rules]] to freshet.toml (docs/guide/alerts.md).")
         return
